@@ -1,0 +1,17 @@
+"""What an operator writes, and where it comes from.
+
+Read the room in this order:
+
+    layout.py      how the 64 bits of an ID are cut (data, not code)
+    schema.py      the logical tables: their kind, where they live, how a row is routed
+    topology.py    which host holds which shard; what the data path looks up, precomputed
+    document.py    YAML or JSON text to plain values, with the line of every field
+    read_schema.py, read_topology.py, checks.py
+                   documents to the models above: every problem is collected, none stops the reading
+    settings.py    listen addresses, users, backends, limits, time-outs
+    load.py        the front door: files and texts in, models out, or one ConfigError that lists all
+    sources/       where a topology comes from while the proxy runs: a file, or ZooKeeper
+
+The models are frozen: a new topology is a new object, never a changed one. This room imports nothing
+of the others.
+"""

@@ -1,0 +1,163 @@
+"""The logical tables: what a client sees, and how each row is routed.
+
+A `Table` has one of six kinds:
+
+    object      stored as local_id, data, ts; clients see the virtual 64-bit `id` (local_id + K)
+    mapping     from-ID, to-ID, sequence; lives on the from-ID's shard
+    timed       the whole ID is stored; routed by it, or by the shard key modulo the shards
+    hashed      routed by the hash of its key column
+    single      on one host, unsharded
+    reference   the same rows on every host
+
+The models are frozen and compared by identity. `read_schema.py` makes them from a document and
+fills the defaults in, so that everybody else finds complete tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class Kind(StrEnum):
+    """How the rows of a table are placed."""
+
+    OBJECT = "object"
+    MAPPING = "mapping"
+    TIMED = "timed"
+    HASHED = "hashed"
+    SINGLE = "single"
+    REFERENCE = "reference"
+
+
+class KeyType(StrEnum):
+    """What a routing column holds, which decides the constants that may narrow to one shard.
+
+    `TEXT` is UTF-8 (utf8mb4), compared byte by byte without padding: hash the UTF-8 bytes.
+    `BINARY` is bytes: hash them as they are. `INTEGER`: MySQL's integers.
+    """
+
+    INTEGER = "integer"
+    TEXT = "text"
+    BINARY = "binary"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One stored column; `definition` is the SQL after the name, e.g. `JSON NOT NULL`."""
+
+    name: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Colocation:
+    """Where an INSERT without `id` finds the ID whose shard the new object shares.
+
+    `path` is a JSON path (`$.board_id`) inside the column; None: the column itself holds the ID.
+    The column need not be stored: one that only routes is dropped before the INSERT is sent.
+    """
+
+    column: str
+    path: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One logical table. Fields that its kind does not have are None, False or empty.
+
+    `columns` are the stored ones, in order (an object table's begin with `local_id`); empty when a
+    single table's were not declared. `type` is the type number in an object's ID. `routing` names the
+    logical routing column: `id` (object, timed), the from-column (mapping), the key column (hashed),
+    '' (single, reference). `key_type` is the type of that column, and `key_length` the largest
+    length of a text key in characters or of a binary key in bytes.
+    """
+
+    database: str
+    name: str
+    kind: Kind
+    keyspace: str
+    type: int | None = None
+    columns: tuple[Column, ...] = ()
+    routing: str = ""
+    key_type: KeyType | None = None
+    key_length: int | None = None
+    colocate: Colocation | None = None
+    from_column: str | None = None
+    to_column: str | None = None
+    sequence_column: str | None = None
+    orderable: bool = False
+    shard_key: str | None = None
+    indexes: tuple[str, ...] = ()
+    logical_columns: tuple[str, ...] = field(init=False)
+    """What `SELECT *` shows: the stored columns, with `id` in the place of an object's `local_id`."""
+
+    def __post_init__(self) -> None:
+        names = tuple(one.name for one in self.columns)
+        if self.kind is Kind.OBJECT:
+            names = ("id", *(name for name in names if name.lower() != "local_id"))
+        object.__setattr__(self, "logical_columns", names)
+
+    def column(self, name: str) -> Column | None:
+        """The stored column of that name (case-insensitive), or None."""
+        wanted = name.lower()
+        return next((one for one in self.columns if one.name.lower() == wanted), None)
+
+    def create_sql(self, database: str) -> str:
+        """`CREATE TABLE IF NOT EXISTS` for the physical table in the physical database.
+
+        Valid on MySQL and on MariaDB. Raises ValueError when no columns were declared.
+        """
+        if not self.columns:
+            raise ValueError(f"the columns of {self.database}.{self.name} are not declared in the schema")
+        lines = [f"{quote(one.name)} {one.definition}" for one in self.columns]
+        lines += self.indexes
+        body = ",\n  ".join(lines)
+        return (
+            f"CREATE TABLE IF NOT EXISTS {quote(database)}.{quote(self.name)} (\n  {body}\n)"
+            " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Database:
+    """One logical database.
+
+    With `keyspace` set it is a pass-through database: every table in it is single, its physical
+    name is its logical name, and `tables` is empty. Otherwise `tables` lists all there are.
+    """
+
+    name: str
+    keyspace: str | None = None
+    tables: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def passes_through(self) -> bool:
+        """True when every statement on this database goes to its host untouched."""
+        return self.keyspace is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """All logical databases. `version` is the document's, or else a digest of its content."""
+
+    version: int | str
+    databases: Mapping[str, Database]
+
+    def table(self, database: str, name: str) -> Table | None:
+        """The table of that name (both names case-sensitive), or None."""
+        found = self.databases.get(database)
+        return None if found is None else found.tables.get(name)
+
+
+def quote(name: str) -> str:
+    """`name` as a quoted SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+IDENTIFIER: Final = re.compile(r"[0-9A-Za-z_$]{1,64}")
+"""The names the documents may use for databases, tables and columns (whole match)."""
