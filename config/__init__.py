@@ -5,9 +5,12 @@ Read the room in this order:
     layout.py      how the 64 bits of an ID are cut (data, not code)
     schema.py      the logical tables: their kind, where they live, how a row is routed
     topology.py    which host holds which shard; what the data path looks up, precomputed
+    address.py     how a server or a listener is written
     document.py    YAML or JSON text to plain values, with the line of every field
-    read_schema.py, read_topology.py, checks.py
-                   documents to the models above: every problem is collected, none stops the reading
+    node.py        walking such a document; problems are collected, none stops the reading
+    read_schema.py, read_topology.py
+                   documents to the models above
+    checks.py      what must hold between a schema and a topology, and between two versions of one
     settings.py    listen addresses, users, backends, limits, time-outs
     load.py        the front door: files and texts in, models out, or one ConfigError that lists all
     sources/       where a topology comes from while the proxy runs: a file, or ZooKeeper

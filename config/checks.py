@@ -1,0 +1,115 @@
+"""What must hold between documents: a schema and a topology, and two versions of a topology.
+
+Pure functions from models to problems. They run when the configuration is checked, and again whenever
+a running proxy is offered a new topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from config.document import Path, Problem, dotted
+from config.schema import Kind, Schema, Table
+from config.topology import Keyspace, Topology
+
+Place = Callable[[Path], str]
+"""Gives the place of a path in the schema document, for messages."""
+
+
+def fit_problems(
+    schema: Schema, topology: Topology, place: Place = dotted, source: str = ""
+) -> list[Problem]:
+    """Why `schema` cannot be served by `topology`; empty when it can.
+
+    `place` and `source` name the schema document in the problems.
+    """
+    problems: list[Problem] = []
+    for name, database in schema.databases.items():
+        path: Path = ("databases", name)
+        if database.keyspace is not None:
+            keyspace = topology.keyspaces.get(database.keyspace)
+            messages = _pass_through(name, database.keyspace, keyspace, topology)
+            problems += [Problem(place((*path, "keyspace")), one, source) for one in messages]
+            continue
+        physical = topology.physical(name)
+        if physical:
+            problems.append(Problem(place(path), _taken(name, physical[0]), source))
+        for table in database.tables.values():
+            inner = (*path, "tables", table.name)
+            keyspace = topology.keyspaces.get(table.keyspace)
+            for field, message in _table(table, keyspace, topology):
+                problems.append(Problem(place((*inner, field)), message, source))
+    return problems
+
+
+def _missing(name: str, topology: Topology) -> str:
+    known = ", ".join(topology.keyspaces) or "none"
+    return f"the topology has no keyspace {name!r}; it has: {known}"
+
+
+def _taken(name: str, keyspace: Keyspace) -> str:
+    return f"the name {name} is also that of a physical database of keyspace {keyspace.name}"
+
+
+def _pass_through(database: str, name: str, keyspace: Keyspace | None, topology: Topology) -> Iterator[str]:
+    if keyspace is None:
+        yield _missing(name, topology)
+    elif keyspace.sharded:
+        yield f"keyspace {name} is sharded: a database that passes through needs an unsharded one"
+    physical = topology.physical(database)
+    if physical and physical[0] is not keyspace:
+        yield _taken(database, physical[0])
+
+
+def _table(table: Table, keyspace: Keyspace | None, topology: Topology) -> Iterator[tuple[str, str]]:
+    """Field and message of what `table` lacks in its keyspace."""
+    if keyspace is None:
+        yield "keyspace", _missing(table.keyspace, topology)
+        return
+    name, layout = keyspace.name, keyspace.layout
+    match table.kind:
+        case Kind.OBJECT:
+            if layout is None or not layout.has_type or not layout.has_local:
+                yield "keyspace", f"an object table needs a layout with a type and a local field: not {name}"
+            elif table.type is not None and table.type > layout.type_mask:
+                yield "type", f"is {table.type}: layout {layout.name} has types 1 to {layout.type_mask}"
+        case Kind.MAPPING:
+            if layout is None:
+                yield "keyspace", f"a mapping table needs a keyspace with a layout: {name} has none"
+        case Kind.TIMED:
+            if layout is None or not layout.has_time:
+                yield "keyspace", f"a timed table needs a layout with a time field: not keyspace {name}"
+            elif table.shard_key and keyspace.shards is None:
+                yield "shard_key", f"needs a fixed number of shards: keyspace {name} has no field 'shards'"
+        case Kind.HASHED:
+            if keyspace.hash is None:
+                yield "keyspace", f"a hashed table needs a keyspace with a hash: {name} has none"
+            elif keyspace.hash == "modulo" and table.key_type != "integer":
+                yield "key", f"keyspace {name} hashes by modulo: the key must be an integer"
+        case Kind.SINGLE | Kind.REFERENCE:
+            if keyspace.sharded:
+                yield "keyspace", f"a {table.kind} table needs an unsharded keyspace: {name} is sharded"
+
+
+def succession_problems(old: Topology, new: Topology) -> list[Problem]:
+    """Why a running proxy that serves `old` must not go over to `new`; empty when it may.
+
+    A lower version is stale. The same version with other content is accepted: the source holds one
+    document, and proxies that refused it would disagree with those that started later. What decides
+    the shard of a row that already exists cannot change under a running proxy: restart for that.
+    """
+    if new.version < old.version:
+        message = f"is {new.version}: stale, version {old.version} is in use"
+        return [Problem("version", message)]
+    problems = []
+    for name, keyspace in new.keyspaces.items():
+        before = old.keyspaces.get(name)
+        if before is None:
+            continue
+        for field in ("layout", "hash", "shards", "pattern", "database"):
+            if getattr(before, field) != getattr(keyspace, field):
+                place = f"keyspaces.{name}.{'database' if field == 'pattern' else field}"
+                problems.append(
+                    Problem(place, "cannot change while rows are placed by it: restart to force it")
+                )
+    return problems

@@ -1,0 +1,248 @@
+"""What each kind of table needs of its columns, and the columns it gets when none are declared.
+
+Two rules are worth their reasons:
+
+IDs are 64 bits, so columns that hold them are BIGINT. (Old descriptions of this scheme print INT.)
+
+A hashed table is only sound when "equal for the server" means "equal bytes": else a row is looked for
+on another shard than the one it was put on. So a text key must be binary and without padding, under
+which 'a' and 'A', and 'a' and 'a ', are different keys. No single collation name says so on both
+servers: MySQL has utf8mb4_0900_bin, MariaDB has utf8mb4_nopad_bin, and utf8mb4_bin, which both have,
+pads. A plain `VARCHAR(n)` key therefore gets both, each in the executable comment that only its
+server opens:
+
+    VARCHAR(255) CHARACTER SET utf8mb4
+      /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100202 COLLATE utf8mb4_nopad_bin */
+
+VARBINARY(n) is as sound; clients then get bytes. CHAR and BINARY are refused: they lose or gain
+trailing bytes. Both servers cut *trailing spaces* that exceed a VARCHAR's length without an error, in
+strict mode too: keys longer than `Table.key_length` must not be hashed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from config.node import Node
+from config.schema import Colocation, Column, KeyType, Table
+
+LOCAL_ID: Final = "BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
+DATA: Final = "JSON NOT NULL"
+TS: Final = "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP"
+ID: Final = "BIGINT UNSIGNED NOT NULL"
+SEQUENCE: Final = "DECIMAL(38,0) NOT NULL"
+TEXT_KEY: Final = (
+    "CHARACTER SET utf8mb4 /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100202 COLLATE utf8mb4_nopad_bin */"
+)
+
+_BIGINT: Final = re.compile(r"BIGINT\b", re.I)
+_INTEGER: Final = re.compile(r"(?:TINY|SMALL|MEDIUM|BIG)?INT(?:EGER)?\b", re.I)
+_BIG_SEQUENCE: Final = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*38\s*(?:,\s*0\s*)?\)", re.I)
+_AUTO_INCREMENT: Final = re.compile(r"\bAUTO_INCREMENT\b", re.I)
+_TEXT: Final = re.compile(r"VARCHAR\s*\(\s*([0-9]+)\s*\)", re.I)
+_BINARY: Final = re.compile(r"VARBINARY\s*\(\s*([0-9]+)\s*\)", re.I)
+_COLLATION: Final = re.compile(r"\bCOLLATE\s*=?\s*['\"`]?(\w+)", re.I)
+_CHARSET: Final = re.compile(r"\b(?:CHARACTER\s+SET|CHARSET)\s*=?\s*['\"`]?(\w+)", re.I)
+_BYTES: Final = re.compile(r"\b(?:BINARY|ASCII|UNICODE|BYTE)\b", re.I)
+_SOUND: Final = ("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The declared part of a table: its node, columns (None: not declared) and indexes (likewise)."""
+
+    node: Node
+    columns: dict[str, str] | None
+    indexes: tuple[str, ...] | None
+
+    def find(self, name: str) -> tuple[str, Node] | None:
+        """The definition of a declared column (case-insensitive) and its place, or None."""
+        listed = self.node.get("columns")
+        for column, definition in (self.columns or {}).items():
+            if column.lower() == name.lower() and listed:
+                return definition, listed.child(column, definition)
+        return None
+
+    def needs(self, name: str, why: str) -> tuple[str, Node] | None:
+        """Like `find`; a problem when the column is not declared."""
+        found = self.find(name)
+        if found is None:
+            (self.node.get("columns") or self.node).refuse(f"column {name!r} is missing: {why}")
+        return found
+
+    def declared(self) -> bool:
+        """Whether there are columns; a problem when not."""
+        if self.columns is None:
+            self.node.refuse("field 'columns' is missing")
+        return self.columns is not None
+
+
+def object_table(table: Table, draft: Draft, *, type_: int | None, colocate: Colocation | None) -> Table:
+    """local_id, data, ts; `local_id` comes first, and `id` is virtual."""
+    stored = {"local_id": LOCAL_ID, "data": DATA, "ts": TS} if draft.columns is None else dict(draft.columns)
+    found = draft.find("local_id")
+    if found is None:
+        stored = {"local_id": LOCAL_ID, **stored}
+    else:
+        definition, place = found
+        if next(iter(stored)).lower() != "local_id":
+            place.refuse("must be the first column")
+        if not _BIGINT.match(definition) or not _AUTO_INCREMENT.search(definition):
+            place.refuse(f"must be {LOCAL_ID}: a local id is 36 bits, and the server counts it")
+    virtual = draft.find("id")
+    if virtual:
+        virtual[1].refuse("an object table has no column 'id': clients see the ID made of local_id there")
+    if colocate and colocate.path and colocate.column not in stored:
+        place = draft.node.get("colocate") or draft.node
+        place.refuse(f"the path {colocate.path} needs a column {colocate.column!r} to be found in")
+    return replace(
+        table,
+        type=type_,
+        columns=_columns(stored),
+        indexes=draft.indexes or (),
+        routing="id",
+        key_type=KeyType.INTEGER,
+        colocate=colocate,
+    )
+
+
+def mapping_table(
+    table: Table, draft: Draft, *, from_: str | None, to: str | None, sequence: str | None, orderable: bool
+) -> Table:
+    """From-ID, to-ID, sequence, and an index on the three."""
+    if from_ is None or to is None or sequence is None:
+        return table
+    if len({from_.lower(), to.lower(), sequence.lower()}) < 3:
+        draft.node.refuse("'from', 'to' and 'sequence' must be three columns")
+        return table
+    stored = {from_: ID, to: ID, sequence: SEQUENCE} if draft.columns is None else draft.columns
+    if draft.columns is not None:
+        for name in (from_, to):
+            found = draft.needs(name, "it is one of the mapping's IDs")
+            if found and not _BIGINT.match(found[0]):
+                found[1].refuse("holds 64-bit IDs: must be BIGINT")
+        found = draft.needs(sequence, "it orders the mapping")
+        if found:
+            _check_sequence(*found, orderable=orderable)
+    return replace(
+        table,
+        columns=_columns(stored),
+        indexes=(_key(from_, sequence, to),) if draft.indexes is None else draft.indexes,
+        routing=from_,
+        key_type=KeyType.INTEGER,
+        from_column=from_,
+        to_column=to,
+        sequence_column=sequence,
+        orderable=orderable,
+    )
+
+
+def _check_sequence(definition: str, place: Node, *, orderable: bool) -> None:
+    if _BIG_SEQUENCE.match(definition):
+        return
+    if orderable:
+        place.refuse("must be DECIMAL(38,0): an orderable mapping needs the room between two sequences")
+    elif not _BIGINT.match(definition):
+        place.refuse("must be DECIMAL(38,0) or BIGINT")
+
+
+def timed_table(table: Table, draft: Draft, shard_key: str | None) -> Table:
+    """The whole ID is stored, in `id`."""
+    if not draft.declared():
+        return table
+    stored = dict(draft.columns or {})
+    found = draft.find("id")
+    if found is None:
+        stored = {"id": f"{ID} PRIMARY KEY", **stored}
+    elif not _BIGINT.match(found[0]) or _AUTO_INCREMENT.search(found[0]):
+        found[1].refuse("must be BIGINT without AUTO_INCREMENT: it holds the whole ID, which is made here")
+    if shard_key:
+        key = draft.needs(shard_key, "it is the shard key")
+        if key and not _INTEGER.match(key[0]):
+            key[1].refuse("is the shard key: must be an integer")
+    return replace(
+        table,
+        columns=_columns(stored),
+        indexes=draft.indexes or (),
+        routing="id",
+        key_type=KeyType.INTEGER,
+        shard_key=shard_key,
+    )
+
+
+def hashed_table(table: Table, draft: Draft, key: str | None) -> Table:
+    """Routed by the hash of `key`, whose definition is made sound or refused."""
+    if not draft.declared() or key is None:
+        return table
+    stored = dict(draft.columns or {})
+    found = draft.needs(key, "it is the table's key")
+    key_type, length = None, None
+    if found:
+        definition, place = found
+        key_type, length = _key_type(definition, place)
+        if key_type is KeyType.TEXT:
+            stored[str(place.path[-1])] = sound_text(definition)
+    return replace(
+        table,
+        columns=_columns(stored),
+        indexes=draft.indexes or (),
+        routing=key,
+        key_type=key_type,
+        key_length=length,
+    )
+
+
+def _key_type(definition: str, place: Node) -> tuple[KeyType | None, int | None]:
+    """The type of a hashed key and its length; None after noting why it is not sound."""
+    if _INTEGER.match(definition):
+        return KeyType.INTEGER, None
+    binary, text = _BINARY.match(definition), _TEXT.match(definition)
+    if binary:
+        return KeyType.BINARY, int(binary[1])
+    if text is None:
+        place.refuse("a hashed key must be VARCHAR(n), VARBINARY(n) or an integer")
+        return None, None
+    charset = _CHARSET.search(definition)
+    if charset and charset[1].lower() != "utf8mb4":
+        place.refuse(f"the hash is of UTF-8 bytes: the key's character set must be utf8mb4, not {charset[1]}")
+    if _BYTES.search(definition):
+        place.refuse("BINARY, ASCII, UNICODE and BYTE choose a collation that pads: leave them out")
+    for collation in _COLLATION.findall(definition):
+        if collation.lower() not in _SOUND:
+            place.refuse(
+                f"collation {collation} calls different bytes equal: leave it out,"
+                f" or use {' (MySQL) or '.join(_SOUND)} (MariaDB)"
+            )
+    return KeyType.TEXT, int(text[1])
+
+
+def sound_text(definition: str) -> str:
+    """`definition` (VARCHAR(n) …) with a binary NO PAD collation on both servers, unless it names one."""
+    if _COLLATION.search(definition):
+        return definition
+    text = _TEXT.match(definition)
+    if text is None:
+        return definition
+    rest = _CHARSET.sub("", definition[text.end() :], count=1).strip()
+    return f"{definition[: text.end()]} {TEXT_KEY} {rest}".strip()
+
+
+def single_table(table: Table, draft: Draft) -> Table:
+    """Columns may be left undeclared: statements go to the host as they are."""
+    return replace(table, columns=_columns(draft.columns or {}), indexes=draft.indexes or ())
+
+
+def reference_table(table: Table, draft: Draft) -> Table:
+    """Columns are needed: the table is created on every host."""
+    draft.declared()
+    return single_table(table, draft)
+
+
+def _columns(stored: dict[str, str]) -> tuple[Column, ...]:
+    return tuple(Column(name, definition) for name, definition in stored.items())
+
+
+def _key(*names: str) -> str:
+    return "KEY (" + ", ".join(f"`{name}`" for name in names) + ")"
