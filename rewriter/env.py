@@ -1,0 +1,51 @@
+"""What a statement's meaning depends on besides its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .shape import Findall, findall
+
+
+@dataclass(frozen=True)
+class Env:
+    """The session's settings that change how its statements are read, as one part of a plan's key.
+
+    A session makes a new one whenever one of them changes, and keeps it between.
+    """
+
+    database: str | None = None
+    """The current database: a logical one, a physical one, or one of the default host."""
+    ansi_quotes: bool = False
+    no_backslash_escapes: bool = False
+    pipes_as_concat: bool = False
+    high_not_precedence: bool = False
+    ignore_space: bool = False
+    scatter_writes: bool = False
+    """Whether an UPDATE or DELETE that names no ID may run on all shards."""
+    server_version: int = 80000
+    """As in executable comments: 8.0.36 is 80036, 10.11.6 is 101106."""
+    mariadb: bool = False
+    charset: str = "utf8mb4"
+    """The character set of statements (character_set_client), for the bytes of text keys."""
+
+    key: bytes = field(init=False, repr=False, compare=False)
+    """All of the above as bytes: equal keys mean equal settings."""
+    findall: Findall = field(init=False, repr=False, compare=False)
+    """Cuts a statement that ends in a NUL byte into (text, literal) pairs, see shape.py."""
+
+    def __post_init__(self) -> None:
+        flags = (
+            self.ansi_quotes,
+            self.no_backslash_escapes,
+            self.pipes_as_concat,
+            self.high_not_precedence,
+            self.ignore_space,
+            self.scatter_writes,
+            self.mariadb,
+            self.database is not None,
+        )
+        bits = "".join("01"[flag] for flag in flags)
+        text = f"{bits} {self.server_version} {self.charset} {self.database or ''}"
+        object.__setattr__(self, "key", text.encode("utf-8", "surrogateescape"))
+        object.__setattr__(self, "findall", findall(self.ansi_quotes, self.no_backslash_escapes))

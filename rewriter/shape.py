@@ -1,0 +1,108 @@
+r"""One pass over a statement: the literals out, the shape left.
+
+Two statements of one shape differ in their literals only, so that they share a plan. `lift` cuts a
+statement into texts and literals, alternating:
+
+    SELECT * FROM pins WHERE id IN (1, 2) AND name = 'it''s'
+    [SELECT * FROM pins WHERE id IN (][1, 2][) AND name = '][it''s'][]
+
+Joined again they are the statement's very bytes. Rules:
+
+- A literal is an unsigned integer, the digits of a hexadecimal number, the inside of a quoted string
+  with its closing quote, or the inside of a comment with its end. What marks its type (the opening
+  quote, `0x`, `/*`) stays in the text, so that types differ in shape.
+- The two halves of a decimal number are two literals with "." between. Numbers with an exponent, bit
+  literals and whatever else is not plain stay in the text: to lift less is always safe.
+- `IN (1, 2, 3)` and `IN ('a', 'b')` are one literal, so that lists of all lengths share a shape.
+- Digits in a name (`db03429`, `1a`, `a$5`, `t.1`, `@a1`), names in backticks, comments to the end
+  of a line and optimizer hints are text.
+- Executable comments (`/*!`, `/*M!`) are not read here, statement.py opens them first: a statement
+  that has one, or an open quote or a NUL byte outside of a literal, has no shape.
+
+>>> lift(b"SELECT 'a', 5")
+(b"SELECT '\x00, \x00\x00", (b"a'", b'5', b''))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+Findall = Callable[[bytes], list[tuple[bytes, bytes]]]
+
+_NAME: Final = rb"\w$\x80-\xff"  # the bytes of an unquoted name, for use in a character class
+
+_TEXT: Final = (
+    rb"[^0-9'\"`#/\-\0]++",
+    # digits that go on with what stands before them
+    rb"(?<=[" + _NAME + rb"@.'\"`])[0-9]++",
+    # digits that begin something other than an integer, half a decimal or a hexadecimal number
+    rb"(?!0[xX][0-9a-fA-F]++(?![" + _NAME + rb".]))"
+    rb"[0-9]++(?=[A-Za-z_$\x80-\xff]|\.(?![0-9]++(?![" + _NAME + rb".])))[" + _NAME + rb".]*+",
+    rb"`[^`]*+`",
+    rb"-(?!-[\0-\x20])",
+    rb"/(?!\*)",
+    rb"/\*\+(?:[^*\0]++|\*(?!/))*+\*/",
+    rb"--(?:[\x01-\x09\x0b-\x20][^\n\0]*+|\n|(?=\0))",
+    rb"#[^\n\0]*+",
+    rb"(?<=@)'[^'\0]*+'",
+    rb'(?<=@)"[^"\0]*+"',
+)
+"""What is text, after which a literal may begin."""
+
+_INTEGERS: Final = rb"[0-9]++(?:\s*+,\s*+-?[0-9]++)*+"
+
+
+def _in_list(before: bytes) -> bytes:
+    """An assertion: `IN (` and `before` stand to the left."""
+    forms = (rb"\(", rb" \(", rb" \( ")
+    return b"(?:%b)" % b"|".join(rb"(?<=[^" + _NAME + rb".@][iI][nN]" + one + before + b")" for one in forms)
+
+
+def _pattern(ansi_quotes: bool, no_backslash_escapes: bool) -> bytes:
+    """The expression whose matches are (text, literal), for one way of reading quotes."""
+    inside = rb"(?:[^']++|'')*+'" if no_backslash_escapes else rb"(?:[^'\\]++|\\.|'')*+'"
+    text = list(_TEXT)
+    opening = [rb"'", rb"0[xX](?=[0-9a-fA-F])", rb"/\*(?!!|M!|\+)", rb"\0\Z"]
+    literal = [
+        rb"(?<!['\"xX])(?<!/\*)(?:" + _in_list(b"") + _INTEGERS + rb"(?=\s*+\))|[0-9]++)",
+        _in_list(rb"'") + inside + rb"(?:\s*+,\s*+'" + inside + rb")*+(?=\s*+\))",
+        rb"(?<=')" + inside,
+        rb"(?<=0[xX])[0-9a-fA-F]++",
+        rb"(?<=/\*)(?:[^*\0]++|\*(?!/))*+\*/",
+    ]
+    if ansi_quotes:
+        text.append(rb'"[^"\0]*+"')
+    else:
+        opening.append(rb'"')
+        literal.append(rb'(?<=")' + inside.replace(b"'", b'"'))
+    halves = rb"(?<=[0-9])\.(?=[0-9])"  # between the two halves of a decimal number
+    return (
+        rb"(?!\Z)(" + halves + rb"|(?:" + b"|".join(text) + rb")*+(?:" + b"|".join(opening) + rb")?)"
+        rb"(" + b"|".join(literal) + rb"|)"
+    )
+
+
+_FINDALL: Final = {
+    (ansi, raw): re.compile(_pattern(ansi, raw), re.DOTALL).findall
+    for ansi in (False, True)
+    for raw in (False, True)
+}
+
+
+def findall(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
+    """The function that cuts a statement ending in a NUL byte into (text, literal) pairs."""
+    return _FINDALL[ansi_quotes, no_backslash_escapes]
+
+
+def lift(sql: bytes, cut: Findall = _FINDALL[False, False]) -> tuple[bytes, tuple[bytes, ...]]:
+    """The shape and the literals of `sql`.
+
+    The literals end in one empty one, for the text behind the last. The shape is the texts, joined by
+    NUL bytes, with a NUL byte at the end. A shape that is empty means that there is none.
+    """
+    texts, literals = zip(*cut(sql + b"\0"), strict=True)
+    if literals.count(b"") != 1:
+        return b"", ()
+    return b"\0".join(texts), literals
