@@ -21,7 +21,8 @@ def fit_problems(
 ) -> list[Problem]:
     """Why `schema` cannot be served by `topology`; empty when it can.
 
-    `place` and `source` name the schema document in the problems.
+    `place` and `source` name the schema document in the problems. A logical database may bear the name
+    of an unsharded keyspace's physical one, and then hides it; the name of a shard's it may not.
     """
     problems: list[Problem] = []
     for name, database in schema.databases.items():
@@ -32,7 +33,7 @@ def fit_problems(
             problems += [Problem(place((*path, "keyspace")), one, source) for one in messages]
             continue
         physical = topology.physical(name)
-        if physical:
+        if physical and physical[0].sharded:
             problems.append(Problem(place(path), _taken(name, physical[0]), source))
         for table in database.tables.values():
             inner = (*path, "tables", table.name)

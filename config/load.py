@@ -1,0 +1,219 @@
+"""The front door: files, texts and documents in; models out, or one ConfigError that lists everything.
+
+A source is one of: a path (`str` or `Path`), a text already fetched (`bytes`), a document already parsed
+(a mapping). YAML and JSON are told apart by themselves.
+
+    settings, schema, topology = check("shardgate.yaml")
+    topology = load_topology(b'{"version": 7, "keyspaces": {...}}', name="/shardgate/topology")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from config.checks import fit_problems
+from config.document import ConfigError, Document, Problem, from_value, parse
+from config.document import Path as Place
+from config.layout import BUILTIN, Layout
+from config.node import unknown
+from config.read_schema import read_schema
+from config.read_topology import read_topology
+from config.schema import Schema
+from config.settings import Model, Settings
+from config.topology import Topology
+
+__all__ = ["ConfigError", "Problem", "check", "load_schema", "load_settings", "load_topology"]
+
+Source = str | Path | bytes | Mapping[str, Any]
+
+
+def load_settings(source: Source, *, name: str = "", base: Path | None = None) -> Settings:
+    """The settings in `source`. Relative paths start at `base`, by default the file's folder.
+
+    Raises ConfigError.
+    """
+    document = open_document(source, name)
+    if base is None and isinstance(source, str | Path):
+        base = Path(source).absolute().parent
+    settings = _settings(document, base)
+    document.raise_problems()
+    assert settings is not None
+    return settings
+
+
+def load_schema(source: Source, *, name: str = "") -> Schema:
+    """The schema in `source`. Raises ConfigError."""
+    document = open_document(source, name)
+    schema = read_schema(document)
+    document.raise_problems()
+    assert schema is not None
+    return schema
+
+
+def load_topology(
+    source: Source, *, name: str = "", layouts: Mapping[str, Layout] = BUILTIN, schema: Schema | None = None
+) -> Topology:
+    """The topology in `source`, which may use `layouts` and its own.
+
+    With `schema`, it must be able to serve it. Raises ConfigError.
+    """
+    document = open_document(source, name)
+    topology = read_topology(document, layouts)
+    document.raise_problems()
+    assert topology is not None
+    problems = fit_problems(schema, topology, source="schema") if schema else []
+    if problems:
+        raise ConfigError(problems)
+    return topology
+
+
+def check(path: str | Path) -> tuple[Settings, Schema, Topology | None]:
+    """The settings at `path`, the schema they name, and the topology when it is a file (else None).
+
+    Each is read, whatever is wrong with the others, and they are checked against each other. Raises
+    ConfigError with the problems of all.
+    """
+    base = Path(path).absolute().parent
+    problems: list[Problem] = []
+    main = _try_open(path, problems)
+    settings = _settings(main, base) if main else None
+    schema_path, topology_path = _paths(main, base)
+    schema_document = _try_open(schema_path, problems) if schema_path else None
+    schema = read_schema(schema_document) if schema_document else None
+    topology_document = _try_open(topology_path, problems) if topology_path else None
+    layouts = settings.all_layouts if settings else BUILTIN
+    topology = read_topology(topology_document, layouts) if topology_document else None
+    if schema and schema_document and topology:
+        problems += fit_problems(schema, topology, schema_document.place, schema_document.source)
+    if main and settings and schema:
+        _check_users(main, settings, schema, topology)
+    for document in (main, schema_document, topology_document):
+        problems += document.problems if document else []
+    if problems or settings is None or schema is None:
+        raise ConfigError(problems)
+    return settings, schema, topology
+
+
+def open_document(source: Source, name: str = "") -> Document:
+    """The parsed document; `name` stands for it in problems (by default its path).
+
+    Raises ConfigError when it cannot be read or is neither YAML nor JSON.
+    """
+    if isinstance(source, Mapping):
+        return from_value(source, name)
+    if isinstance(source, bytes):
+        return parse(source, name)
+    name = name or str(source)
+    try:
+        text = Path(source).read_bytes()
+    except OSError as error:
+        raise ConfigError([Problem("", f"cannot be read: {error.strerror}", name)]) from error
+    return parse(text, name)
+
+
+def _try_open(path: str | Path, problems: list[Problem]) -> Document | None:
+    try:
+        return open_document(path)
+    except ConfigError as error:
+        problems += error.problems
+        return None
+
+
+def _paths(main: Document | None, base: Path) -> tuple[Path | None, Path | None]:
+    """Where the schema and the topology are, read from settings that may have problems."""
+    raw = main.value if main and isinstance(main.value, Mapping) else {}
+    topology = raw.get("topology")
+    file = topology.get("file") if isinstance(topology, Mapping) else None
+    found = (base / one if isinstance(one, str) and one else None for one in (raw.get("schema"), file))
+    schema_path, topology_path = found
+    return schema_path, topology_path
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+def _settings(document: Document, base: Path | None) -> Settings | None:
+    """The settings in `document`; None after noting problems there."""
+    if not isinstance(document.value, Mapping):
+        document.refuse((), "must be a mapping with the fields users, backends, topology, schema, …")
+        return None
+    settings = None
+    try:
+        settings = Settings.from_document(document.value, base)
+    except ValidationError as error:
+        for place, message in _translated(error, document.value):
+            document.refuse(place, message)
+    _check_names(document, document.value)
+    return None if document.problems else settings
+
+
+def _translated(error: ValidationError, value: object) -> Iterator[tuple[Place, str]]:
+    """pydantic's errors as places in the document and messages in this program's words."""
+    for one in error.errors(include_url=False, include_context=False, include_input=False):
+        place = _existing(one["loc"], value)
+        last = str(one["loc"][-1]) if one["loc"] else ""
+        if one["type"] == "missing":
+            yield place, f"field {last!r} is missing"
+        elif one["type"] == "extra_forbidden":
+            yield place, unknown(last, _field_names())
+        else:
+            yield place, one["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+
+
+def _existing(location: tuple[str | int, ...], value: object) -> Place:
+    """The part of pydantic's location that is in the document."""
+    path: list[str | int] = []
+    for part in location:
+        try:
+            value = value[part]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            break
+        path.append(part)
+    return tuple(path)
+
+
+def _field_names(model: type[Model] = Settings) -> set[str]:
+    """The names of all settings, for "did you mean"."""
+    names: set[str] = set()
+    for name, info in model.model_fields.items():
+        names.add(info.alias or name)
+        for inner in _models(info.annotation):
+            names |= _field_names(inner)
+    return names
+
+
+def _models(annotation: object) -> Iterator[type[Model]]:
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for one in get_args(annotation):
+        yield from _models(one)
+
+
+def _check_names(document: Document, value: Mapping[str, Any]) -> None:
+    """Users are named once, and layouts do not take a built-in name."""
+    users = value.get("users")
+    seen: set[str] = set()
+    for index, user in enumerate(users if isinstance(users, list) else ()):
+        name = user.get("name") if isinstance(user, Mapping) else None
+        if isinstance(name, str) and name in seen:
+            document.refuse(("users", index, "name"), f"there is a user {name} already")
+        if isinstance(name, str):
+            seen.add(name)
+    layouts = value.get("layouts")
+    for name in layouts if isinstance(layouts, Mapping) else ():
+        if name in BUILTIN:
+            document.refuse(("layouts", name), "is built in: choose another name")
+
+
+def _check_users(main: Document, settings: Settings, schema: Schema, topology: Topology | None) -> None:
+    """The databases of users exist, unless a default host may have further ones."""
+    if topology is None or topology.default is not None:
+        return
+    for index, user in enumerate(settings.users):
+        for name in user.databases:
+            if name != "*" and name not in schema.databases:
+                main.refuse(("users", index, "databases"), f"the schema has no database {name!r}")

@@ -1,0 +1,385 @@
+"""The settings: what one proxy is told about itself.
+
+Listen addresses, users, backends, where the topology and the schema are, limits, time-outs, logs. The
+fields' documentation, with defaults and examples, is docs/configuration.md. Unknown fields are errors;
+durations are seconds, sizes are bytes; relative paths start at the folder of the settings file.
+
+`load.load_settings` makes a `Settings` of a file. Secrets are resolved then: a password is written in
+the file, or named by an environment variable or a secret file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    Strict,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from config import layout as layouts_module
+from config.address import Address, parse_address
+from config.layout import Layout
+from config.units import Duration, Size
+
+
+def _resolved(path: Path, info: ValidationInfo) -> Path:
+    base = info.context.get("base") if info.context else None
+    return path if base is None else Path(base, path)
+
+
+def _address(value: object) -> Address:
+    if isinstance(value, Address):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be an address like 127.0.0.1:3306 or unix:/run/shardgate.sock")
+    return parse_address(value, None, any_port=True)
+
+
+def _host(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a host's address like 127.0.0.1:3306 or unix:/run/mysqld.sock")
+    return str(parse_address(value))
+
+
+FilePath = Annotated[Path, AfterValidator(_resolved)]
+ListenAddress = Annotated[Address, BeforeValidator(_address)]
+HostAddress = Annotated[str, BeforeValidator(_host)]
+Count = Annotated[int, Strict(), Field(ge=0)]
+Positive = Annotated[int, Strict(), Field(ge=1)]
+
+
+class Model(BaseModel):
+    """Base of all settings: frozen, and unknown fields are errors."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True
+    )
+
+
+class Role(StrEnum):
+    """What a user may do: read; read and write; everything, DDL and administration included."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+class Credentials(Model):
+    """A password, given in one of three ways."""
+
+    password: SecretStr | None = None
+    password_env: str | None = None
+    password_file: FilePath | None = None
+    _secret: str | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _resolve(self) -> Self:
+        names = ("password", "password_env", "password_file", "password_hash")
+        given = [name for name in names if getattr(self, name, None) is not None]
+        if len(given) > 1:
+            raise ValueError(f"has {' and '.join(given)}: a password is given in one way")
+        self._secret = self._read()
+        return self
+
+    def _read(self) -> str | None:
+        if self.password is not None:
+            return self.password.get_secret_value()
+        if self.password_env is not None:
+            if self.password_env not in os.environ:
+                raise ValueError(f"password_env: the environment variable {self.password_env} is not set")
+            return os.environ[self.password_env]
+        if self.password_file is not None:
+            try:
+                return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "is not UTF-8"
+                raise ValueError(f"password_file: {self.password_file}: {reason}") from error
+        return None
+
+    @property
+    def secret(self) -> str | None:
+        """The password in clear text, from wherever it comes; None when none was given."""
+        return self._secret
+
+
+class Scatter(Model):
+    """Whether reads without a routing condition may go to all shards, and for how many rows."""
+
+    allowed: bool = True
+    limit: Positive | None = None
+    """The most rows such a read may give; None: no limit of its own."""
+
+
+def _scatter(value: object) -> object:
+    if value in ("allow", "deny"):
+        return Scatter(allowed=value == "allow")
+    if isinstance(value, Mapping) and set(value) == {"limit"}:
+        return {"allowed": True, "limit": value["limit"]}
+    if isinstance(value, Scatter):
+        return value
+    raise ValueError("must be allow, deny or {limit: ROWS}")
+
+
+def _names(value: object) -> object:
+    return ("*",) if value == "*" else value
+
+
+_NATIVE_HASH: Final = re.compile(r"\*[0-9A-Fa-f]{40}\Z")
+_SHA2_HASH: Final = re.compile(r"\$A\$[0-9A-Fa-f]{3}\$[\x01-\x7f]{20}[./0-9A-Za-z]{43}\Z")
+
+
+class User(Credentials):
+    """Who may log in to the proxy, and what for."""
+
+    name: Annotated[str, Field(min_length=1, max_length=80)]
+    password_hash: SecretStr | None = None
+    role: Role = Role.WRITE
+    databases: Annotated[tuple[str, ...], BeforeValidator(_names)] = ("*",)
+    max_connections: Count = 0
+    scatter: Annotated[Scatter, BeforeValidator(_scatter)] = Scatter()
+    transaction_mode: Literal["single", "multi"] = "multi"
+    require_tls: bool = False
+
+    @field_validator("password_hash")
+    @classmethod
+    def _check_hash(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None:
+            return None
+        text = value.get_secret_value()
+        if re.fullmatch(r"0x(?:[0-9A-Fa-f]{2})+", text):  # as SHOW CREATE USER prints it
+            text = bytes.fromhex(text[2:]).decode("latin-1")
+        if not _NATIVE_HASH.match(text) and not _SHA2_HASH.match(text):
+            raise ValueError(
+                "must be a stored password: * and 40 hexadecimal digits (mysql_native_password),"
+                " or $A$005$… (caching_sha2_password), possibly as 0x and hexadecimal digits"
+            )
+        return SecretStr(text)
+
+    @model_validator(mode="after")
+    def _check_given(self) -> Self:
+        if self.secret is None and self.password_hash is None:
+            raise ValueError("one of password, password_env, password_file, password_hash is missing")
+        return self
+
+    @property
+    def native_hash(self) -> bytes | None:
+        """SHA1(SHA1(password)), 20 bytes, when `password_hash` is of mysql_native_password."""
+        text = self.password_hash.get_secret_value() if self.password_hash else ""
+        return bytes.fromhex(text[1:]) if text.startswith("*") else None
+
+    @property
+    def sha2_hash(self) -> str | None:
+        """`$A$005$` + 20 characters of salt + 43 of digest, when `password_hash` is of caching_sha2."""
+        text = self.password_hash.get_secret_value() if self.password_hash else ""
+        return text if text.startswith("$") else None
+
+    def may_use(self, database: str) -> bool:
+        """Whether the user may use the logical database."""
+        return "*" in self.databases or database in self.databases
+
+
+class Listener(Model):
+    """One address where clients connect: a TCP port (0: a free one) or a Unix socket."""
+
+    address: ListenAddress
+
+
+def _listeners(value: object) -> object:
+    many = value if isinstance(value, list | tuple) else [value]
+    return [{"address": one} if isinstance(one, str) else one for one in many]
+
+
+class BackendTls(Model):
+    """How connections to the hosts are encrypted."""
+
+    ca: FilePath | None = None
+    cert: FilePath | None = None
+    key: FilePath | None = None
+    verify: Literal["none", "ca", "full"] = "full"
+    min_version: Literal["1.2", "1.3"] = "1.2"
+
+
+class HostOverrides(Credentials):
+    """What differs for one host."""
+
+    user: str | None = None
+    max_connections: Positive | None = None
+
+
+class Backends(Credentials):
+    """How the proxy connects to the hosts of the topology."""
+
+    user: Annotated[str, Field(min_length=1)]
+    hosts: dict[HostAddress, HostOverrides] = Field(default_factory=dict)
+    max_connections: Positive = 100
+    queue_length: Count = 1000
+    queue_timeout: Duration = 5.0
+    connect_timeout: Duration = 3.0
+    idle_timeout: Duration = 300.0
+    health_interval: Duration = 5.0
+    tls: BackendTls | None = None
+
+    @field_validator("tls")
+    @classmethod
+    def _refuse_tls(cls, value: BackendTls | None) -> BackendTls | None:
+        if value is not None:
+            raise ValueError(
+                "connections to the hosts cannot be encrypted yet, and shall not go in the clear"
+            )
+        return value
+
+    def user_for(self, host: str) -> tuple[str, str]:
+        """User name and password for `host`."""
+        own = self.hosts.get(host)
+        user = own.user if own and own.user else self.user
+        password = own.secret if own and own.secret is not None else self.secret
+        return user, password or ""
+
+    def max_connections_for(self, host: str) -> int:
+        """The most connections to `host`, per worker process."""
+        own = self.hosts.get(host)
+        return own.max_connections if own and own.max_connections else self.max_connections
+
+
+def _hosts(value: object) -> object:
+    return (
+        ",".join(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value
+    )
+
+
+class ZooKeeper(Model):
+    """A topology kept in a ZooKeeper node."""
+
+    hosts: Annotated[str, BeforeValidator(_hosts), Field(min_length=1)]
+    path: Annotated[str, Field(pattern=r"^(/[^/\x00]+)+$")] = "/shardgate/topology"
+    cache_file: FilePath = Field(default=Path("topology.cache.json"), validate_default=True)
+    proxies_path: str | None = None
+    name: Annotated[str, Field(pattern=r"^[^/\x00]+$")] | None = None
+    session_timeout: Duration = 10.0
+
+    @property
+    def registry(self) -> str:
+        """The node under which the proxies register."""
+        return self.proxies_path or f"{self.path}-proxies"
+
+
+class TopologySettings(Model):
+    """Where the topology comes from: one of the two."""
+
+    file: FilePath | None = None
+    zookeeper: ZooKeeper | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.file is None) == (self.zookeeper is None):
+            raise ValueError("must have either 'file' or 'zookeeper'")
+        return self
+
+
+class StatusSettings(Model):
+    """Metrics, health and the status page; no address: none."""
+
+    listen: ListenAddress | None = Address("127.0.0.1", 9307)
+
+
+class Limits(Model):
+    """What a client may ask for; 0 is no limit where it says so in the documentation."""
+
+    max_connections: Positive = 10_000
+    max_packet: Size = 64 << 20
+    max_statement: Size = 16 << 20
+    in_list: Positive = 10_000
+    parse_depth: Positive = 200
+    scatter_rows: Count = 1_000_000
+    scatter_bytes: Size = 1 << 30
+
+
+class Timeouts(Model):
+    """In seconds; 0 is no limit where it says so in the documentation."""
+
+    statement: Duration = 0.0
+    idle_client: Duration = 28800.0
+    login: Duration = 10.0
+    drain: Duration = 30.0
+    buffer: Duration = 10.0
+
+
+class Logging(Model):
+    """Logs go to standard error."""
+
+    format: Literal["auto", "json", "text"] = "auto"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    slow_query_ms: Annotated[float, Field(ge=0)] | None = 1000.0
+
+
+class LayoutSettings(Model):
+    """A further ID layout: field widths in bits from bit 63 down."""
+
+    fields: dict[str, Positive]
+    epoch_ms: Count | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self.made("layout")
+        return self
+
+    def made(self, name: str) -> Layout:
+        """The layout itself. Raises ValueError when the fields make none."""
+        parts = tuple(layouts_module.Field(field, bits) for field, bits in self.fields.items())
+        return Layout(name, parts, self.epoch_ms)
+
+
+def _workers(value: object) -> object:
+    return len(os.sched_getaffinity(0)) if value == "auto" else value
+
+
+class Settings(Model):
+    """Everything in the settings file."""
+
+    listen: Annotated[tuple[Listener, ...], BeforeValidator(_listeners), Field(min_length=1)] = (
+        Listener(address=Address("127.0.0.1", 3307)),
+    )
+    workers: Annotated[Positive, BeforeValidator(_workers), Field(le=256)] = Field(
+        default_factory=lambda: len(os.sched_getaffinity(0))
+    )
+    """Worker processes; `auto` in the document is one per core this process may use."""
+    users: Annotated[tuple[User, ...], Field(min_length=1)]
+    backends: Backends
+    topology: TopologySettings
+    schema_file: FilePath = Field(alias="schema")
+    status: StatusSettings = StatusSettings()
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
+    plan_cache_size: Positive = 10_000
+    logging: Logging = Logging()
+    server_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[ -~]{0,40}$")] | None = None
+    layouts: dict[str, LayoutSettings] = Field(default_factory=dict)
+
+    @property
+    def all_layouts(self) -> dict[str, Layout]:
+        """The built-in layouts and the settings' own, by name."""
+        return dict(layouts_module.BUILTIN) | {name: one.made(name) for name, one in self.layouts.items()}
+
+    def user(self, name: str) -> User | None:
+        """The user of that name, or None."""
+        return next((one for one in self.users if one.name == name), None)
+
+    @classmethod
+    def from_document(cls, value: Any, base: Path | None = None) -> Settings:
+        """Validate a parsed document; raises pydantic.ValidationError. Paths start at `base`."""
+        return cls.model_validate(value, context={"base": base})

@@ -1,0 +1,47 @@
+"""Durations and sizes as operators write them.
+
+>>> parse_duration("500ms"), parse_duration("1h30m"), parse_duration(2)
+(0.5, 5400.0, 2.0)
+>>> parse_size("64MB"), parse_size(512)
+(67108864, 512)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator
+
+_SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?\s*(?:us|ms|s|m|h|d)\s*)+\Z")
+_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|m|h|d)")
+
+_BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE: Final = re.compile(r"([0-9]+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
+
+
+def parse_duration(value: object) -> float:
+    """Seconds: a number of them, or a text like 500ms, 30s, 1h30m. Raises ValueError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e10:
+        return float(value)
+    if isinstance(value, str) and _DURATION.match(value):
+        return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(value))
+    raise ValueError("must be a number of seconds, or a text like 500ms, 30s or 1h30m")
+
+
+def parse_size(value: object) -> int:
+    """Bytes: a number of them, or a text like 512KB, 64MB, 1GiB (units of 1024). Raises ValueError."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    match = _SIZE.match(value) if isinstance(value, str) else None
+    if match:
+        return int(match[1]) * _BYTES[match[2].upper()]
+    raise ValueError("must be a number of bytes, or a text like 512KB, 64MB or 1GB")
+
+
+Duration = Annotated[float, BeforeValidator(parse_duration)]
+"""A pydantic type: seconds."""
+
+Size = Annotated[int, BeforeValidator(parse_size)]
+"""A pydantic type: bytes."""
