@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from pydantic import ValidationError
 
@@ -151,6 +151,15 @@ def _settings(document: Document, base: Path | None) -> Settings | None:
     return None if document.problems else settings
 
 
+_SHAPES: Final = {
+    "model_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+    "tuple_type": "must be a list",
+    "string_type": "must be a text (quote it if it looks like a number)",
+    "int_type": "must be a whole number",
+}
+
+
 def _translated(error: ValidationError, value: object) -> Iterator[tuple[Place, str]]:
     """pydantic's errors as places in the document and messages in this program's words."""
     for one in error.errors(include_url=False, include_context=False, include_input=False):
@@ -160,6 +169,8 @@ def _translated(error: ValidationError, value: object) -> Iterator[tuple[Place, 
             yield place, f"field {last!r} is missing"
         elif one["type"] == "extra_forbidden":
             yield place, unknown(last, _field_names())
+        elif one["type"] in _SHAPES:
+            yield place, _SHAPES[one["type"]]
         else:
             yield place, one["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
 

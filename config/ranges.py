@@ -58,10 +58,8 @@ def check_ranges(
     spans = [span for one in ranges if (span := _span(one, highest, shards))]
     spans.sort(key=lambda span: (span.first, span.last))
     _check_overlaps(spans)
-    gaps = [] if whole and shards is None else _gaps(spans, shards)
-    if len(gaps) > len(ranges) - len(spans):  # fewer are where the unreadable ranges should be
-        for first, last in gaps:
-            listed.refuse(f"{_shards(first, last)} in no range")
+    for first, last in [] if whole and shards is None else _gaps(spans, shards):
+        listed.refuse(f"{_shards(first, last)} in no range")
 
 
 def _span(one: RawRange, highest: int, shards: int | None) -> _Span | None:

@@ -201,6 +201,8 @@ class Listener(Model):
 
 def _listeners(value: object) -> object:
     many = value if isinstance(value, list | tuple) else [value]
+    if not many:
+        raise ValueError("needs at least one address")
     return [{"address": one} if isinstance(one, str) else one for one in many]
 
 
@@ -335,13 +337,23 @@ class LayoutSettings(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        self.made("layout")
+        problems = layouts_module.layout_problems(self._parts(), self.epoch_ms)
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
+    def _parts(self) -> tuple[layouts_module.Field, ...]:
+        return tuple(layouts_module.Field(name, bits) for name, bits in self.fields.items())
+
     def made(self, name: str) -> Layout:
-        """The layout itself. Raises ValueError when the fields make none."""
-        parts = tuple(layouts_module.Field(field, bits) for field, bits in self.fields.items())
-        return Layout(name, parts, self.epoch_ms)
+        """The layout itself."""
+        return Layout(name, self._parts(), self.epoch_ms)
+
+
+def _some(value: object) -> object:
+    if isinstance(value, list | tuple) and not value:
+        raise ValueError("needs at least one user")
+    return value
 
 
 def _workers(value: object) -> object:
@@ -351,14 +363,14 @@ def _workers(value: object) -> object:
 class Settings(Model):
     """Everything in the settings file."""
 
-    listen: Annotated[tuple[Listener, ...], BeforeValidator(_listeners), Field(min_length=1)] = (
+    listen: Annotated[tuple[Listener, ...], BeforeValidator(_listeners)] = (
         Listener(address=Address("127.0.0.1", 3307)),
     )
     workers: Annotated[Positive, BeforeValidator(_workers), Field(le=256)] = Field(
         default_factory=lambda: len(os.sched_getaffinity(0))
     )
     """Worker processes; `auto` in the document is one per core this process may use."""
-    users: Annotated[tuple[User, ...], Field(min_length=1)]
+    users: Annotated[tuple[User, ...], BeforeValidator(_some)]
     backends: Backends
     topology: TopologySettings
     schema_file: FilePath = Field(alias="schema")

@@ -1,0 +1,223 @@
+"""What all sources share: the interface, what is accepted, and a thread that hands results to the loop.
+
+What is accepted. A document is parsed and validated whole, must be able to serve the schema, and must
+be a lawful successor of the topology in use (`checks.succession_problems`). One that is not is refused
+once, and the old topology stays. The same content again is nothing new.
+
+The thread. Reading files and talking to ZooKeeper block, so a source has one thread of its own, which
+alone touches what the source remembers; the loop only ever receives (call_soon_threadsafe).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from config.checks import succession_problems
+from config.document import ConfigError, Problem
+from config.layout import BUILTIN, Layout
+from config.load import load_topology
+from config.schema import Schema
+from config.topology import Topology
+
+OnChange = Callable[[Topology], None]
+OnRefused = Callable[[str], None]
+
+log = logging.getLogger("shardgate.topology")
+
+
+class TopologySource(Protocol):
+    """A place that holds the topology and says when it changed."""
+
+    @property
+    def current(self) -> Topology | None:
+        """The topology in use; None before `start`."""
+
+    @property
+    def status(self) -> str:
+        """One line for people: what the source is, and whether it is reachable."""
+
+    async def start(self, on_change: OnChange, on_refused: OnRefused) -> Topology:
+        """Read the first topology, then watch. Call once.
+
+        From then on `on_change` gets every accepted successor and `on_refused` the reason (all
+        problems) of every refused one, both in this event loop. Raises ConfigError when there is no
+        usable topology; the source is stopped then.
+        """
+
+    def reload(self) -> None:
+        """Look again now (SIGHUP); results come through the callbacks."""
+
+    async def stop(self) -> None:
+        """End watching; no callback comes later, and no thread is left. May be called again."""
+
+
+class ThreadedSource(ABC):
+    """A source whose work is done in one thread; see `TopologySource`.
+
+    Subclasses write what the thread does: `_first`, then `_again` after each `_interval` seconds or
+    `_wake`, at last `_close`. `name` stands for the document in problems.
+    """
+
+    def __init__(
+        self, name: str, interval: float, layouts: Mapping[str, Layout] | None, schema: Schema | None
+    ) -> None:
+        self._name = name
+        self._interval = interval
+        self._layouts = BUILTIN if layouts is None else layouts
+        self._schema = schema
+        self._current: Topology | None = None
+        self._refused: tuple[bytes, str] | None = None
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._forced = False
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._on_change: OnChange = lambda topology: None
+        self._on_refused: OnRefused = lambda reason: None
+
+    # --- in the loop ---------------------------------------------------------------------------
+
+    @property
+    def current(self) -> Topology | None:
+        """The topology in use; None before `start`."""
+        return self._current
+
+    async def start(self, on_change: OnChange, on_refused: OnRefused) -> Topology:
+        """See `TopologySource.start`."""
+        if self._thread is not None:
+            raise RuntimeError("a source is started once")
+        self._loop = asyncio.get_running_loop()
+        self._on_change, self._on_refused = on_change, on_refused
+        first: asyncio.Future[Topology] = self._loop.create_future()
+        self._ended = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, args=(first,), name=f"topology {self._name}")
+        self._thread.daemon = True  # a stuck file system or network must not keep the process alive
+        self._thread.start()
+        try:
+            return await first
+        except BaseException:
+            await self.stop()
+            raise
+
+    def reload(self) -> None:
+        """See `TopologySource.reload`."""
+        self._forced = True
+        self._wake.set()
+
+    async def stop(self) -> None:
+        """See `TopologySource.stop`."""
+        if self._thread is None or self._ended is None:
+            return
+        self._on_change = lambda topology: None
+        self._on_refused = lambda reason: None
+        self._stopping.set()
+        self._wake.set()
+        await asyncio.shield(self._ended)
+        self._thread.join()
+
+    # --- in the thread -------------------------------------------------------------------------
+
+    @abstractmethod
+    def _first(self) -> Topology:
+        """The topology to start with. Raises ConfigError."""
+
+    @abstractmethod
+    def _again(self, forced: bool) -> None:
+        """Look whether there is something new, and `_offer` it; `forced`: even if it looks unchanged."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Let go of everything."""
+
+    def _run(self, first: asyncio.Future[Topology]) -> None:
+        try:
+            try:
+                topology = self._first()
+            except BaseException as error:
+                self._post(_fail, first, error)
+                return
+            self._post(_succeed, first, topology)
+            while not self._stopping.is_set():
+                self._wake.wait(self._interval)
+                self._wake.clear()
+                forced, self._forced = self._forced, False
+                if not self._stopping.is_set():
+                    self._look(forced)
+        finally:
+            try:
+                self._close()
+            finally:
+                self._post(_succeed, self._ended, None)
+
+    def _look(self, forced: bool) -> None:
+        try:
+            self._again(forced)
+        except Exception as error:
+            log.exception("looking for a new topology failed")
+            self._refuse(b"", f"{self._name}: {type(error).__name__}: {error}")
+
+    def _load(self, text: bytes) -> Topology:
+        """The topology in `text`. Raises ConfigError."""
+        return load_topology(text, name=self._name, layouts=self._layouts, schema=self._schema)
+
+    def _accept(self, text: bytes) -> Topology | None:
+        """The topology in `text`, now in use; None when it is the one in use. Raises ConfigError."""
+        topology = self._load(text)
+        old = self._current
+        if old is not None:
+            if (topology.version, topology.digest) == (old.version, old.digest):
+                return None
+            problems = succession_problems(old, topology)
+            if problems:
+                raise ConfigError(Problem(one.place, one.message, self._name) for one in problems)
+            if topology.version == old.version:
+                log.warning("topology version %d has changed content: raise the version", old.version)
+        self._current = topology
+        return topology
+
+    def _offer(self, text: bytes) -> Topology | None:
+        """Accept `text` and tell the loop, or refuse it; the topology when it is a new one."""
+        try:
+            topology = self._accept(text)
+        except ConfigError as error:
+            self._refuse(text, str(error))
+            return None
+        self._refused = None
+        if topology is not None:
+            self._post(self._changed, topology)
+        return topology
+
+    def _refuse(self, text: bytes, reason: str) -> None:
+        """Tell the loop, once for the same text and reason."""
+        if self._refused != (text, reason):
+            self._refused = (text, reason)
+            self._post(self._told, reason)
+
+    def _changed(self, topology: Topology) -> None:
+        self._on_change(topology)
+
+    def _told(self, reason: str) -> None:
+        self._on_refused(reason)
+
+    def _post(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call `function` in the loop; nothing when the loop is closed already."""
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+
+def _succeed(future: asyncio.Future[Any], result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
