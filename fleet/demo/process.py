@@ -1,0 +1,81 @@
+"""Child processes that never outlive this one.
+
+Rules: a child gets SIGKILL from the kernel when the thread that started it ends, so start children from a
+thread that lives as long as they should (the main one). A child leads its own session: Ctrl-C reaches only
+the parent, which stops the children in order. Output goes to a file, whose end is quoted when the child
+fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """What runs in the child before exec: ask for SIGKILL at the parent's death, be it just now."""
+
+    def prepare() -> None:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+def spawn(
+    argv: Sequence[str], log: Path, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `argv` with no input and its output appended to `log`. OSError when it cannot be executed."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
+            preexec_fn=_die_with(os.getpid()),
+        )
+
+
+def stop_all(processes: Iterable[subprocess.Popen[bytes]], timeout: float = 10.0) -> None:
+    """SIGTERM to all at once, wait `timeout` seconds in all, then SIGKILL to the rest. Dead ones are fine."""
+    running = [process for process in processes if process.poll() is None]
+    for process in running:
+        process.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + timeout
+    for process in running:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody has now; another process may take it before you do."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def tail(path: Path, lines: int = 15) -> str:
+    """The last lines of a log, for an error message; empty when there is none."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - 16_384))
+            return "\n".join(log.read().decode(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""

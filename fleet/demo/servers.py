@@ -1,0 +1,275 @@
+"""`LocalServer`: one throw-away MySQL or MariaDB server on loopback.
+
+    with LocalServer(find_program(), directory) as server:
+        with server.connect() as connection: ...
+
+It listens on a free port of 127.0.0.1 and on a socket, both in attributes, and knows one account: ``root``,
+from anywhere on this machine, with a random password. A server that died is started again with `start()`:
+same port, same data. Several are started in parallel by `start_all`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pymysql
+import pymysql.connections
+from pymysql.converters import escape_string
+
+from fleet.demo.process import free_port, spawn, stop_all, tail
+from fleet.demo.programs import LIGHT, Flavour, Program, ServerError, as_user, copy_data, initialise
+
+START_TIMEOUT = 60.0  # seconds for a server to answer; it takes less than one on an idle machine
+LONGEST_SOCKET = 100  # bytes; the kernel takes 107
+# mariadb-install-db makes anonymous users, and a root for each name of the machine, which would go before
+# root@%
+ONLY_ROOT = "DELETE FROM mysql.global_priv WHERE User = '' OR (User = 'root' AND Host <> 'localhost')"
+
+Connection = pymysql.connections.Connection
+
+
+class LocalServer:
+    """A server whose files are under `directory`, which is made when missing and never removed here.
+
+    `template`: an initialised data directory to copy (`initialise`), which saves seconds with MySQL.
+    `binlog`: row-based binary log with GTIDs, for masters and slaves; `server_id` must then be unique.
+    """
+
+    host = "127.0.0.1"
+    user = "root"
+
+    def __init__(
+        self,
+        program: Program,
+        directory: Path,
+        *,
+        name: str = "mysql",
+        template: Path | None = None,
+        server_id: int = 1,
+        binlog: bool = False,
+        options: Sequence[str] = (),
+    ) -> None:
+        self.program = program
+        self.directory = directory.absolute()
+        self.name = name
+        self.template = template
+        self.server_id = server_id
+        self.binlog = binlog
+        self.options = tuple(options)
+        self.password = secrets.token_hex(12)
+        self.port = 0
+        self.log = self.directory / "error.log"
+        self.data = self.directory / "data"
+        self._short: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._secured = False
+
+    @property
+    def address(self) -> str:
+        """How a topology names this host."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process, dead or alive; ServerError before the first start."""
+        if self._process is None:
+            raise ServerError(f"{self.name} was never started")
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        return self._process
+
+    @property
+    def socket(self) -> Path:
+        """The Unix socket: in the directory, or in a short temporary one where the path would be too long."""
+        path = self.directory / "mysql.sock"
+        if len(bytes(path)) <= LONGEST_SOCKET:
+            return path
+        if self._short is None:
+            self._short = Path(tempfile.mkdtemp(prefix="sg-", dir="/tmp"))
+        return self._short / "mysql.sock"
+
+    def start(self) -> Self:
+        """Start and wait until it answers. ServerError with the end of its log when it does not."""
+        self.spawn()
+        self.wait()
+        return self
+
+    def spawn(self) -> None:
+        """Start the process, on first use after making the data directory; does not wait.
+
+        No-op while it runs.
+        """
+        if self.alive:
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not self.data.exists():
+            if self.template is None:
+                initialise(self.program, self.data)
+            else:
+                copy_data(self.template, self.data)
+        self.port = self.port or free_port()
+        self.log.write_bytes(b"")
+        self._process = spawn(self._argv(), self.log, cwd=self.directory)
+
+    def _argv(self) -> list[str]:
+        argv = [
+            str(self.program.path),
+            "--no-defaults",
+            f"--datadir={self.data}",
+            f"--socket={self.socket}",
+            f"--port={self.port}",
+            f"--pid-file={self.directory / 'pid'}",
+            "--bind-address=127.0.0.1",
+            f"--server-id={self.server_id}",
+            "--sync-binlog=0",
+            "--max-connections=1000",
+            "--max-allowed-packet=128M",
+            "--table-open-cache=4000",
+            "--table-definition-cache=4000",
+            "--innodb-fast-shutdown=2",
+            "--secure-file-priv=",
+            *LIGHT,
+            *as_user(),
+        ]
+        mysql = self.program.flavour is Flavour.MYSQL
+        if mysql:
+            argv += ["--mysqlx=OFF", "--innodb-redo-log-capacity=128M"]
+        else:
+            argv += ["--innodb-log-file-size=64M"]
+        if self.binlog:
+            argv += ["--log-bin=binlog", "--loose-binlog-format=ROW", "--skip-slave-start"]
+            argv += (
+                ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
+                if mysql
+                else ["--log-slave-updates", "--gtid-strict-mode=ON"]
+            )
+        else:
+            argv += ["--skip-log-bin", *(["--gtid-mode=OFF"] if mysql else [])]
+        return [*argv, *self.options]
+
+    def wait(self, timeout: float = START_TIMEOUT) -> None:
+        """Wait until the server answers; set up its account at the first start. ServerError otherwise."""
+        deadline = time.monotonic() + timeout
+        moves = 0
+        while True:
+            if not self.alive:
+                if moves < 5 and not self._secured and "already in use" in tail(self.log, 200):
+                    moves += 1
+                    self.port = 0
+                    self.spawn()
+                    continue
+                raise ServerError(f"{self.name} ({self.program.path}) ended at start:\n{tail(self.log)}")
+            try:
+                self._connect_at_start()
+                return
+            except pymysql.err.OperationalError as error:
+                if time.monotonic() > deadline:
+                    message = (
+                        f"{self.name} did not answer within {timeout:.0f} s ({error}):\n{tail(self.log)}"
+                    )
+                    self.stop()
+                    raise ServerError(message) from error
+                time.sleep(0.02)
+
+    def _connect_at_start(self) -> None:
+        if self._secured:
+            self.connect().close()
+            return
+        with self.connect(password="") as connection, connection.cursor() as cursor:
+            if self.binlog:
+                cursor.execute(
+                    "SET sql_log_bin = 0"
+                )  # accounts are each server's own: slaves begin with no GTID
+            if self.program.flavour is Flavour.MARIADB:
+                cursor.execute(ONLY_ROOT)
+                cursor.execute("FLUSH PRIVILEGES")
+            create_account(cursor, self.user, self.password, option=" WITH GRANT OPTION")
+            cursor.execute("ALTER USER root@localhost IDENTIFIED BY %s", (self.password,))
+        self._secured = True
+
+    def connect(self, **arguments: Any) -> Connection:
+        """A PyMySQL connection as root over the socket; `arguments` are PyMySQL's and win.
+
+        Autocommit is on.
+        """
+        settings: dict[str, Any] = {
+            "unix_socket": str(self.socket),
+            "user": self.user,
+            "password": self.password,
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "connect_timeout": 5,
+        }
+        if "host" in arguments or "port" in arguments:
+            del settings["unix_socket"]
+            settings |= {"host": self.host, "port": self.port}
+        return pymysql.connect(**(settings | arguments))
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """SIGTERM, and SIGKILL after `timeout` seconds; nothing when it is dead already. The data stays."""
+        if self._process is not None:
+            stop_all([self._process], timeout)
+        self.forget_socket()
+
+    def kill(self) -> None:
+        """SIGKILL, as if the machine had died. The data stays."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def forget_socket(self) -> None:
+        """Remove the short folder of the socket, if one was needed. The server must be dead."""
+        if self._short is not None:
+            shutil.rmtree(self._short, ignore_errors=True)
+            self._short = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def create_account(
+    cursor: pymysql.cursors.Cursor,
+    user: str,
+    password: str,
+    privileges: str = "ALL PRIVILEGES",
+    option: str = "",
+) -> None:
+    """Create `user`, with the server's default plugin, for any address: it listens on loopback only."""
+    name = f"'{escape_string(user)}'@'%'"
+    cursor.execute(f"CREATE USER {name} IDENTIFIED BY '{escape_string(password)}'")
+    cursor.execute(f"GRANT {privileges} ON *.* TO {name}{option}")
+
+
+def start_all(servers: Sequence[LocalServer]) -> None:
+    """Start servers in parallel; when one fails, all are stopped and its ServerError raised."""
+    try:
+        for server in servers:
+            server.spawn()
+        for server in servers:
+            server.wait()
+    except BaseException:
+        stop_servers(servers)
+        raise
+
+
+def stop_servers(servers: Sequence[LocalServer], timeout: float = 10.0) -> None:
+    """Stop servers in parallel, dead ones included."""
+    stop_all([server.process for server in servers if server.process is not None], timeout)
+    for server in servers:
+        server.forget_socket()
