@@ -6,15 +6,15 @@ Names, as in MySQL's sources:
   scramble  the client's proof that it knows the password, made from password and nonce
   stage 2   hash of the hash of the password: what a server needs to check a scramble
 
-Three stored forms of a password (`Credential.parse`):
+Three stored forms of a password (`Credential.parse`). Every one checks a clear-text password, and beside
+that:
 
-  plain text   checks both plugins
-  `*HEX40`     SHA1(SHA1(password)), what mysql_native_password stores; checks only that plugin
+  plain text   checks the scrambles of both plugins
+  `*HEX40`     SHA1(SHA1(password)), what mysql_native_password stores; checks that plugin's scramble
   `$A$NNN$` + 20 bytes of salt + 43 characters
                what caching_sha2_password stores in `mysql.user.authentication_string`: SHA-256 crypt with NNN
-               (hexadecimal) x 1000 rounds. It checks a clear-text password, not a scramble. The salt may hold
-               control characters, so `0x…`, as in SHOW CREATE USER with print_identified_with_as_hex, is read
-               too.
+               (hexadecimal) x 1000 rounds. The salt may hold control characters, so `0x…`, as in SHOW CREATE
+               USER with print_identified_with_as_hex, is read too.
 """
 
 from __future__ import annotations
@@ -196,12 +196,6 @@ class Credential:
     def empty(self) -> bool:
         """Whether logging in takes no password at all."""
         return self.form is Form.PLAIN and not self.secret
-
-    def plugins(self) -> tuple[str, ...]:
-        """The plugins this form can check, the preferred one first."""
-        if self.form is Form.PLAIN:
-            return (CACHING_SHA2, NATIVE)
-        return (NATIVE,) if self.form is Form.NATIVE else (CACHING_SHA2,)
 
     def check_password(self, password: bytes) -> bool:
         """Whether the clear-text `password` is the stored one. Constant time; 3 ms per 5000 rounds."""

@@ -147,7 +147,7 @@ class BackendLogin:
 
     def __init__(self, options: LoginOptions) -> None:
         self._options = options
-        self._password = options.password.encode()
+        self._password = options.password.encode("utf-8", "surrogateescape")
         self._secure = options.secure
         self._state = _State.GREETING
         self._expected = 0  # sequence number
@@ -176,7 +176,10 @@ class BackendLogin:
         if self._state is not _State.TLS or self._greeting is None:
             raise RuntimeError("tls_started() answers StartTls")
         self._secure = True
-        return (self._respond(self._greeting),)
+        try:
+            return (self._respond(self._greeting),)
+        except _Refused as refused:
+            return self._fail(refused.failed)
 
     def _receive(self, payload: bytes, seq: int) -> tuple[Step, ...]:
         if not payload:
@@ -223,9 +226,7 @@ class BackendLogin:
         return self._send(build_ssl_request(request)), StartTls()
 
     def _respond(self, greeting: Greeting) -> Send:
-        """The response, with a scramble for the server's default plugin or, where that is a strange one,
-        native's.
-        """
+        """The response, with a scramble for the server's default plugin, or for native if that is strange."""
         self._plugin = greeting.plugin if greeting.plugin in (CACHING_SHA2, NATIVE) else NATIVE
         response = HandshakeResponse(
             self._capabilities,
@@ -266,7 +267,9 @@ class BackendLogin:
         name, pos = read_nul_bytes(payload, 1)
         self._plugin = name.decode("utf-8", "replace")
         if self._plugin not in (CACHING_SHA2, NATIVE):
-            raise _Refused(CR_PLUGIN_CANNOT_LOAD, f"Authentication plugin '{self._plugin}' is not supported")
+            # MySQL also asks this of names it does not know, so as not to tell which ones it does.
+            message = f"Authentication plugin '{self._plugin}' is not supported, or there is no such user"
+            raise _Refused(CR_PLUGIN_CANNOT_LOAD, message)
         self._nonce = payload[pos : pos + 20]
         if len(self._nonce) != 20:
             raise ProtocolError("an auth switch without a nonce of 20 bytes")

@@ -1,5 +1,6 @@
 """A client logs in to us: one state machine per connection, used again by COM_CHANGE_USER.
 
+    change_user(response) ▶ auth switch
     start(response) ──scramble fits──────────────────────────────▶ Done
        │  other plugin                                              ▲
        ├────────────▶ auth switch ──scramble──▶ checked ────────────┤
@@ -30,6 +31,7 @@ from .auth import (
     Credential,
     Form,
     RsaKey,
+    make_nonce,
     native_stage2,
     native_verify,
     sha2_stage2,
@@ -141,9 +143,8 @@ class _State(Enum):
 class ServerAuthenticator:
     """Checks one client at a time.
 
-    `nonce` is the greeting's (20 bytes) and serves auth switches and COM_CHANGE_USER too, as in MySQL.
-    `secure`: the transport is TLS or a Unix socket, so a password may cross it in clear text. `announced` is
-    the greeting's plugin.
+    `nonce` is the greeting's (20 bytes) and serves the auth switch too. `secure`: the transport is TLS or a
+    Unix socket, so a password may cross it in clear text. `announced` is the greeting's plugin.
     """
 
     def __init__(
@@ -160,21 +161,28 @@ class ServerAuthenticator:
         self._plugin = ""
 
     def start(self, response: HandshakeResponse) -> tuple[Step, ...]:
-        """A handshake response, or COM_CHANGE_USER."""
-        self._state = _State.IDLE
-        self._user = response.user
-        credential = self._authority.lookup(response.user)
-        self._known = credential is not None
-        self._credential = credential or self._authority.decoys.for_user(response.user)
-        plugins = self._credential.plugins()
-        theirs = NATIVE if response.plugin is None else response.plugin
-        self._plugin = theirs if theirs in plugins else plugins[0]
-        if self._plugin == theirs and not self._answered_blindly(response, theirs):
+        """A handshake response."""
+        theirs = self._begin(response)
+        can_switch = Capability.PLUGIN_AUTH in response.capabilities
+        # libmariadb and libmysqlclient answer with nothing when their default plugin is not the announced
+        # one: that is no empty password, they wait for a switch, and take nothing else.
+        waits = can_switch and not response.auth and theirs != self._announced
+        if self._plugin == theirs and not waits:
             return self._check_scramble(response.auth)
-        if response.plugin is None or Capability.PLUGIN_AUTH not in response.capabilities:
+        if not can_switch:
             return self._fail(f"the client cannot switch to {self._plugin}", bool(response.auth))
-        self._state = _State.SCRAMBLE
-        return (Send(_AUTH_SWITCH + self._plugin.encode("ascii") + b"\0" + self._nonce + b"\0"),)
+        return self._switch()
+
+    def change_user(self, response: HandshakeResponse) -> tuple[Step, ...]:
+        """COM_CHANGE_USER. As MySQL does, ask again with a new nonce: the old one may have been used already.
+
+        A client that does not know auth switches is checked with the old one.
+        """
+        if Capability.PLUGIN_AUTH not in response.capabilities:
+            return self.start(response)
+        self._begin(response)
+        self._nonce = make_nonce()
+        return self._switch()
 
     def receive(self, payload: bytes) -> tuple[Step, ...]:
         """The client's answer to the last `Send`."""
@@ -188,18 +196,35 @@ class ServerAuthenticator:
             return self._check_password(payload, clear=self._secure and state is _State.PASSWORD)
         return self._fail("a packet that was not asked for", bool(payload))
 
-    def _answered_blindly(self, response: HandshakeResponse, plugin: str) -> bool:
-        """Whether the client may only be waiting to be asked.
+    def _begin(self, response: HandshakeResponse) -> str:
+        """Look up who it is, choose the plugin to check, and give the client's own."""
+        self._state = _State.IDLE
+        self._user = response.user
+        credential = self._authority.lookup(response.user)
+        self._known = credential is not None
+        self._credential = credential or self._authority.decoys.for_user(response.user)
+        theirs = NATIVE if response.plugin is None else response.plugin
+        self._plugin = self._choose(theirs)
+        return theirs
 
-        libmariadb and libmysqlclient that lack the announced plugin name their own default one with an empty
-        answer, which is not the empty password.
-        """
-        return (
-            not response.auth
-            and response.plugin is not None
-            and plugin != self._announced
-            and not self._credential.empty
-        )
+    def _choose(self, theirs: str) -> str:
+        """The plugin to check, given the client's: one switch at most, so it must be right."""
+        form = self._credential.form
+        if form is Form.CACHING_SHA2:
+            return CACHING_SHA2
+        if form is Form.NATIVE:
+            # caching_sha2_password can check it too, but only with the password itself. Clients of MySQL 9,
+            # which lack the native plugin, get in that way; but many refuse to send a password, even
+            # encrypted, without TLS.
+            return CACHING_SHA2 if theirs == CACHING_SHA2 and self._secure else NATIVE
+        if theirs in (CACHING_SHA2, NATIVE):
+            return theirs
+        # A client that knew the announced plugin would have taken it: let it try the other one.
+        return NATIVE if self._announced == CACHING_SHA2 else CACHING_SHA2
+
+    def _switch(self) -> tuple[Step, ...]:
+        self._state = _State.SCRAMBLE
+        return (Send(_AUTH_SWITCH + self._plugin.encode("ascii") + b"\0" + self._nonce + b"\0"),)
 
     def _check_scramble(self, scramble: bytes) -> tuple[Step, ...]:
         if scramble in (b"", b"\0"):
@@ -235,7 +260,7 @@ class ServerAuthenticator:
                 return self._fail("not a password encrypted with this server's public key", True)
         if not (self._credential.check_password(password) and self._known):
             return self._fail("wrong password", True)
-        if self._credential.form is Form.CACHING_SHA2:
+        if self._credential.form is not Form.PLAIN:
             self._authority.cache.put(self._user, self._credential, password)
         return (Done(self._user, CACHING_SHA2),)
 
