@@ -152,7 +152,10 @@ def _parse_yaml(text: str, source: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "document"
-        raise ConfigError([Problem(place, error.problem or str(error), source)]) from error
+        message = error.problem or "is not YAML"
+        if error.context and error.context_mark:
+            message += f" {error.context} (begun in line {error.context_mark.line + 1})"
+        raise ConfigError([Problem(place, message, source)]) from error
     except yaml.YAMLError as error:
         raise ConfigError([Problem("document", " ".join(str(error).split()), source)]) from error
     except RecursionError as error:
