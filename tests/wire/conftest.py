@@ -1,7 +1,8 @@
-"""Throw-away database servers for the log-in tests, one of each kind a module, on loopback.
+"""Throw-away database servers for the log-in tests, one of each kind a module, on loopback, with TLS.
 
-MariaDB: the program SHARDGATE_MYSQLD names if it is a mariadbd, else the one on PATH. MySQL 9.7: `mysqld` in
-the folder that SHARDGATE_MYSQL9 names. Tests of a kind that is not installed are skipped, and say so.
+MariaDB is the program SHARDGATE_MYSQLD names or `mariadbd` on the PATH, MySQL the one in the folder
+SHARDGATE_MYSQL9 names or SHARDGATE_MYSQLD itself, whichever is that. Tests of a kind that is not installed
+are skipped, and say so.
 """
 
 from __future__ import annotations
@@ -11,36 +12,38 @@ import datetime as dt
 import ipaddress
 import os
 import shutil
-import socket
 import ssl
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pymysql
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-START_TIMEOUT = 60.0
+from fleet.demo.programs import Flavour, Program, find_program
+from fleet.demo.servers import LocalServer
 
 
-@dataclass(frozen=True)
 class Server:
-    """A running server: where it listens, and the certificate it shows."""
+    """A running server that shows a certificate of its own."""
 
-    port: int
-    socket: str
-    certificate: str
+    def __init__(self, local: LocalServer, certificate: Path) -> None:
+        self.local = local
+        self.certificate = certificate
+
+    @property
+    def port(self) -> int:
+        return self.local.port
+
+    @property
+    def socket(self) -> str:
+        return str(self.local.socket)
 
     def admin(self, *statements: str) -> tuple[tuple[Any, ...], ...]:
         """Run statements as root; the last one's rows."""
-        with contextlib.closing(pymysql.connect(unix_socket=self.socket, user="root")) as connection:
+        with contextlib.closing(self.local.connect()) as connection:
             cursor = connection.cursor()
             for statement in statements:
                 cursor.execute(statement)
@@ -48,7 +51,7 @@ class Server:
 
     def tls(self) -> ssl.SSLContext:
         """A client's context that trusts this server's certificate only."""
-        return ssl.create_default_context(cafile=self.certificate)
+        return ssl.create_default_context(cafile=str(self.certificate))
 
 
 def _write_certificate(folder: Path) -> None:
@@ -79,74 +82,36 @@ def _write_certificate(folder: Path) -> None:
     )
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _program(flavour: Flavour, *places: str | None) -> Program | None:
+    programs = (find_program(place) for place in places if place)
+    return next((program for program in programs if program.flavour is flavour), None)
 
 
 @contextlib.contextmanager
-def _running(program: str, initialize: list[str], *options: str) -> Iterator[Server]:
-    folder = Path(tempfile.mkdtemp(prefix="sgwire"))
-    log = folder / "log"
-    account = ["--user=root"] if os.geteuid() == 0 else []
-    common = ["--no-defaults", f"--datadir={folder / 'data'}", *account]
-    process: subprocess.Popen[bytes] | None = None
-    try:
-        _write_certificate(folder)
-        with log.open("wb") as out:
-            command = [initialize[0], *common, *initialize[1:]]
-            subprocess.run(command, check=True, stdout=out, stderr=out, timeout=START_TIMEOUT)
-            server = Server(_free_port(), str(folder / "s"), str(folder / "cert.pem"))
-            where = [f"--port={server.port}", f"--socket={server.socket}", f"--pid-file={folder / 'pid'}"]
-            tls = [f"--ssl-cert={folder / 'cert.pem'}", f"--ssl-key={folder / 'key.pem'}"]
-            small = ["--innodb-buffer-pool-size=16M", "--bind-address=127.0.0.1"]
-            command = [program, *common, *where, *tls, *small, *options]
-            process = subprocess.Popen(command, stdout=out, stderr=out)
-        _await(server, process, log)
-        yield server
-    finally:
-        if process is not None:
-            process.terminate()
-            try:
-                process.wait(START_TIMEOUT)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _await(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_TIMEOUT
-    while True:
-        try:
-            server.admin("SELECT 1")
-            return
-        except pymysql.MySQLError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the server did not start:\n{log.read_text(errors='replace')}")
-            time.sleep(0.1)
+def _running(program: Program, folder: Path) -> Iterator[Server]:
+    _write_certificate(folder)
+    options = [
+        f"--ssl-cert={folder / 'cert.pem'}",
+        f"--ssl-key={folder / 'key.pem'}",
+        "--performance-schema=ON",
+    ]
+    with LocalServer(program, folder / "server", options=options) as local:
+        yield Server(local, folder / "cert.pem")
 
 
 @pytest.fixture(scope="module")
-def mariadb() -> Iterator[Server]:
-    named = os.environ.get("SHARDGATE_MYSQLD", "")
-    program = named if "mariadbd" in Path(named).name else shutil.which("mariadbd")
-    install = shutil.which("mariadb-install-db")
-    if not program or not install:
-        pytest.skip("MariaDB is not installed (mariadbd and mariadb-install-db)")
-    options = ["--auth-root-authentication-method=normal", "--skip-test-db"]
-    with _running(program, [install, *options]) as server:
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    program = _program(Flavour.MARIADB, os.environ.get("SHARDGATE_MYSQLD"), shutil.which("mariadbd"))
+    if program is None:
+        pytest.skip("MariaDB is not installed: no mariadbd on the PATH or in SHARDGATE_MYSQLD")
+    with _running(program, tmp_path_factory.mktemp("mariadb")) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def mysql9() -> Iterator[Server]:
-    folder = os.environ.get("SHARDGATE_MYSQL9")
-    if not folder:
-        pytest.skip("MySQL 9.7 is not installed (SHARDGATE_MYSQL9 names the folder of its programs)")
-    program = str(Path(folder) / "mysqld")
-    plain = ["--secure-file-priv=NULL"]
-    initialize = [program, "--initialize-insecure", *plain]
-    with _running(program, initialize, *plain, "--mysqlx=OFF", "--skip-log-bin") as server:
+def mysql9(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    program = _program(Flavour.MYSQL, os.environ.get("SHARDGATE_MYSQL9"), os.environ.get("SHARDGATE_MYSQLD"))
+    if program is None or program.version < (9, 0, 0):
+        pytest.skip("MySQL 9 is not installed: SHARDGATE_MYSQL9 names no folder with its programs")
+    with _running(program, tmp_path_factory.mktemp("mysql")) as server:
         yield server
