@@ -1,0 +1,35 @@
+# make setup   .venv and the programs needed          make test    all tests, on the servers found
+# make demo    a local cluster; ARGS="--zookeeper"    make lint    ruff and mypy
+# make bench   the benchmark; ARGS="…"                make format  let ruff format the code
+# make clean   what setup and the tools have made
+
+PYTHON_BIN := .venv/bin
+ARGS ?=
+
+.PHONY: setup demo test lint format bench clean
+.DEFAULT_GOAL := setup
+
+setup:
+	@scripts/setup
+
+demo: setup
+	@exec $(PYTHON_BIN)/shardgate demo $(ARGS)
+
+test: setup
+	@exec $(PYTHON_BIN)/python -m pytest $(ARGS)
+
+lint: setup
+	$(PYTHON_BIN)/ruff check .
+	$(PYTHON_BIN)/ruff format --check .
+	$(PYTHON_BIN)/mypy
+
+format: setup
+	$(PYTHON_BIN)/ruff check --fix .
+	$(PYTHON_BIN)/ruff format .
+
+bench: setup
+	@exec $(PYTHON_BIN)/python -m bench $(ARGS)
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
