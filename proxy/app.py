@@ -1,0 +1,250 @@
+"""The composition root: the only file that wires everything together.
+
+`Worker` is one process's proxy: it starts the topology source, asks a server for its facts, listens, serves,
+and drains.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from config.schema import Schema
+from config.settings import Settings
+from config.sources import TopologySource, open_source
+from config.topology import Topology
+
+from .backends import Backends
+from .backends.connecting import LoginConnector
+from .backends.host import HostLimits, HostPool
+from .errors import ProxyError
+from .facts import ServerFacts, ask
+from .services import Services
+from .session.client import ClientConnection
+from .session.settings import LOGIN
+from .status.server import StatusServer
+from .tasks import Tasks
+from .wire.auth import Credential, Form, RsaKey
+from .wire.server_auth import Authority, Decoys
+
+log = structlog.get_logger("proxy")
+
+_TICK = 0.25
+
+
+class Worker:
+    """One worker process: everything between its listening sockets and the servers."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        schema: Schema,
+        sockets: Sequence[socket.socket],
+        rsa: RsaKey,
+        secret: bytes,
+        number: int = 0,
+    ) -> None:
+        self.settings = settings
+        self.schema = schema
+        self.sockets = sockets
+        self.number = number
+        self.services: Services | None = None
+        self.source: TopologySource | None = None
+        self.status: StatusServer | None = None
+        self.tasks = Tasks()
+        self._authority = make_authority(settings, rsa, secret)
+        self._servers: list[asyncio.Server] = []
+        self._stopping = asyncio.Event()
+
+    @property
+    def ready(self) -> bool:
+        """Whether statements can be served: a topology, a server that answered, and not draining."""
+        return self.services is not None and bool(self._servers) and not self.services.draining
+
+    async def run(self) -> None:
+        """Serve until `stop` is called. Raises ConfigError when there is no usable topology at start."""
+        ticker: asyncio.Task[None] | None = None
+        try:
+            await self._start_status()
+            self.source = open_source(self.settings, self.schema)
+            topology = await self.source.start(self._changed, self._refused)
+            backends = Backends(self._make_pool)
+            ticker = self.tasks.spawn(self._tick(backends), "tick")
+            facts = await self._learn_facts(backends, topology)
+            if facts is None:
+                return
+            current = self.source.current or topology
+            services = Services(
+                self.settings, self.schema, current, backends, self._authority, facts, self.tasks, self.number
+            )
+            self.services = services
+            await self._listen(services)
+            log.info("serving", version=facts.version, topology=current.version, listen=self.addresses())
+            await self._stopping.wait()
+            await self._drain(services)
+        finally:
+            if ticker is not None:
+                ticker.cancel()
+                with suppress(asyncio.CancelledError):
+                    await ticker
+            await self._close()
+
+    def stop(self) -> None:
+        """Begin to drain; `run` returns when that is done."""
+        self._stopping.set()
+
+    def reload(self) -> None:
+        """SIGHUP: look at the topology again."""
+        if self.source is not None:
+            self.source.reload()
+
+    def addresses(self) -> list[str]:
+        """Where clients connect."""
+        found = []
+        for sock in self.sockets:
+            name = sock.getsockname()
+            found.append(f"unix:{name}" if isinstance(name, str) else f"{name[0]}:{name[1]}")
+        return found
+
+    # -- parts
+    # ------------------------------------------------------------------------------------------------------
+
+    async def _start_status(self) -> None:
+        listen = self.settings.status.listen
+        if listen is not None and self.number == 0:
+            self.status = StatusServer(lambda: self.services, lambda: self.ready)
+            await self.status.start(listen)
+
+    def _make_pool(self, host: str) -> HostPool:
+        backends, timeouts = self.settings.backends, self.settings.timeouts
+        limits = HostLimits(
+            max_connections=backends.max_connections_for(host),
+            max_waiting=backends.queue_length,
+            wait_timeout=backends.queue_timeout,
+            connect_timeout=backends.connect_timeout,
+            idle_timeout=backends.idle_timeout,
+            statement_timeout=timeouts.statement or None,
+        )
+        connector = LoginConnector(backends.user_for, backends.connect_timeout)
+        return HostPool(host, limits, connector, self.tasks.spawn, time.monotonic)
+
+    async def _learn_facts(self, backends: Backends, topology: Topology) -> ServerFacts | None:
+        """Facts of the first server that answers; tries until one does, or until `stop`."""
+        first = True
+        while not self._stopping.is_set():
+            for host in topology.hosts:
+                try:
+                    conn = await backends.pool(host).connection(LOGIN)
+                    try:
+                        return await ask(conn)
+                    finally:
+                        backends.release(conn)
+                except ProxyError as error:
+                    if first:
+                        log.warning("no facts from this server", host=host, reason=str(error))
+            first = False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._stopping.wait()
+        return None
+
+    async def _listen(self, services: Services) -> None:
+        loop = asyncio.get_running_loop()
+        for sock in self.sockets:
+            if sock.family == socket.AF_UNIX:
+                server = await loop.create_unix_server(
+                    lambda: ClientConnection(services), sock=sock, backlog=1024
+                )
+            else:
+                server = await loop.create_server(lambda: ClientConnection(services), sock=sock, backlog=1024)
+            self._servers.append(server)
+
+    async def _tick(self, backends: Backends) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            try:
+                if self.services is not None:
+                    self.services.tick()
+                else:
+                    backends.tick()
+            except Exception as error:
+                log.error("the clock's work failed", exc_info=error)
+
+    def _changed(self, topology: Topology) -> None:
+        if self.services is not None:
+            self.services.set_topology(topology)
+
+    def _refused(self, reason: str) -> None:
+        if self.services is not None:
+            self.services.topology_refused(reason)
+        else:
+            log.error("topology refused", reason=reason)
+
+    async def _drain(self, services: Services) -> None:
+        """Take no new client, let statements and transactions end, then close everybody."""
+        services.draining = True
+        for server in self._servers:
+            server.close()
+        deadline = time.monotonic() + self.settings.timeouts.drain
+        log.info("draining", clients=len(services.connections))
+        while services.connections and time.monotonic() < deadline:
+            for client in list(services.connections):
+                if (client.ready and not client.session.transaction.open) or client.session is None:
+                    client.close()
+            await asyncio.sleep(0.02)
+        for client in list(services.connections):
+            client.transport.abort()
+        log.info("drained")
+
+    async def _close(self) -> None:
+        if self.services is not None:
+            self.services.backends.close()
+        if self.source is not None:
+            await self.source.stop()
+        if self.status is not None:
+            await self.status.stop()
+        for sock in self.sockets:
+            sock.close()
+
+
+def make_authority(settings: Settings, rsa: RsaKey, secret: bytes) -> Authority:
+    """Who may log in, from the settings' users."""
+    credentials: dict[str, Credential] = {}
+    for user in settings.users:
+        if user.secret is not None:
+            credentials[user.name] = Credential(Form.PLAIN, user.secret.encode())
+        else:
+            assert user.password_hash is not None
+            credentials[user.name] = Credential.parse(user.password_hash.get_secret_value())
+    return Authority(credentials.get, rsa, Decoys(credentials.values(), secret))
+
+
+def bind_sockets(settings: Settings) -> list[socket.socket]:
+    """The listening sockets, bound (port 0 has become a free one). OSError when an address is taken."""
+    sockets = []
+    for listener in settings.listen:
+        address = listener.address
+        if address.path is not None:
+            path = Path(address.path)
+            with suppress(FileNotFoundError):
+                if path.is_socket():
+                    path.unlink()
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.bind(str(path))
+            os.chmod(path, 0o777)
+        else:
+            family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            sock.bind((address.host, address.port))
+        sock.setblocking(False)
+        sockets.append(sock)
+    return sockets

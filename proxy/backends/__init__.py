@@ -1,0 +1,62 @@
+"""Connections to the servers behind the proxy.
+
+`connection` one connection; `connecting` opens it; `pool` decides which serves whom (no I/O); `host` puts a
+pool to work; `collect` reads a small reply; `Backends`, here, has a pool for every host that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .connection import BackendConnection
+from .host import HostPool
+
+
+class Backends:
+    """A pool for each host, made when it is first needed."""
+
+    def __init__(self, make_pool: Callable[[str], HostPool]) -> None:
+        self._make_pool = make_pool
+        self._pools: dict[str, HostPool] = {}
+        self._retired: list[HostPool] = []
+
+    def pool(self, host: str) -> HostPool:
+        found = self._pools.get(host)
+        if found is None:
+            found = self._pools[host] = self._make_pool(host)
+        return found
+
+    @property
+    def pools(self) -> Iterable[HostPool]:
+        return self._pools.values()
+
+    def release(self, conn: BackendConnection) -> None:
+        """Give a connection back to the pool it came from."""
+        owner = conn.owner
+        assert isinstance(owner, HostPool)
+        owner.release(conn)
+
+    def kill_query(self, conn: BackendConnection) -> None:
+        """KILL QUERY for what runs on `conn`; its reply (error 1317) comes over `conn` itself."""
+        owner = conn.owner
+        assert isinstance(owner, HostPool)
+        owner.kill_soon(conn.thread_id, query_only=True)
+
+    def keep_only(self, hosts: Iterable[str]) -> None:
+        """The topology names just these hosts now: the others' pools close as their statements end."""
+        wanted = set(hosts)
+        for host in [host for host in self._pools if host not in wanted]:
+            pool = self._pools.pop(host)
+            pool.retire()
+            self._retired.append(pool)
+
+    def tick(self) -> None:
+        for pool in self._pools.values():
+            pool.tick()
+        for pool in self._retired:
+            pool.tick()
+        self._retired = [pool for pool in self._retired if pool.state.size]
+
+    def close(self) -> None:
+        for pool in [*self._pools.values(), *self._retired]:
+            pool.close()

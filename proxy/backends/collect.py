@@ -1,0 +1,76 @@
+"""A reply as values, for the proxy's own questions: small results, read whole."""
+
+from __future__ import annotations
+
+import asyncio
+
+from proxy.errors import ProxyError
+from proxy.wire.packets import Err, Ok, frame
+from proxy.wire.replies import FIRST
+from proxy.wire.resultset import decode_row
+from proxy.wire.rows import ResultReader, split_rows
+
+from .connection import BackendConnection
+
+
+class Collector:
+    """Collects the reply to one statement. After `run`: `ok`, or `err`, or `columns` (definition payloads)
+    and `rows` (payloads).
+    """
+
+    __slots__ = ("_future", "_reader", "err", "ok", "rows", "status", "warnings")
+    whole = True
+
+    def __init__(self) -> None:
+        self.ok: Ok | None = None
+        self.err: Err | None = None
+        self.rows: list[bytes] = []
+        self.status = 0
+        self.warnings = 0
+        self._reader = ResultReader()
+        self._future: asyncio.Future[None] | None = None
+
+    @property
+    def columns(self) -> list[bytes]:
+        return self._reader.columns
+
+    async def run(
+        self, conn: BackendConnection, packets: bytes, preludes: int = 0, *, state: int = FIRST
+    ) -> Collector:
+        """Send and wait for the reply. ProxyError when the connection is lost. Cancelling closes the
+        connection.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._future = future
+        conn.send(packets, self, preludes, state=state)
+        try:
+            await future
+        except asyncio.CancelledError:
+            conn.close()
+            raise
+        return self
+
+    async def query(self, conn: BackendConnection, sql: bytes) -> Collector:
+        return await self.run(conn, frame(b"\x03" + sql))
+
+    def values(self) -> list[list[bytes | None]]:
+        """The rows as values; None is NULL."""
+        return [decode_row(row, len(self.columns)) for row in self.rows]
+
+    # -- Receiver
+    # ---------------------------------------------------------------------------------------------------
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        block = self._reader.feed(data)
+        if block:
+            self.rows.extend(split_rows(block))
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        said = conn.scanner
+        self.ok, self.err, self.status, self.warnings = said.ok, said.err, said.status, said.warnings
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_exception(error)

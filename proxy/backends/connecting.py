@@ -1,0 +1,129 @@
+"""Opening a connection to a host: TCP or Unix socket, log-in, hand-over to a `BackendConnection`.
+
+The log-in's decisions are `wire.login`'s; this carries them out. Once it is done the transport's protocol is
+changed to the `BackendConnection`, which knows nothing of logging in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from proxy.errors import ProxyError
+from proxy.wire.constants import Capability
+from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send
+from proxy.wire.packets import PacketReader, ProtocolError, frame
+
+from .connection import BackendConnection
+from .host import HostPool
+
+#: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS, no
+#: LOCAL_FILES.
+CAPABILITIES = (
+    Capability.LONG_FLAG | Capability.TRANSACTIONS | Capability.MULTI_RESULTS | Capability.PS_MULTI_RESULTS
+)
+_ATTRIBUTES = {"program_name": "shardgate"}
+_LOGIN_PACKET = 1 << 20
+
+AccountOf = Callable[[str], tuple[str, str]]
+
+
+class _LoginProtocol(asyncio.Protocol):
+    """Feeds a BackendLogin; `done` gets its outcome."""
+
+    def __init__(self, login: BackendLogin) -> None:
+        self.login = login
+        self.done: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
+        self.transport: asyncio.Transport | None = None
+        self._reader = PacketReader(_LOGIN_PACKET)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for seq, payload in self._reader.feed(data):
+                for step in self.login.receive(payload, seq):
+                    self._take(step)
+        except ProtocolError as error:
+            self._fail(f"malformed packet during log-in: {error}")
+
+    def _take(self, step: object) -> None:
+        assert self.transport is not None
+        if isinstance(step, Send):
+            self.transport.write(frame(step.payload, step.seq))
+        elif isinstance(step, Done):
+            if not self.done.done():
+                self.done.set_result(step)
+        elif isinstance(step, Failed):
+            self._fail(f"{step.message} (error {step.code})")
+        else:
+            self._fail("the server wants TLS, which is not configured")
+
+    def _fail(self, reason: str) -> None:
+        if not self.done.done():
+            self.done.set_exception(ConnectionError(reason))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(str(exc) if exc else "the server closed the connection during log-in")
+
+
+class LoginConnector:
+    """Opens logged-in connections with the account that `account_of` names for a host."""
+
+    def __init__(self, account_of: AccountOf, timeout: float) -> None:
+        self._account_of = account_of
+        self._timeout = timeout
+
+    async def __call__(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection:
+        protocol: _LoginProtocol | None = None
+        try:
+            async with asyncio.timeout(self._timeout):
+                protocol = await self._connect(host, found_rows)
+                done = await protocol.done
+        except TimeoutError:
+            raise ProxyError(
+                "host_unreachable", host=host, reason=f"no answer within {self._timeout:g} s"
+            ) from None
+        except OSError as error:
+            raise ProxyError("host_unreachable", host=host, reason=error.strerror or str(error)) from None
+        finally:
+            if protocol is not None and protocol.transport is not None and not _succeeded(protocol.done):
+                protocol.transport.abort()
+        assert protocol.transport is not None
+        conn = BackendConnection(host, owner)
+        conn.found_rows = found_rows
+        conn.thread_id = done.greeting.connection_id
+        conn.version = done.greeting.server_version
+        conn.scanner.status = done.status
+        conn.transport = protocol.transport
+        conn.transport.set_protocol(conn)
+        return conn
+
+    async def _connect(self, host: str, found_rows: bool) -> _LoginProtocol:
+        user, password = self._account_of(host)
+        capabilities = CAPABILITIES | (Capability.FOUND_ROWS if found_rows else Capability(0))
+        secure = host.startswith("unix:")
+        options = LoginOptions(
+            user, password, capabilities=capabilities, secure=secure, attributes=_ATTRIBUTES
+        )
+        loop = asyncio.get_running_loop()
+        if secure:
+            _, protocol = await loop.create_unix_connection(
+                lambda: _LoginProtocol(BackendLogin(options)), host.removeprefix("unix:")
+            )
+            return protocol
+        name, _, port = host.rpartition(":")
+        transport, protocol = await loop.create_connection(
+            lambda: _LoginProtocol(BackendLogin(options)), name.strip("[]"), int(port)
+        )
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return protocol
+
+
+def _succeeded(future: asyncio.Future[Done]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None

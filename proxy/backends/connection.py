@@ -1,0 +1,229 @@
+"""One connection to a server behind the proxy: log-in, then one statement at a time.
+
+A statement's reply goes to a `Receiver`. The session that relays bytes is one (`Relay`), a collector for the
+proxy's own questions another. Before the statement the connection may have to be brought into the session's
+state (settings, START TRANSACTION): these *preludes* travel in the same network write and each is answered by
+an OK packet, which is taken off here. A connection that saw an unexpected byte, a protocol error or a
+cancelled statement is closed, never given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from proxy.errors import ProxyError
+from proxy.session.settings import LOGIN, Settings
+from proxy.wire.constants import Status
+from proxy.wire.packets import Err, ProtocolError, parse_err, parse_ok
+from proxy.wire.replies import FIRST, ReplyScanner
+
+_IN_TRANS = int(Status.IN_TRANS)
+_HOLD_LIMIT = 1 << 20
+
+
+class Receiver(Protocol):
+    """Gets the reply to one statement. Exactly one of `reply_done` and `reply_lost` is called, once."""
+
+    #: False: a packet of over 1 MB may come in pieces, so that it need not be held.
+    whole: bool
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        """Bytes of the reply up to a packet's end, in order."""
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        """The reply is complete; `conn.scanner` tells what it said. The connection is free for the next
+        statement.
+        """
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        """The connection is gone. `clean`: the bytes given so far end at a packet's end."""
+
+
+class Owner(Protocol):
+    """The pool a connection belongs to."""
+
+    def connection_closed(self, conn: BackendConnection) -> None: ...
+
+
+class BackendConnection(asyncio.Protocol):
+    """A logged-in connection. `settings` and `database` are what the server has applied."""
+
+    __slots__ = (
+        "_held",
+        "_prelude_error",
+        "_prelude_tail",
+        "_preludes",
+        "begun",
+        "closed",
+        "database",
+        "found_rows",
+        "host",
+        "idle_since",
+        "owner",
+        "receiver",
+        "replies",
+        "scanner",
+        "settings",
+        "thread_id",
+        "tied",
+        "transport",
+        "version",
+    )  # fmt: skip
+
+    def __init__(self, host: str, owner: Owner) -> None:
+        self.host = host
+        self.owner = owner
+        self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before the connection is handed out
+        self.scanner = ReplyScanner()
+        self.receiver: Receiver | None = None
+        self.settings: Settings = LOGIN
+        self.database: str | None = None
+        self.found_rows = False
+        self.thread_id = 0
+        self.version = ""
+        self.tied = False  # the server keeps state for one session: never shared before a reset
+        self.closed = False
+        self.replies = 0  # how many replies the receiver is still to get
+        self.begun = 0.0  # loop time when the running statement was sent
+        self.idle_since = 0.0
+        self._preludes = 0
+        self._prelude_error: Err | None = None
+        self._prelude_tail = b""
+        self._held = b""  # the unfinished packet at the end of what was read: given on when it is whole
+
+    # -- statements
+    # -------------------------------------------------------------------------------------------------
+
+    def send(
+        self, packets: bytes, receiver: Receiver, preludes: int = 0, *, replies: int = 1, state: int = FIRST
+    ) -> None:
+        """Write `packets`: `preludes` commands answered by OK, then those whose `replies` the receiver gets
+        one by one.
+
+        `reply_done` is called for each reply; the connection is free after the last.
+        """
+        self.receiver = receiver
+        self.replies = replies
+        self.scanner.start(state)
+        self._preludes = preludes
+        self.transport.write(packets)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the server said, in its last reply, that a transaction is open."""
+        return bool(self.scanner.status & _IN_TRANS)
+
+    def close(self) -> None:
+        """Close at once; the receiver of a running statement hears nothing more."""
+        self.receiver = None
+        if not self.closed:
+            self.closed = True
+            self.transport.abort()
+            self.owner.connection_closed(self)
+
+    @property
+    def at_packet_end(self) -> bool:
+        """Whether what the receiver got so far ends at a packet's end (an unfinished packet is held back up
+        to 1 MB).
+        """
+        return self.scanner.partial < _HOLD_LIMIT
+
+    # -- transport callbacks
+    # ----------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        receiver = self.receiver
+        if receiver is None:
+            # nothing was asked: the server says goodbye (wait_timeout, shutdown) or talks nonsense
+            self.close()
+            return
+        try:
+            if self._preludes:
+                data = self._take_preludes(data)
+                if not data:
+                    return
+            end = self.scanner.feed(data)
+        except ProtocolError as problem:
+            self._fail(ProxyError("backend_protocol", host=self.host, reason=str(problem)))
+            return
+        while 0 <= end < len(data) and self.replies > 1:
+            end, data = self._next_reply(receiver, end, data)
+        if end >= 0 and end != len(data):
+            self._fail(
+                ProxyError("backend_protocol", host=self.host, reason="bytes follow the end of the reply")
+            )
+            return
+        if self._prelude_error is not None:
+            if end >= 0:
+                self._fail(ProxyError("settings_failed", host=self.host, reason=self._prelude_error.text()))
+            return
+        if self._held:
+            data = self._held + data
+            self._held = b""
+        if end >= 0:
+            self.replies -= 1
+            if not self.replies:
+                self.receiver = None
+            receiver.reply_data(self, data)
+            receiver.reply_done(self)
+            if self.replies:
+                self.scanner.start()
+            return
+        partial = self.scanner.partial
+        if 0 < partial <= len(data) and (partial < _HOLD_LIMIT or receiver.whole):
+            self._held = data[-partial:]
+            data = data[:-partial]
+        if data:
+            receiver.reply_data(self, data)
+
+    def _next_reply(self, receiver: Receiver, end: int, data: bytes) -> tuple[int, bytes]:
+        """One of several pipelined replies ends at `end`: give it on, and look for the end of the next."""
+        receiver.reply_data(self, self._held + data[:end])
+        self._held = b""
+        self.replies -= 1
+        receiver.reply_done(self)
+        self.scanner.start()
+        data = data[end:]
+        return self.scanner.feed(data), data
+
+    def _take_preludes(self, data: bytes) -> bytes:
+        """Take the preludes' replies off; returns what follows them."""
+        data = self._prelude_tail + data
+        pos = 0
+        while self._preludes and len(data) - pos >= 4:
+            stop = pos + 4 + int.from_bytes(data[pos : pos + 3], "little")
+            if stop > len(data):
+                break
+            payload = data[pos + 4 : stop]
+            pos = stop
+            self._preludes -= 1
+            if payload[:1] == b"\xff":
+                self._prelude_error = self._prelude_error or parse_err(payload)
+            else:
+                self.scanner.status = parse_ok(payload).status
+        self._prelude_tail = data[pos:] if self._preludes else b""
+        return b"" if self._preludes else data[pos:]
+
+    def _fail(self, error: ProxyError) -> None:
+        """The connection cannot be used any more: tell the receiver and close."""
+        receiver, self.receiver = self.receiver, None
+        clean = self.at_packet_end
+        self.close()
+        if receiver is not None:
+            receiver.reply_lost(self, error, clean)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        receiver, self.receiver = self.receiver, None
+        self.owner.connection_closed(self)
+        if receiver is not None:
+            reason = str(exc) if exc else "the server closed the connection"
+            receiver.reply_lost(
+                self, ProxyError("host_lost", host=self.host, reason=reason), self.at_packet_end
+            )
+
+    def eof_received(self) -> bool:
+        return False

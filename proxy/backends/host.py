@@ -1,0 +1,274 @@
+"""One host: its pool put to work. Opens connections, hands them out, takes them back clean, watches time.
+
+All entry points are plain calls; a connection that is free is returned at once, else `Want.granted` is called
+later. Only opening, resetting and killing take tasks. `tick`, called a few times a second, does everything
+that time asks for: waiters whose time is up, statements that run too long, connections idle too long, another
+try at a host that was away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from proxy.errors import ProxyError
+from proxy.session.settings import LOGIN, Settings
+from proxy.wire.packets import frame
+
+from .collect import Collector
+from .connection import BackendConnection
+from .pool import PoolState, Want
+
+log = structlog.get_logger("backends")
+
+_RESET = frame(b"\x1f")
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimits:
+    """Times are in seconds."""
+
+    max_connections: int
+    max_waiting: int
+    wait_timeout: float
+    connect_timeout: float
+    idle_timeout: float
+    statement_timeout: float | None
+
+
+class Connector(Protocol):
+    """Opens a logged-in connection to a host, or raises ProxyError."""
+
+    async def __call__(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection: ...
+
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], object]
+
+
+class HostPool:
+    """The connections of one host."""
+
+    def __init__(
+        self, host: str, limits: HostLimits, connect: Connector, spawn: Spawn, now: Callable[[], float]
+    ) -> None:
+        self.host = host
+        self.limits = limits
+        self.state: PoolState[BackendConnection] = PoolState(limits.max_connections, limits.max_waiting)
+        self.version = ""
+        self.failures = 0
+        self.last_error = ""
+        self.opened_total = 0
+        self.retired = False
+        self._connect = connect
+        self._spawn = spawn
+        self._now = now
+        self._retry_at = 0.0
+
+    # -- taking and giving back
+    # -------------------------------------------------------------------------------------
+
+    def take(self, settings: Settings, database: str | None, found_rows: bool) -> BackendConnection | None:
+        """An idle connection, or None: then `wait`."""
+        return self.state.take(settings, database, found_rows)
+
+    def wait(
+        self,
+        settings: Settings,
+        database: str | None,
+        found_rows: bool,
+        granted: Callable[[BackendConnection], None],
+        refused: Callable[[Exception], None],
+    ) -> Want[BackendConnection]:
+        """Queue for a connection. `refused` may be called before this returns."""
+        now = self._now()
+        want = Want(settings, database, found_rows, now + self.limits.wait_timeout, granted, refused)
+        if self.failures and now < self._retry_at and not self.state.size:
+            self._refuse(want)
+        elif not self.state.wait(want):
+            refused(ProxyError("pool_full", host=self.host, waiting=self.state.max_waiting))
+        else:
+            misfit = self.state.misfit(found_rows)
+            if misfit is not None:
+                misfit.close()
+            self._open_more()
+        return want
+
+    async def connection(
+        self, settings: Settings, database: str | None = None, found_rows: bool = False
+    ) -> BackendConnection:
+        """`take` or `wait` for a coroutine. Cancelling it leaves the queue or gives the connection back."""
+        conn = self.state.take(settings, database, found_rows)
+        if conn is not None:
+            return conn
+        future: asyncio.Future[BackendConnection] = asyncio.get_running_loop().create_future()
+
+        def granted(conn: BackendConnection) -> None:
+            if future.cancelled():
+                self.release(conn)
+            else:
+                future.set_result(conn)
+
+        def refused(error: Exception) -> None:
+            if not future.cancelled():
+                future.set_exception(error)
+
+        want = self.wait(settings, database, found_rows, granted, refused)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            want.cancelled = True
+            raise
+
+    def release(self, conn: BackendConnection) -> None:
+        """Take `conn` back after a complete reply. What one session left on the server goes no further."""
+        if conn.closed:
+            return
+        if self.retired:
+            conn.close()
+        elif conn.tied or conn.in_transaction:
+            self._spawn(self._reset(conn), f"reset {self.host}")
+        else:
+            want = self.state.give(conn, self._now())
+            if want is not None:
+                want.granted(conn)
+
+    def connection_closed(self, conn: BackendConnection) -> None:
+        """Called by the connection itself."""
+        self.state.forget(conn)
+        if self.state.waiting:
+            self._open_more()
+
+    def discard(self, conn: BackendConnection, *, kill: bool) -> None:
+        """Close `conn` in the middle of a statement; `kill` ends the statement on the server too."""
+        thread_id = conn.thread_id
+        conn.close()
+        if kill and thread_id:
+            self.kill_soon(thread_id)
+
+    def kill_soon(self, thread_id: int, *, query_only: bool = False) -> None:
+        """KILL a connection of this host, or only what it runs, over a connection of its own."""
+        self._spawn(self._kill(thread_id, query_only), f"kill {self.host}")
+
+    def retire(self) -> None:
+        """The topology names this host no more: idle connections close now, others when given back."""
+        self.retired = True
+        for idle in self.state.idle:
+            for conn in list(idle):
+                conn.close()
+        for want in self.state.all_waiting():
+            want.refused(ProxyError("host_unreachable", host=self.host, reason="it has left the topology"))
+
+    def close(self) -> None:
+        """Close everything, now."""
+        self.retire()
+        for conn in list(self.state.busy):
+            conn.close()
+
+    # -- I/O
+    # --------------------------------------------------------------------------------------------------------
+
+    def _open_more(self) -> None:
+        if self._now() < self._retry_at or self.retired:
+            return
+        while self.state.can_open():
+            found_rows = self.state.next_kind()
+            self.state.opening += 1
+            self._spawn(self._open(found_rows), f"connect {self.host}")
+
+    async def _open(self, found_rows: bool) -> None:
+        try:
+            conn = await self._connect(self.host, self, found_rows)
+        except ProxyError as error:
+            self.state.opening -= 1
+            self._failed(error)
+            return
+        except BaseException:
+            self.state.opening -= 1
+            raise
+        self.state.opening -= 1
+        if self.failures:
+            log.info("host is back", host=self.host, after_failures=self.failures)
+        self.failures = 0
+        self.opened_total += 1
+        self.version = conn.version
+        self.state.busy.add(conn)
+        self.release(conn)
+
+    def _failed(self, error: ProxyError) -> None:
+        self.failures += 1
+        self.last_error = str(error.details.get("reason", error))
+        self._retry_at = self._now() + min(0.1 * 2 ** min(self.failures, 6), 5.0)
+        if self.failures == 1 or self.failures % 20 == 0:
+            log.warning("cannot connect", host=self.host, reason=self.last_error, failures=self.failures)
+        if not self.state.size:
+            for want in self.state.all_waiting():
+                self._refuse(want)
+
+    def _refuse(self, want: Want[BackendConnection]) -> None:
+        want.refused(ProxyError("host_unreachable", host=self.host, reason=self.last_error))
+
+    async def _reset(self, conn: BackendConnection) -> None:
+        """COM_RESET_CONNECTION, then to the pool; a connection that cannot be reset is closed."""
+        collector = Collector()
+        try:
+            async with asyncio.timeout(self.limits.connect_timeout):
+                await collector.run(conn, _RESET)
+        except (ProxyError, TimeoutError):
+            conn.close()
+            return
+        if collector.err is not None:
+            conn.close()
+            return
+        conn.tied = False
+        conn.settings = LOGIN
+        self.release(conn)
+
+    async def _kill(self, thread_id: int, query_only: bool) -> None:
+        try:
+            conn = await self._connect(self.host, self, False)
+        except ProxyError as error:
+            log.warning("cannot kill", host=self.host, thread=thread_id, reason=str(error))
+            return
+        try:
+            async with asyncio.timeout(self.limits.connect_timeout):
+                await Collector().run(
+                    conn, frame(b"\x03KILL %s%d" % (b"QUERY " if query_only else b"", thread_id))
+                )
+        except (ProxyError, TimeoutError) as error:
+            log.warning("cannot kill", host=self.host, thread=thread_id, reason=str(error))
+        finally:
+            conn.close()
+
+    # -- time
+    # -------------------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """What time asks for; call it a few times a second."""
+        now = self._now()
+        for want in self.state.expired(now):
+            seconds, limit = self.limits.wait_timeout, self.state.max_connections
+            if self.failures:
+                self._refuse(want)
+            else:
+                want.refused(ProxyError("pool_timeout", host=self.host, seconds=seconds, limit=limit))
+        for conn in self.state.idle_too_long(now - self.limits.idle_timeout, keep=1):
+            conn.close()
+        if self.limits.statement_timeout is not None:
+            latest = now - self.limits.statement_timeout
+            for conn in [
+                conn for conn in self.state.busy if conn.receiver is not None and conn.begun < latest
+            ]:
+                self._time_out(conn)
+        if self.state.waiting:
+            self._open_more()
+
+    def _time_out(self, conn: BackendConnection) -> None:
+        receiver, clean = conn.receiver, conn.at_packet_end
+        seconds = self.limits.statement_timeout
+        self.discard(conn, kill=True)
+        if receiver is not None:
+            receiver.reply_lost(conn, ProxyError("statement_timeout", host=self.host, seconds=seconds), clean)

@@ -1,0 +1,167 @@
+"""A host's connections: which one serves a statement, when to open another, who waits. Decisions only, no
+I/O.
+
+`PoolState` is told what happened (`give`, `opened`, `open_failed`, `lost`) and answers what to do. It never
+awaits and never touches a socket, so its rules are tested without any. `backends.host` acts on its answers.
+
+Rules: the connection that was used last and already has the session's settings and database is best (the
+server's caches are warm and no SET travels); else any idle one with the same FOUND_ROWS flag; else a new one
+while `max_connections` allows; else wait, first come first served, at most `max_waiting` of them, each until
+its deadline.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from proxy.session.settings import Settings
+
+#: How many idle connections are looked at for one that already fits.
+_LOOK = 8
+
+
+class Poolable(Protocol):
+    """What the rules need to know of a connection."""
+
+    settings: Settings
+    database: str | None
+    found_rows: bool
+    idle_since: float
+
+
+C = TypeVar("C", bound=Poolable)
+
+
+class Want(Generic[C]):
+    """A statement that needs a connection. `granted` or `refused` is called once, unless `cancelled` is set
+    before.
+    """
+
+    __slots__ = ("cancelled", "database", "deadline", "found_rows", "granted", "refused", "settings")
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: str | None,
+        found_rows: bool,
+        deadline: float,
+        granted: Callable[[C], None],
+        refused: Callable[[Exception], None],
+    ) -> None:
+        self.settings = settings
+        self.database = database
+        self.found_rows = found_rows
+        self.deadline = deadline
+        self.granted = granted
+        self.refused = refused
+        self.cancelled = False
+
+
+class PoolState(Generic[C]):
+    """The connections of one host. `size` counts open and opening ones."""
+
+    def __init__(self, max_connections: int, max_waiting: int) -> None:
+        self.max_connections = max_connections
+        self.max_waiting = max_waiting
+        self.idle: tuple[list[C], list[C]] = ([], [])  # without and with FOUND_ROWS, most recently used last
+        self.busy: set[C] = set()
+        self.opening = 0
+        self.waiting: deque[Want[C]] = deque()
+
+    @property
+    def idle_count(self) -> int:
+        return len(self.idle[0]) + len(self.idle[1])
+
+    @property
+    def size(self) -> int:
+        return len(self.busy) + self.idle_count + self.opening
+
+    def take(self, settings: Settings, database: str | None, found_rows: bool) -> C | None:
+        """The best idle connection, now busy; None when there is none."""
+        idle = self.idle[found_rows]
+        if not idle:
+            return None
+        conn = idle[-1]
+        if conn.settings is settings and (database is None or conn.database == database):
+            idle.pop()
+        else:
+            conn = self._fitting(idle, settings, database)
+        self.busy.add(conn)
+        return conn
+
+    def _fitting(self, idle: list[C], settings: Settings, database: str | None) -> C:
+        for index in range(len(idle) - 1, max(-1, len(idle) - 1 - _LOOK), -1):
+            conn = idle[index]
+            if conn.settings is settings and (database is None or conn.database == database):
+                del idle[index]
+                return conn
+        return idle.pop()
+
+    def can_open(self) -> bool:
+        """Whether a new connection may be opened for the waiting ones."""
+        return self.size < self.max_connections and self.opening < len(self.waiting)
+
+    def misfit(self, found_rows: bool) -> C | None:
+        """An idle connection of the other FOUND_ROWS kind to close, when only its place can make room for one
+        that is needed.
+        """
+        other = self.idle[not found_rows]
+        return other.pop(0) if other and self.size >= self.max_connections else None
+
+    def wait(self, want: Want[C]) -> bool:
+        """Queue `want`; False when the queue is full."""
+        if len(self.waiting) >= self.max_waiting:
+            return False
+        self.waiting.append(want)
+        return True
+
+    def give(self, conn: C, now: float) -> Want[C] | None:
+        """`conn` is free and clean: who gets it next, or None and it is idle."""
+        for index, want in enumerate(self.waiting):
+            if want.cancelled:
+                continue
+            if want.found_rows == conn.found_rows:
+                del self.waiting[index]
+                self.busy.add(conn)
+                return want
+        self.busy.discard(conn)
+        conn.idle_since = now
+        self.idle[conn.found_rows].append(conn)
+        return None
+
+    def forget(self, conn: C) -> None:
+        """`conn` is closed."""
+        self.busy.discard(conn)
+        idle = self.idle[conn.found_rows]
+        if conn in idle:
+            idle.remove(conn)
+
+    def next_kind(self) -> bool:
+        """The FOUND_ROWS flag that the next connection to open needs: the first waiter's that no opening one
+        will serve.
+        """
+        live = [want for want in self.waiting if not want.cancelled]
+        return live[min(self.opening, len(live) - 1)].found_rows if live else False
+
+    def expired(self, now: float) -> list[Want[C]]:
+        """Waiters whose deadline has passed, and cancelled ones, leave the queue; the former are returned."""
+        late = [want for want in self.waiting if not want.cancelled and want.deadline <= now]
+        if late or any(want.cancelled for want in self.waiting):
+            self.waiting = deque(want for want in self.waiting if not want.cancelled and want.deadline > now)
+        return late
+
+    def all_waiting(self) -> list[Want[C]]:
+        """Everybody leaves the queue: the host cannot be reached."""
+        live = [want for want in self.waiting if not want.cancelled]
+        self.waiting.clear()
+        return live
+
+    def idle_too_long(self, before: float, keep: int) -> list[C]:
+        """Idle connections not used since `before`, taken out, as long as more than `keep` stay open."""
+        gone: list[C] = []
+        for idle in self.idle:
+            while idle and idle[0].idle_since < before and self.size > keep:
+                gone.append(idle.pop(0))
+        return gone

@@ -1,0 +1,210 @@
+"""The `shardgate` command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from config.document import ConfigError
+from config.layout import BUILTIN
+from config.load import check as check_files
+from config.load import load_topology
+
+app = typer.Typer(
+    name="shardgate",
+    help="A MySQL proxy that makes a fleet of sharded MySQL servers look like one database.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console(highlight=False)
+
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")]
+_DEFAULT = Path("shardgate.yaml")
+
+
+def main() -> None:
+    """Entry point of the command."""
+    app()
+
+
+def _fail(message: str, status: int = 2) -> typer.Exit:
+    print(f"shardgate: {message}", file=sys.stderr)
+    return typer.Exit(status)
+
+
+@app.command()
+def serve(config: ConfigOption = _DEFAULT) -> None:
+    """Run the proxy. SIGTERM drains it, SIGHUP makes it look at the topology again."""
+    from .logs import configure
+    from .server import serve as run
+
+    try:
+        settings, schema, _ = check_files(config)
+    except ConfigError as error:
+        raise _fail(f"the configuration cannot be used:\n{error}") from None
+    configure(settings.logging)
+    raise typer.Exit(run(settings, schema))
+
+
+@app.command()
+def check(config: ConfigOption = _DEFAULT) -> None:
+    """Validate the settings, the schema and, when it is a file, the topology. All errors are listed."""
+    try:
+        settings, schema, topology = check_files(config)
+    except ConfigError as error:
+        raise _fail(f"the configuration cannot be used:\n{error}") from None
+    tables = sum(len(database.tables) for database in schema.databases.values())
+    console.print(f"[green]ok[/]  settings  {config}: {len(settings.users)} users")
+    console.print(
+        f"[green]ok[/]  schema    {settings.schema_file}: {len(schema.databases)} databases, {tables} tables"
+    )
+    if topology is None:
+        console.print("[yellow]--[/]  topology  in ZooKeeper: not looked at")
+    else:
+        shards = sum(len(keyspace.all_shards) for keyspace in topology.keyspaces.values())
+        console.print(
+            f"[green]ok[/]  topology  {settings.topology.file}: version {topology.version}, {shards} shards "
+            f"on {len(topology.hosts)} hosts"
+        )
+
+
+@app.command(name="id")
+def decode_id(
+    ids: Annotated[list[str], typer.Argument(help="IDs, decimal or 0x… hexadecimal.", metavar="ID...")],
+    layout: Annotated[
+        str, typer.Option(help="The ID layout: pinterest, instagram, or one of the settings.")
+    ] = "pinterest",
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="Settings with further layouts.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Decode IDs: shard, type and local id, or time and sequence."""
+    layouts = dict(BUILTIN)
+    if config is not None:
+        try:
+            layouts = check_files(config)[0].all_layouts
+        except ConfigError as error:
+            raise _fail(str(error)) from None
+    if layout not in layouts:
+        raise _fail(f"there is no layout {layout!r}; known are {', '.join(sorted(layouts))}")
+    chosen = layouts[layout]
+    table = Table(box=None, pad_edge=False)
+    names = [field.name for field in chosen.fields]
+    for title in ["id", *names, *(["made at"] if chosen.epoch_ms is not None else [])]:
+        table.add_column(title, justify="right")
+    status = 0
+    for text in ids:
+        try:
+            number = int(text, 0)
+            parts = chosen.decompose(number)
+        except ValueError as error:
+            print(f"shardgate: {text}: {error}", file=sys.stderr)
+            status = 1
+            continue
+        row = [str(number), *(str(parts.get(name, 0)) for name in names)]
+        if chosen.epoch_ms is not None:
+            row.append(_moment(chosen.time_ms(number)))
+        table.add_row(*row)
+    if table.row_count:
+        console.print(table)
+    raise typer.Exit(status)
+
+
+def _moment(milliseconds: int | None) -> str:
+    from datetime import UTC, datetime
+
+    if milliseconds is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{milliseconds} ms"
+
+
+@app.command()
+def explain(
+    sql: Annotated[str, typer.Argument(help="One statement.")],
+    config: ConfigOption = _DEFAULT,
+    database: Annotated[str | None, typer.Option("--database", "-D", help="The current database.")] = None,
+    topology_file: Annotated[
+        Path | None,
+        typer.Option("--topology", help="A topology file, when the settings name ZooKeeper.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Show how a statement would be routed and rewritten, without any server."""
+    from rewriter.env import Env
+    from rewriter.explain import explain as explain_route
+    from rewriter.planner import Rewriter
+
+    try:
+        settings, schema, topology = check_files(config)
+        if topology_file is not None:
+            topology = load_topology(topology_file, layouts=settings.all_layouts, schema=schema)
+    except ConfigError as error:
+        raise _fail(f"the configuration cannot be used:\n{error}") from None
+    if topology is None:
+        raise _fail("the topology is in ZooKeeper: give --topology FILE")
+    if database is None:
+        sharded = [name for name, one in schema.databases.items() if one.keyspace is None]
+        database = sharded[0] if len(sharded) == 1 else None
+    rows = explain_route(
+        Rewriter(schema, topology), sql.encode(), Env(database=database), topology, lambda name: b"0"
+    )
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for section, detail in rows:
+        table.add_row(section, detail)
+    console.print(table)
+
+
+@app.command()
+def demo(
+    hosts: Annotated[int, typer.Option(help="MySQL servers to start.", min=1, max=16)] = 2,
+    shards: Annotated[int, typer.Option(help="Shards, spread evenly over the hosts.", min=1, max=4096)] = 64,
+    slaves: Annotated[bool, typer.Option("--slaves", help="A replicating slave for each server.")] = False,
+    zookeeper: Annotated[
+        bool, typer.Option("--zookeeper", help="Keep the topology in a ZooKeeper of its own.")
+    ] = False,
+    mysqld: Annotated[
+        Path | None, typer.Option(help="The server program, or its folder.", metavar="PATH")
+    ] = None,
+    port: Annotated[int, typer.Option(help="The proxy's port; 0 takes a free one.", min=0, max=65535)] = 3307,
+    workers: Annotated[int, typer.Option(help="Worker processes of the proxy.", min=1, max=64)] = 1,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", help="Where to keep everything; removed at the end if new.", metavar="DIR"),
+    ] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="Gets one JSON object when all is up.", metavar="FILE")
+    ] = None,
+    empty: Annotated[bool, typer.Option("--empty", help="No sample data.")] = False,
+    no_page: Annotated[bool, typer.Option("--no-page", help="No status page.")] = False,
+) -> None:
+    """Start throw-away MySQL servers with shards and sample data, and the proxy in front of them."""
+    from fleet.demo import DemoOptions, run
+
+    options = DemoOptions(
+        hosts=hosts,
+        shards=shards,
+        slaves=slaves,
+        zookeeper=zookeeper,
+        mysqld=mysqld,
+        port=port,
+        workers=workers,
+        directory=directory,
+        ready_file=ready_file,
+        empty=empty,
+        no_page=no_page,
+    )
+    raise typer.Exit(run(options))
+
+
+if __name__ == "__main__":
+    main()

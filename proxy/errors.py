@@ -1,0 +1,167 @@
+"""The registry of every error the proxy makes: name, MySQL code, SQLSTATE, text, remedy.
+
+Errors of the servers behind pass through as they came; these are the proxy's own. Codes are MySQL's where
+MySQL has the case (a driver then reacts as it would to MySQL), else 1105 (ER_UNKNOWN_ERROR) with SQLSTATE
+HY000. The text says what happened and where, the remedy what to do; both reach the client in one message.
+docs/errors.md lists them, and a test compares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """One entry. `text` and `remedy` are format strings."""
+
+    name: str
+    code: int
+    sqlstate: str
+    text: str
+    remedy: str = ""
+
+
+class ProxyError(Exception):
+    """An error for the client. `kind` is its registry entry; `str()` is the message as sent."""
+
+    def __init__(self, name: str, /, **details: Any) -> None:
+        self.kind = REGISTRY.get(name) or REGISTRY["internal"]
+        self.details = details
+        filled = _Details(details)
+        message = self.kind.text.format_map(filled)
+        if self.kind.remedy:
+            message = f"{message} {self.kind.remedy.format_map(filled)}"
+        super().__init__(message)
+
+    @property
+    def code(self) -> int:
+        return self.kind.code
+
+    @property
+    def sqlstate(self) -> str:
+        return self.kind.sqlstate
+
+
+class _Details(dict[str, Any]):
+    """A missing detail shows as its name in angle brackets rather than failing the report of an error."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"
+
+
+_KINDS = (
+    # Connection phase
+    ErrorKind("access_denied", 1045, "28000", "Access denied for user '{user}'@'{address}' (using password: {using})"),
+    ErrorKind(
+        "too_many_connections", 1040, "08004", "Too many connections: the proxy serves {limit} at once.",
+        "Close idle connections, or raise limits.max_connections.",
+    ),
+    ErrorKind(
+        "too_many_user_connections", 1226, "42000",
+        "User '{user}' has exceeded the 'max_user_connections' resource (current value: {limit}).",
+        "Close idle connections, or raise max_connections of this user.",
+    ),
+    ErrorKind("handshake_error", 1043, "08S01", "Bad handshake: {reason}"),
+    ErrorKind("shutting_down", 1053, "08S01", "Server shutdown in progress: this proxy is draining.", "Connect again."),
+    ErrorKind(
+        "client_too_old", 1251, "08004", "Client does not support the authentication protocol requested by the server.",
+        "Use a client that speaks the 4.1 protocol or later.",
+    ),
+    # Commands and packets
+    ErrorKind("unknown_command", 1047, "08S01", "Unknown command: {command} is not spoken by this proxy."),
+    ErrorKind(
+        "packet_too_large", 1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes ({limit}).",
+        "Send less at once, or raise limits.max_packet.",
+    ),
+    ErrorKind("malformed_packet", 1835, "HY000", "Malformed communication packet: {reason}"),
+    ErrorKind("empty_query", 1065, "42000", "Query was empty"),
+    # Names
+    ErrorKind("no_database", 1046, "3D000", "No database selected"),
+    ErrorKind("unknown_database", 1049, "42000", "Unknown database '{database}'"),
+    ErrorKind("unknown_table", 1146, "42S02", "Table '{database}.{table}' doesn't exist"),
+    ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
+    ErrorKind("database_denied", 1044, "42000", "Access denied for user '{user}'@'%' to database '{database}'"),
+    ErrorKind(
+        "role_denied", 1142, "42000", "{statement} command denied to user '{user}'@'%': the role '{role}' does not allow it.",
+        "Ask for the role '{needed}'.",
+    ),
+    # Routing
+    ErrorKind("syntax_error", 1064, "42000", "{reason}"),
+    ErrorKind(
+        "not_supported_yet", 1235, "42000", "shardgate does not support {what} over shards: {reason}", "{alternative}"
+    ),
+    ErrorKind("unroutable_write", 1105, "HY000", "Cannot tell which shard {what} belongs to: {reason}", "{alternative}"),
+    ErrorKind(
+        "scatter_denied", 1105, "HY000", "{statement} names no ID, so it would run on all {shards} shards: {reason}",
+        "Add a condition on {column}, or {alternative}.",
+    ),
+    ErrorKind(
+        "scatter_limit", 1104, "42000", "The scatter returned more than {limit} rows, the limit of user '{user}'.",
+        "Add a condition on the routing column or a LIMIT.",
+    ),
+    ErrorKind(
+        "routing_column_update", 1105, "HY000", "Cannot change '{column}' of '{table}': a row does not move to another shard.",
+        "INSERT the row with its new value, then DELETE the old one.",
+    ),
+    ErrorKind(
+        "id_matches_nothing", 1105, "HY000", "ID {id} matches no row of '{table}': {reason}.",
+        "Look at it with `shardgate id {id}`.",
+    ),
+    ErrorKind("invalid_id", 1264, "22003", "ID {id} cannot be a row of '{table}': {reason}.", "Leave out the id, or give one of this table."),
+    ErrorKind("no_open_shard", 1105, "HY000", "No shard of keyspace '{keyspace}' is open for new objects.", "Open a range in the topology."),
+    ErrorKind("shard_offline", 1105, "HY000", "Shard {shard} of keyspace '{keyspace}' is {state}.", "Try again when the topology serves it."),
+    ErrorKind(
+        "second_shard", 1105, "HY000",
+        "This transaction is on {first}; {second} would be a second one, which transaction_mode = 'single' refuses.",
+        "COMMIT first, or use transaction_mode = 'multi'.",
+    ),
+    ErrorKind(
+        "partial_write", 1105, "HY000", "The statement is done on {done} and failed on {failed}: {reason}.",
+        "Repeat it for the failed shards only.",
+    ),
+    ErrorKind(
+        "partial_commit", 1105, "HY000", "COMMIT is done on {done} and failed on {failed}: {reason}.",
+        "Check what the transaction should have written on the failed hosts.",
+    ),
+    ErrorKind(
+        "transaction_lost", 1105, "HY000", "The transaction was rolled back: {reason}.", "Run the whole transaction again."
+    ),
+    # Hosts behind
+    ErrorKind("host_unreachable", 2003, "HY000", "Can't connect to MySQL server {host}: {reason}.", "Try again; see the proxy's status page."),
+    ErrorKind(
+        "host_lost", 2013, "HY000", "Lost connection to MySQL server {host} during query: {reason}.",
+        "The statement may or may not have been executed: the proxy does not send it again.",
+    ),
+    ErrorKind(
+        "settings_failed", 1105, "HY000",
+        "Server {host} refused this session's settings ({reason}); the statement that followed them may have run there.",
+        "Set the session variables again.",
+    ),
+    ErrorKind("pool_timeout", 1040, "08004", "No connection to {host} became free within {seconds} s ({limit} are open).", "Raise backends.max_connections, or send less at once."),
+    ErrorKind("pool_full", 1040, "08004", "{waiting} statements already wait for a connection to {host}.", "Raise backends.max_waiting, or send less at once."),
+    ErrorKind("statement_timeout", 3024, "HY000", "Query execution was interrupted, maximum statement execution time ({seconds} s) exceeded on {host}."),
+    ErrorKind("backend_protocol", 2027, "HY000", "Malformed packet from MySQL server {host}: {reason}.", "The connection to it was closed."),
+    ErrorKind("merge_failed", 1105, "HY000", "Cannot merge the shards' answers: {reason}.", "Check that the table is the same on all shards."),
+    ErrorKind("killed", 1317, "70100", "Query execution was interrupted"),
+    ErrorKind("connection_killed", 1927, "70100", "Connection was killed"),
+    ErrorKind("no_such_thread", 1094, "HY000", "Unknown thread id: {id}"),
+    ErrorKind("not_owner", 1095, "HY000", "You are not owner of thread {id}"),
+    # Sessions
+    ErrorKind("wrong_variable_value", 1231, "42000", "Variable '{variable}' can't be set to the value of '{value}'"),
+    ErrorKind("unknown_variable", 1193, "HY000", "Unknown system variable '{variable}'"),
+    ErrorKind("global_variable", 1227, "42000", "Access denied; SET GLOBAL is not passed on to a fleet.", "Set it on the servers."),
+    ErrorKind(
+        "transaction_in_progress", 1568, "25001",
+        "Transaction characteristics can't be changed while a transaction is in progress",
+    ),
+    ErrorKind("unknown_savepoint", 1305, "42000", "SAVEPOINT {name} does not exist"),
+    ErrorKind("charset_refused", 1115, "42000", "Character set '{charset}' cannot be used for statements on sharded tables.", "Use utf8mb4 or latin1."),
+    ErrorKind("statement_too_long", 1153, "08S01", "The statement has {size} bytes; limits.max_statement allows {limit}.", "Send less at once."),
+    ErrorKind("in_list_too_long", 1105, "HY000", "The IN list has {size} values; limits.in_list allows {limit}.", "Send the list in parts."),
+    ErrorKind("internal", 1105, "HY000", "Internal error of the proxy: {reason}.", "The log has the details; please report it."),
+)  # fmt: skip
+
+#: Every entry by its name.
+REGISTRY = {kind.name: kind for kind in _KINDS}

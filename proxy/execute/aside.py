@@ -1,0 +1,93 @@
+"""Statements that run beside the session's transaction: they read no table and change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.session.values import quote
+from proxy.wire.packets import eof_packet, frame
+from proxy.wire.resultset import header_packets
+
+from .relay import query_packet
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+_SYNTAX_ERROR = 1064
+
+
+@asynccontextmanager
+async def borrowed(
+    client: ClientConnection, host: str, database: str | None = None
+) -> AsyncIterator[BackendConnection]:
+    """A connection with the session's settings, outside its transaction; closed if its user fails midway."""
+    session = client.session
+    conn = await client.services.backends.pool(host).connection(session.settings, database)
+    try:
+        if conn.settings is not session.settings:
+            statement = session.settings.statement_from(conn.settings)
+            reply = await Collector().query(conn, statement)
+            if reply.err is not None:
+                raise ProxyError("settings_failed", host=host, reason=reply.err.text())
+            conn.settings = session.settings
+        if database is not None and conn.database != database:
+            reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
+            if reply.err is not None:
+                raise ProxyError("unknown_database", database=database)
+            conn.database = database
+        yield conn
+    except BaseException:
+        if conn.receiver is not None:
+            conn.close()
+        raise
+    finally:
+        if not conn.closed:
+            client.services.backends.release(conn)
+
+
+async def run_aside(client: ClientConnection, host: str, sql: bytes) -> None:
+    """Run `sql` outside the open transaction, and answer with the session's own status flags."""
+    async with borrowed(client, host) as conn:
+        reply = await Collector().run(conn, query_packet(sql))
+    if reply.err is not None:
+        client.fail(reply.err)
+        return
+    if reply.ok is not None:
+        client.reply_ok(affected=reply.ok.affected, insert_id=reply.ok.insert_id, info=reply.ok.info)
+        return
+    write_result(client, reply.columns, reply.rows)
+
+
+def write_result(
+    client: ClientConnection, columns: list[bytes], rows: list[bytes], warnings: int = 0
+) -> None:
+    """Definitions and rows (payloads) to the client, and the command is done."""
+    status = client.session.status()
+    head, seq = header_packets(columns, status, client.seq + 1, warnings)
+    pieces = [head]
+    for row in rows:
+        pieces.append(frame(row, seq))
+        seq += 1 + len(row) // 0xFFFFFF
+    pieces.append(eof_packet(seq, status, warnings))
+    client.session.row_count = -1
+    client.session.found_rows = len(rows)
+    client.write(b"".join(pieces))
+    client.finish("ok")
+
+
+async def run_probe(client: ClientConnection, host: str, sql: bytes, error: ProxyError) -> None:
+    """`error`, unless a server says that the statement is no SQL at all: then its own error."""
+    text = quote(sql, client.session.no_backslash_escapes)
+    async with borrowed(client, host) as conn:
+        reply = await Collector().query(conn, b"PREPARE shardgate_probe FROM " + text)
+        if reply.err is None:
+            await Collector().query(conn, b"DEALLOCATE PREPARE shardgate_probe")
+    if reply.err is not None and reply.err.code == _SYNTAX_ERROR:
+        client.fail(reply.err)
+    else:
+        raise error

@@ -1,0 +1,230 @@
+"""From a plan to its execution: one function for each variant of `rewriter.plans`.
+
+This is the middle of the way of a statement: the client's SQL comes in, the rewriter gives a plan and the
+literals, and the plan's variant says who runs it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from proxy.errors import ProxyError
+from proxy.local import run_builtin
+from proxy.local.transactions import commit_then
+from proxy.session.values import slot
+from rewriter.plans import (
+    Access,
+    AnyHost,
+    BindError,
+    Bound,
+    Builtin,
+    Insert,
+    Passthrough,
+    Physical,
+    Plan,
+    Reject,
+    ShardSelect,
+    ShardWrite,
+    Values,
+)
+
+from .aside import run_aside, run_probe
+from .fanout import FanOut
+from .task import TaskWork
+from .writes import run_writes
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+    from proxy.session.state import Session
+
+choose = random.choice
+
+
+def execute(client: ClientConnection, sql: bytes) -> None:
+    """Run one COM_QUERY. Raises ProxyError before anything was sent; later errors go to the client by
+    themselves.
+    """
+    services = client.services
+    session = client.session
+    if len(sql) > services.max_statement:
+        raise ProxyError("statement_too_long", size=len(sql), limit=services.max_statement)
+    if session.unsafe_charset and not sql.isascii():
+        raise ProxyError("charset_refused", charset=session.env.charset)
+    plan, literals = services.rewriter.plan(sql, session.env)
+    client.kind = plan.kind
+    if plan.access > session.user.role or session.user.databases is not None:
+        check_access(session, plan, sql)
+    if session.transaction.lost:
+        refuse_lost(session, plan)
+    try:
+        if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
+            commit_then(client, lambda: _EXECUTORS[plan.__class__](client, plan, literals))
+        else:
+            _EXECUTORS[plan.__class__](client, plan, literals)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+
+
+def check_access(session: Session, plan: Plan, sql: bytes) -> None:
+    """Refuse what the user's role or list of databases does not allow."""
+    user = session.user
+    if plan.access > user.role:
+        words = sql.split(None, 1)
+        raise ProxyError(
+            "role_denied",
+            statement=words[0].decode("latin-1").upper()[:20] if words else "",
+            user=user.name,
+            role=user.role.name.lower(),
+            needed=Access(plan.access).name.lower(),
+        )
+    if user.databases is not None:
+        for database in plan.databases:
+            if database not in user.databases:
+                raise ProxyError("database_denied", user=user.name, database=database)
+
+
+def refuse_lost(session: Session, plan: Plan) -> None:
+    """After a transaction was lost with a connection, only its end may follow: nothing of it may run by
+    itself.
+    """
+    if isinstance(plan, Builtin) and plan.name in (
+        "rollback",
+        "begin",
+        "show_warnings",
+        "show_errors",
+        "set",
+    ):
+        return
+    reason = session.transaction.lost
+    if isinstance(plan, Builtin) and plan.name == "commit":
+        session.transaction.end()
+    raise ProxyError("transaction_lost", reason=reason)
+
+
+def values_of(session: Session, plan: Plan, literals: Values) -> Values:
+    """The literals and the session's values, as templates and routing number them."""
+    if plan.session_slots:
+        return literals + tuple(slot(session, name) for name in plan.session_slots)
+    return literals
+
+
+# -- one function for each variant
+# ------------------------------------------------------------------------------------
+
+
+def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: Values) -> None:
+    host = plan.host(client.services.topology)
+    sql = client.sql if plan.unchanged else plan.template.render(values_of(client.session, plan, literals))
+    client.relay.run(host, sql, plan.database, tie=plan.tie)
+
+
+def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None:
+    session = client.session
+    held = session.transaction.held
+    host = next(iter(held)) if held else plan.host(client.services.topology)
+    sql = client.sql if plan.unchanged else plan.template.render(values_of(session, plan, literals))
+    if session.transaction.explicit and not held:
+        # no host takes part in the transaction yet, and a statement without tables is no reason to open it
+        # there
+        TaskWork(client).start(run_aside(client, host, sql))
+        return
+    client.relay.run(host, sql, plan.database, tie=plan.tie)
+
+
+def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> None:
+    services = client.services
+    bound = plan.bind(values_of(client.session, plan, literals), services.topology, choose)
+    ceiling = check_scatter(client, plan, bound) if bound.scatter else None
+    if not services.all_serving:
+        services.check_states(plan, bound, write=False)
+    statements = bound.statements
+    if (
+        len(statements) == 1
+        and bound.merge is None
+        and bound.reference is None
+        and not bound.warnings
+        and ceiling is None
+    ):
+        client.relay.run(statements[0].host, statements[0].sql)
+        return
+    check_second_host(client, bound)
+    FanOut(client, bound, services.definitions_of(plan, client.session), ceiling).start()
+
+
+def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values) -> None:
+    services = client.services
+    session = client.session
+    bound = plan.bind(values_of(session, plan, literals), services.topology, choose)
+    if not services.all_serving:
+        services.check_states(plan, bound, write=True)
+    statements = bound.statements
+    if not statements:
+        session.diagnostics = services.notices(bound.warnings)
+        session.row_count = 0
+        client.reply_ok(warnings=len(bound.warnings))
+        return
+    check_second_host(client, bound)
+    if len(statements) == 1 and not bound.warnings:
+        base = bound.inserted[0].base if bound.inserted else None
+        client.relay.run(statements[0].host, statements[0].sql, base=base)
+        return
+    TaskWork(client).start(run_writes(client, bound))
+
+
+def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:
+    run_builtin(client, plan, values_of(client.session, plan, literals))
+
+
+def _reject(client: ClientConnection, plan: Reject, literals: Values) -> None:
+    error = ProxyError(plan.error, **plan.arguments)
+    if not plan.probe:
+        raise error
+    host = next(iter(client.session.transaction.held), None) or client.services.topology.hosts[0]
+    TaskWork(client).start(run_probe(client, host, client.sql, error))
+
+
+_EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = {
+    Passthrough: _one_host,
+    Physical: _one_host,
+    AnyHost: _any_host,
+    ShardSelect: _select,
+    ShardWrite: _write,
+    Insert: _write,
+    Builtin: _builtin,
+    Reject: _reject,
+}
+
+
+# -- policies
+# -----------------------------------------------------------------------------------------------------------
+
+
+def check_scatter(client: ClientConnection, plan: ShardSelect, bound: Bound) -> int | None:
+    """Whether the user may scatter; the most rows such a read may give, None for no limit."""
+    user = client.session.user
+    if not user.scatter_allowed:
+        shards = sum(len(statement.shards) for statement in bound.statements)
+        raise ProxyError(
+            "scatter_denied",
+            statement="SELECT",
+            shards=shards,
+            reason=f"user '{user.name}' may not scatter",
+            column="the routing column",
+            alternative="ask for scatter: allow",
+        )
+    return user.scatter_rows or client.services.settings.limits.scatter_rows or None
+
+
+def check_second_host(client: ClientConnection, bound: Bound) -> None:
+    """With transaction_mode = 'single', a transaction stays on the host it began on."""
+    session = client.session
+    if session.transaction_mode != "single" or not (session.transaction.explicit or not session.autocommit):
+        return
+    held = list(session.transaction.held)
+    hosts = held + [statement.host for statement in bound.statements if statement.host not in held]
+    if len(set(hosts)) > 1:
+        raise ProxyError(
+            "second_shard", first=hosts[0], second=next(host for host in hosts if host != hosts[0])
+        )

@@ -1,0 +1,394 @@
+"""Several statements on several hosts at once, their rows merged into one result for the client.
+
+A `FanOut` is one client's statement at work. Its branches, one for each statement that runs at the same time,
+take their connections one after another in the order of the hosts' names (two fan-outs that wait for each
+other's connections would otherwise stop each other), then all send. Rows go through the merger and on to the
+client as they come; a branch that is ahead of the others, or a client that reads slowly, stops the reading.
+An error on one host ends the statements on the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.pool import Want
+from proxy.errors import ProxyError
+from proxy.session.state import Diagnostic
+from proxy.wire.constants import Status
+from proxy.wire.packets import Err, eof_packet
+from proxy.wire.resultset import decode_column, header_packets
+from proxy.wire.rows import ResultReader
+from rewriter.plans import Bound, HostStatement, Merge
+
+from .merge import Merger, make_merger
+from .relay import connection_lost_in_transaction, give_back, preludes, query_packet, settle
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+_NO_MERGE = Merge()
+
+
+class Branch:
+    """One connection's share: its statements, run one after another, each a run of the merge."""
+
+    __slots__ = ("conn", "fan", "host", "index", "paused", "reader", "run", "statements")
+
+    whole = True
+
+    def __init__(self, fan: FanOut, index: int, host: str) -> None:
+        self.fan = fan
+        self.index = index
+        self.host = host
+        self.statements: list[tuple[int, bytes]] = []  # (number of the run, SQL)
+        self.conn: BackendConnection | None = None
+        self.reader = ResultReader()
+        self.run = 0
+        self.paused = False
+
+    def send_next(self) -> None:
+        """Send the next statement on the branch's connection."""
+        conn = self.conn
+        assert conn is not None
+        self.run, sql = self.statements.pop(0)
+        self.reader = ResultReader()
+        conn.begun = self.fan.client.begun
+        packets, count = preludes(self.fan.client.session, conn)
+        conn.send(packets + query_packet(sql), self, count)
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        self.fan.received(self, data)
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        self.fan.branch_done(self, conn)
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        self.conn = None
+        self.fan.branch_lost(self, conn, error)
+
+
+class FanOut:
+    """One statement over several hosts: the client's `Work` until it has been answered."""
+
+    def __init__(
+        self, client: ClientConnection, bound: Bound, definitions: Definitions, ceiling: int | None
+    ) -> None:
+        self.client = client
+        self.bound = bound
+        self.merge = bound.merge or _NO_MERGE
+        self.definitions = definitions
+        self.ceiling = ceiling
+        self.error: ProxyError | Err | None = None
+        self.warnings = 0
+        self.diagnostics: list[Diagnostic] = []
+        self.merger: Merger | None = None
+        self.branches = self._branches()
+        self._want: Want[BackendConnection] | None = None
+        self._to_connect = sorted(self.branches, key=lambda branch: branch.host, reverse=True)
+        self._running = 0
+        self._cancelled = False
+
+    def _branches(self) -> list[Branch]:
+        """One branch for each statement when order matters (every run must show its next row), else one for
+        each host.
+
+        A transaction has one connection on each host, so there a host is one branch in any case.
+        """
+        client = self.client
+        transaction = client.session.transaction
+        together = not self.merge.order or transaction.explicit or not client.session.autocommit
+        by_host: dict[str, Branch] = {}
+        branches: list[Branch] = []
+        for number, statement in enumerate(self.bound.statements):
+            branch = by_host.get(statement.host)
+            if branch is None or not (together or statement.host in transaction.held):
+                branch = Branch(self, len(branches), statement.host)
+                by_host[statement.host] = branch
+                branches.append(branch)
+            branch.statements.append((number, statement.sql))
+        return branches
+
+    # -- connecting
+    # -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.client.work = self
+        self._connect()
+
+    def _connect(self) -> None:
+        """Take the next connections; when all are there, go."""
+        session = self.client.session
+        while self._to_connect:
+            host = self._to_connect[-1].host
+            conn = session.transaction.held.get(host)
+            if conn is None:
+                pool = self.client.services.backends.pool(host)
+                conn = pool.take(session.settings, None, session.found_rows_flag)
+                if conn is None:
+                    self._want = pool.wait(
+                        session.settings, None, session.found_rows_flag, self._granted, self._refused
+                    )
+                    return
+            self._to_connect.pop().conn = conn
+        if self.bound.reference is not None and not self.definitions.known:
+            self.client.services.spawn(self._learn_definitions(self.bound.reference), "column definitions")
+        else:
+            self._go()
+
+    def _granted(self, conn: BackendConnection) -> None:
+        self._want = None
+        self._to_connect.pop().conn = conn
+        self._connect()
+
+    def _refused(self, error: Exception) -> None:
+        self._want = None
+        self._give_all_back()
+        if isinstance(error, ProxyError):
+            self.client.fail(error)
+        else:
+            self.client.crashed(error)
+
+    async def _learn_definitions(self, reference: HostStatement) -> None:
+        """Once for a plan: the column definitions of the same statement on one shard, which UNION would
+        change.
+        """
+        branch = next((branch for branch in self.branches if branch.host == reference.host), self.branches[0])
+        conn = branch.conn
+        assert conn is not None
+        try:
+            packets, count = preludes(self.client.session, conn)
+            reply = await Collector().run(conn, packets + query_packet(reference.sql), count)
+        except ProxyError as error:
+            branch.conn = None
+            self.branch_lost(branch, conn, error)
+            return
+        if self._cancelled:
+            return
+        if reply.err is not None:
+            self.error = reply.err
+            self._finish()
+            return
+        self.definitions.learn(reply.columns)
+        self._go()
+
+    def _go(self) -> None:
+        self._running = len(self.branches)
+        for branch in self.branches:
+            branch.send_next()
+
+    # -- rows
+    # -------------------------------------------------------------------------------------------------------
+
+    def received(self, branch: Branch, data: bytes) -> None:
+        """Part of a branch's reply."""
+        block = branch.reader.feed(data)
+        if self.error is not None or not branch.reader.rows_begun:
+            return
+        try:
+            out = b"" if self.merger is not None else self._begin(branch)
+            assert self.merger is not None
+            if block:
+                out += self.merger.rows(branch.run, block)
+        except ProxyError as error:
+            self._fail_now(error)
+            return
+        if out:
+            self.client.transport.write(out)
+        if self.ceiling is not None and self.merger.emitted > self.ceiling:
+            user = self.client.session.user.name
+            self._fail_now(ProxyError("scatter_limit", limit=self.ceiling, user=user))
+            return
+        self.flow()
+
+    def _begin(self, branch: Branch) -> bytes:
+        """The first rows are coming: the header for the client."""
+        payloads = branch.reader.columns
+        columns = [decode_column(payload) for payload in payloads]
+        hidden = self.merge.hidden
+        visible = payloads[: len(payloads) - hidden]
+        shown = self.definitions.of(visible, hidden)
+        head, seq = header_packets(shown, self.client.session.status(), self.client.seq + 1)
+        runs = len(self.bound.statements)
+        pads = self.client.services.pads
+        self.merger = make_merger(self.merge, columns, runs, seq, self.ceiling, pads)
+        return head
+
+    # -- ends
+    # -------------------------------------------------------------------------------------------------------
+
+    def branch_done(self, branch: Branch, conn: BackendConnection) -> None:
+        """A statement's reply is complete."""
+        said = conn.scanner
+        if said.err is not None:
+            self._failed(said.err)
+        elif said.warnings:
+            self.warnings += said.warnings
+        if self.error is None and self.merger is not None:
+            try:
+                out = self.merger.ended(branch.run)
+            except ProxyError as error:
+                out = b""
+                self._failed(error)
+            if out:
+                self.client.transport.write(out)
+            self.flow()
+        if branch.paused:
+            branch.paused = False
+            conn.transport.resume_reading()
+        if self.error is None and branch.statements:
+            branch.send_next()
+            return
+        if said.err is not None or said.warnings:
+            self.client.services.spawn(self._settle(branch, conn), "settle")
+            return
+        self._branch_over(branch, conn)
+
+    async def _settle(self, branch: Branch, conn: BackendConnection) -> None:
+        failed = conn.scanner.err is not None
+        found = await settle(self.client, conn)
+        if not failed:
+            self.diagnostics += found
+        if branch.conn is conn:
+            self._branch_over(branch, conn)
+
+    def _branch_over(self, branch: Branch, conn: BackendConnection) -> None:
+        branch.conn = None
+        if conn.closed:
+            connection_lost_in_transaction(self.client, conn, None)
+        else:
+            give_back(self.client, conn)
+        self._running -= 1
+        if not self._running:
+            self._finish()
+
+    def branch_lost(self, branch: Branch, conn: BackendConnection, error: ProxyError) -> None:
+        connection_lost_in_transaction(self.client, conn, error)
+        self._failed(error)
+        self._running -= 1
+        if self._running <= 0:
+            self._finish()
+
+    def _failed(self, error: ProxyError | Err) -> None:
+        """The first error decides; what still runs elsewhere is ended there."""
+        if self.error is not None:
+            return
+        self.error = error
+        transaction = self.client.session.transaction
+        for branch in self.branches:
+            conn = branch.conn
+            branch.statements.clear()
+            if conn is None or conn.receiver is None:
+                continue
+            if branch.paused:
+                branch.paused = False
+                conn.transport.resume_reading()
+            backends = self.client.services.backends
+            if transaction.explicit or transaction.held.get(branch.host) is conn:
+                backends.kill_query(conn)  # the transaction goes on: read the reply to its end
+            else:
+                branch.conn = None
+                self._running -= 1
+                backends.pool(branch.host).discard(conn, kill=True)
+
+    def _fail_now(self, error: ProxyError) -> None:
+        """An error outside a reply's end: when it ended every branch, nobody else answers the client."""
+        self._failed(error)
+        if self._running <= 0:
+            self._finish()
+
+    def _finish(self) -> None:
+        """Answer the client: the end of the rows, or the error."""
+        self._give_all_back()
+        client, session = self.client, self.client.session
+        seq = self.merger.seq if self.merger is not None else None
+        if self.error is not None:
+            client.fail(self.error, seq)
+            return
+        assert self.merger is not None
+        notices = client.services.notices(self.bound.warnings)
+        session.diagnostics = self.diagnostics + notices
+        session.row_count = -1
+        session.found_rows = self.merger.emitted
+        status = session.status() & ~int(Status.MORE_RESULTS_EXISTS)
+        client.transport.write(eof_packet(self.merger.seq, status, self.warnings + len(notices)))
+        client.finish("ok")
+
+    def _give_all_back(self) -> None:
+        for branch in self.branches:
+            conn, branch.conn = branch.conn, None
+            if conn is not None and not conn.closed:
+                give_back(self.client, conn)
+
+    # -- Work
+    # -------------------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._want is not None:
+            self._want.cancelled = True
+        for branch in self.branches:
+            conn, branch.conn = branch.conn, None
+            if conn is None:
+                continue
+            if conn.receiver is None:
+                give_back(self.client, conn)
+            else:
+                self.client.session.transaction.held.pop(branch.host, None)
+                self.client.services.backends.pool(branch.host).discard(conn, kill=True)
+
+    def kill_query(self) -> None:
+        if self._want is not None:
+            self._want.cancelled = True
+            self._want = None
+        self._fail_now(ProxyError("killed"))
+
+    def flow(self) -> None:
+        """Stop reading from branches that are ahead, or from all while the client is slow; go on with the
+        others.
+        """
+        for branch in self.branches:
+            conn = branch.conn
+            if conn is None or conn.receiver is None:
+                continue
+            ahead = self.merger is not None and not branch.statements and self.merger.full(branch.run)
+            pause = self.client.writing_paused or ahead
+            if pause != branch.paused:
+                branch.paused = pause
+                if pause:
+                    conn.transport.pause_reading()
+                else:
+                    conn.transport.resume_reading()
+
+
+class Definitions:
+    """The column definitions that a plan's client must get, learnt once from one shard.
+
+    They go with the definitions that the merged statements themselves have: when those change (ALTER TABLE,
+    another character set), the memory is dropped and the next statement learns anew.
+    """
+
+    __slots__ = ("_shown", "_union", "known")
+
+    def __init__(self) -> None:
+        self.known = False
+        self._shown: list[bytes] = []
+        self._union: list[bytes] | None = None
+
+    def learn(self, columns: list[bytes]) -> None:
+        self.known = True
+        self._shown = columns
+        self._union = None
+
+    def of(self, union: list[bytes], hidden: int) -> list[bytes]:
+        """What to show for a result whose visible columns are `union`."""
+        if not self.known:
+            return union
+        shown = self._shown[: len(self._shown) - hidden] if len(self._shown) > len(union) else self._shown
+        if self._union is None:
+            self._union = union
+        if union != self._union or len(shown) != len(union):
+            self.known = False
+            return union
+        return shown

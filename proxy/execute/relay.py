@@ -1,0 +1,345 @@
+"""One statement on one host, its reply to the client as the very bytes the server sent.
+
+This is the way of most statements, so it makes no object: every client has one `Relay`, used again for each
+statement. It is the `Receiver` of the reply and the client's `Work`. After the reply it notes what the
+session must know (insert id, status, warnings) and gives the connection back, or keeps it when a transaction
+is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.pool import Want
+from proxy.errors import ProxyError
+from proxy.session.state import Diagnostic
+from proxy.wire.constants import MAX_PAYLOAD
+from proxy.wire.packets import frame, ok_packet
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+    from proxy.session.state import Session
+
+_PING = frame(b"\x0e")
+_SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
+_MORE_RESULTS = 0x0008
+_IN_TRANS = 0x0001
+
+
+def query_packet(sql: bytes) -> bytes:
+    """COM_QUERY as a packet (or packets)."""
+    size = len(sql) + 1
+    if size < MAX_PAYLOAD:
+        return size.to_bytes(3, "little") + b"\0\x03" + sql
+    return frame(b"\x03" + sql)
+
+
+def preludes(session: Session, conn: BackendConnection) -> tuple[bytes, int]:
+    """The packets that bring `conn` into the session's state before its next statement, and how many they
+    are.
+
+    From here on the connection is taken to be in that state: a prelude that fails closes it.
+    """
+    packets, count = b"", 0
+    if conn.settings is not session.settings:
+        packets = query_packet(session.settings.statement_from(conn.settings))
+        conn.settings = session.settings
+        count = 1
+    transaction = session.transaction
+    if transaction.explicit and conn.host not in transaction.held:
+        opening, more = transaction.opening()
+        packets += opening
+        count += more
+        transaction.held[conn.host] = conn
+    return packets, count
+
+
+class Relay:
+    """A client's relay. `conn` is the connection whose reply is awaited."""
+
+    __slots__ = ("base", "client", "conn", "database", "sql", "tie", "want")
+
+    whole = False
+
+    def __init__(self, client: ClientConnection) -> None:
+        self.client = client
+        self.conn: BackendConnection | None = None
+        self.want: Want[BackendConnection] | None = None
+        self.sql = b""
+        self.database: str | None = None
+        self.base: int | None = None
+        self.tie = False
+
+    def run(
+        self,
+        host: str,
+        sql: bytes,
+        database: str | None = None,
+        *,
+        base: int | None = None,
+        tie: bool = False,
+    ) -> None:
+        """Send `sql` to `host`; with `database`, after making that the connection's current one.
+
+        `base`: added to the insert id of the reply (it makes a local id a composed one). `tie`: the
+        connection stays with the session afterwards.
+        """
+        client = self.client
+        session = client.session
+        client.work = self
+        self.sql = sql
+        self.database = database
+        self.base = base
+        self.tie = tie
+        held = session.transaction.held
+        conn = held.get(host) if held else None
+        if conn is None:
+            pool = client.services.backends.pool(host)
+            conn = pool.take(session.settings, database, session.found_rows_flag)
+            if conn is None:
+                self.want = pool.wait(
+                    session.settings, database, session.found_rows_flag, self._granted, self._refused
+                )
+                return
+        self._send(conn)
+
+    def _granted(self, conn: BackendConnection) -> None:
+        self.want = None
+        self._send(conn)
+
+    def _refused(self, error: Exception) -> None:
+        self.want = None
+        if isinstance(error, ProxyError):
+            self.client.fail(error)
+        else:
+            self.client.crashed(error)
+
+    def _send(self, conn: BackendConnection) -> None:
+        client = self.client
+        session = client.session
+        self.conn = conn
+        if self.database is not None and conn.database != self.database:
+            client.services.spawn(self._change_database(conn, self.database), "change database")
+            return
+        conn.begun = client.begun
+        if client.writing_paused:
+            conn.transport.pause_reading()
+        if conn.settings is not session.settings or session.transaction.explicit:
+            packets, count = preludes(session, conn)
+            conn.send(packets + query_packet(self.sql), self, count)
+        else:
+            conn.send(query_packet(self.sql), self)
+
+    async def _change_database(self, conn: BackendConnection, database: str) -> None:
+        """COM_INIT_DB before the statement, in a round trip of its own: were it refused, the statement must
+        not run.
+        """
+        client = self.client
+        try:
+            reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
+        except ProxyError as error:
+            self.reply_lost(conn, error, True)
+            return
+        if self.conn is not conn:  # cancelled meanwhile
+            return
+        if reply.err is not None:
+            self.conn = None
+            self._give_back(conn)
+            client.fail(reply.err)
+            return
+        conn.database = database
+        self._send(conn)
+
+    # -- Receiver
+    # ---------------------------------------------------------------------------------------------------
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        ok = conn.scanner.ok
+        if self.base is not None and ok is not None and ok.insert_id:
+            ok = conn.scanner.ok = replace(ok, insert_id=ok.insert_id + self.base)
+            data = ok_packet(
+                data[3],
+                ok.status,
+                affected=ok.affected,
+                insert_id=ok.insert_id,
+                warnings=ok.warnings,
+                info=ok.info,
+            )
+        self.client.transport.write(data)
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        client = self.client
+        session = client.session
+        said = conn.scanner
+        self.conn = None
+        if self.tie and said.err is None:
+            conn.tied = True
+        if client.writing_paused:
+            conn.transport.resume_reading()
+        if said.err is not None:
+            session.note_error(said.err)
+            if needs_settling(session):
+                client.services.spawn(self._settle(conn), "settle")
+            else:
+                self._give_back(conn)
+                client.finish("error")
+            return
+        ok = said.ok
+        if ok is not None:
+            session.row_count = ok.affected
+            if ok.insert_id:
+                session.last_insert_id = ok.insert_id
+        else:
+            session.row_count = -1
+        if said.warnings:
+            client.services.spawn(self._settle(conn), "settle")
+            return
+        if session.diagnostics:
+            session.diagnostics = []
+        self._give_back(conn)
+        client.finish("ok")
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        self.conn = None
+        client = self.client
+        connection_lost_in_transaction(client, conn, error)
+        if clean:
+            client.fail(error, conn.scanner.seq + 1 if conn.scanner.seq else None)
+        else:
+            # half a row is out: only the end of the connection says that it will never be whole
+            client.close()
+
+    async def _settle(self, conn: BackendConnection) -> None:
+        client = self.client
+        failed = conn.scanner.err is not None
+        found = await settle(client, conn)
+        if not failed:
+            client.session.diagnostics = found
+        if client.closed:
+            if not conn.closed and conn.host not in client.session.transaction.held:
+                client.services.backends.release(conn)
+            return
+        if conn.closed:
+            connection_lost_in_transaction(client, conn, None)
+        else:
+            self._give_back(conn)
+        client.finish("error" if failed else "ok")
+
+    def _give_back(self, conn: BackendConnection) -> None:
+        give_back(self.client, conn)
+
+    # -- Work
+    # -------------------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        if self.want is not None:
+            self.want.cancelled = True
+            self.want = None
+        conn, self.conn = self.conn, None
+        if conn is not None:
+            self.client.session.transaction.held.pop(conn.host, None)
+            self.client.services.backends.pool(conn.host).discard(conn, kill=True)
+
+    def kill_query(self) -> None:
+        if self.conn is not None:
+            self.client.services.backends.kill_query(self.conn)
+        elif self.want is not None:
+            self.want.cancelled = True
+            self.want = None
+            self.client.fail(ProxyError("killed"))
+
+    def flow(self) -> None:
+        if self.conn is None:
+            return
+        if self.client.writing_paused:
+            self.conn.transport.pause_reading()
+        else:
+            self.conn.transport.resume_reading()
+
+
+def needs_settling(session: Session) -> bool:
+    """Whether an error may have changed, or left open, a transaction."""
+    return session.transaction.explicit or bool(session.transaction.held) or not session.autocommit
+
+
+async def settle(client: ClientConnection, conn: BackendConnection) -> list[Diagnostic]:
+    """After an error or with warnings: learn what the session must know before the connection is given back.
+
+    An ERR packet has no status flags, and a deadlock ends the transaction: COM_PING's OK packet tells.
+    Warnings live on the server's connection, so they are fetched while it is still ours. A connection that
+    does not answer is closed.
+    """
+    try:
+        async with asyncio.timeout(5):
+            if conn.scanner.err is None:
+                return await fetch_warnings(conn)
+            if needs_settling(client.session):
+                await Collector().run(conn, _PING)
+    except (ProxyError, TimeoutError):
+        conn.close()
+    return []
+
+
+async def fetch_warnings(conn: BackendConnection) -> list[Diagnostic]:
+    """SHOW WARNINGS of the statement that `conn` ran last."""
+    reply = await Collector().run(conn, _SHOW_WARNINGS)
+    found = []
+    for level, code, message in reply.values():
+        text = (message or b"").decode("utf-8", "replace")
+        found.append(Diagnostic((level or b"").decode(), int(code or 0), text))
+    return found
+
+
+def give_back(client: ClientConnection, conn: BackendConnection) -> None:
+    """After a complete reply: keep `conn` while it carries a transaction or session state, else free it."""
+    transaction = client.session.transaction
+    if conn.scanner.status & _IN_TRANS or conn.tied:
+        transaction.held[conn.host] = conn
+        return
+    if transaction.held and transaction.held.get(conn.host) is conn:
+        del transaction.held[conn.host]
+        if transaction.explicit:
+            transaction_ended_by_server(client, rolled_back=conn.scanner.err is not None)
+    client.services.backends.release(conn)
+
+
+def transaction_ended_by_server(client: ClientConnection, rolled_back: bool) -> None:
+    """A host ended its part of the transaction by itself; the others follow, as on one server.
+
+    A deadlock rolls back, an implicit commit (DDL) commits.
+    """
+    for other in client.session.transaction.end():
+        if rolled_back:
+            client.services.backends.release(other)  # still in a transaction: the reset rolls it back
+        else:
+            client.services.spawn(_commit(client, other), "implicit commit")
+
+
+async def _commit(client: ClientConnection, conn: BackendConnection) -> None:
+    try:
+        await Collector().run(conn, query_packet(b"COMMIT"))
+    except ProxyError:
+        conn.close()
+    client.services.backends.release(conn)
+
+
+def connection_lost_in_transaction(
+    client: ClientConnection, conn: BackendConnection, error: ProxyError | None
+) -> None:
+    """A connection of the session is gone. If it carried a transaction, the rest is rolled back and the
+    client must know.
+    """
+    transaction = client.session.transaction
+    if transaction.held.get(conn.host) is not conn:
+        return
+    del transaction.held[conn.host]
+    explicit = transaction.explicit or not client.session.autocommit
+    for other in transaction.end():
+        client.services.backends.release(other)
+    if explicit:
+        transaction.explicit = True
+        transaction.lost = str(error) if error is not None else f"the connection to {conn.host} was lost"

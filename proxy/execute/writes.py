@@ -1,0 +1,231 @@
+"""A write over several shards: each commits by itself, and the answer tells exactly what was done.
+
+Every host gets its statements in one network write. They are independent of each other: when one fails the
+others have still run, and the error names the shards on both sides. Nothing is sent a second time. Inside a
+transaction a failure undoes the whole statement on every host, by a savepoint, as on one server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.session.state import Diagnostic
+from proxy.wire.packets import Err, Ok, lenenc_bytes, read_lenenc_bytes
+from rewriter.plans import Bound, HostStatement, Inserted
+
+from .relay import connection_lost_in_transaction, give_back, preludes, query_packet, settle
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+_SAVEPOINT = b"shardgate_statement"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one statement: `ok`, or the error that says why not."""
+
+    statement: HostStatement
+    inserted: Inserted | None
+    ok: Ok | None = None
+    error: Err | ProxyError | None = None
+
+
+class _Pipeline:
+    """Receives the replies to one host's statements, in order."""
+
+    whole = True
+
+    def __init__(self, outcomes: list[Outcome]) -> None:
+        self.outcomes = outcomes
+        self.warnings = 0
+        self._index = 0
+        self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self, conn: BackendConnection, packets: bytes, count: int) -> None:
+        conn.send(packets, self, count, replies=len(self.outcomes))
+        try:
+            await self._future
+        except asyncio.CancelledError:
+            conn.close()
+            raise
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        """An OK or ERR packet; the scanner has read it."""
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        outcome = self.outcomes[self._index]
+        outcome.ok, outcome.error = conn.scanner.ok, conn.scanner.err
+        self.warnings += conn.scanner.warnings
+        self._index += 1
+        if self._index == len(self.outcomes) and not self._future.done():
+            self._future.set_result(None)
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        for outcome in self.outcomes[self._index :]:
+            outcome.error = error
+        if not self._future.done():
+            self._future.set_result(None)
+
+
+@dataclass(slots=True)
+class _HostWork:
+    """One host's part of the statement."""
+
+    host: str
+    outcomes: list[Outcome]
+    conn: BackendConnection | None = None
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+async def run_writes(client: ClientConnection, bound: Bound) -> None:
+    """Run the statements of `bound` and answer the client."""
+    outcomes = [
+        Outcome(statement, bound.inserted[index] if bound.inserted else None)
+        for index, statement in enumerate(bound.statements)
+    ]
+    works: dict[str, _HostWork] = {}
+    for outcome in outcomes:
+        works.setdefault(outcome.statement.host, _HostWork(outcome.statement.host, [])).outcomes.append(
+            outcome
+        )
+    transaction = client.session.transaction
+    atomic = transaction.explicit and len(outcomes) > 1
+    for host in sorted(
+        works
+    ):  # in this order everywhere: two statements never wait for each other's connections
+        await _connect(client, works[host])
+    await asyncio.gather(*(_run_host(client, work, atomic) for work in works.values()))
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if failed and atomic:
+        await _undo(client, list(works.values()))
+    for work in works.values():
+        if work.conn is not None and not work.conn.closed:
+            give_back(client, work.conn)
+    if failed:
+        _report(client, outcomes, failed, undone=atomic)
+        return
+    _answer(client, bound, outcomes, works)
+
+
+async def _connect(client: ClientConnection, work: _HostWork) -> None:
+    session = client.session
+    conn = session.transaction.held.get(work.host)
+    if conn is None:
+        pool = client.services.backends.pool(work.host)
+        try:
+            conn = await pool.connection(session.settings, None, session.found_rows_flag)
+        except ProxyError as error:
+            for outcome in work.outcomes:
+                outcome.error = error
+            return
+    work.conn = conn
+
+
+async def _run_host(client: ClientConnection, work: _HostWork, atomic: bool) -> None:
+    """One network write for the host, and its replies."""
+    conn = work.conn
+    if conn is None:
+        return
+    packets, count = preludes(client.session, conn)
+    if atomic:
+        packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
+        count += 1
+    packets += b"".join(query_packet(outcome.statement.sql) for outcome in work.outcomes)
+    conn.begun = client.begun
+    pipeline = _Pipeline(work.outcomes)
+    await pipeline.run(conn, packets, count)
+    if conn.closed:
+        connection_lost_in_transaction(client, conn, None)
+        work.conn = None
+    elif pipeline.warnings or any(outcome.error for outcome in work.outcomes):
+        work.diagnostics = await settle(client, conn)
+
+
+async def _undo(client: ClientConnection, works: list[_HostWork]) -> None:
+    """Take the statement back on every host whose transaction is still open."""
+    for work in works:
+        conn = work.conn
+        if conn is None or conn.closed or not conn.in_transaction:
+            continue
+        try:
+            await Collector().query(conn, b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT)
+        except ProxyError as error:
+            connection_lost_in_transaction(client, conn, error)
+
+
+def _report(
+    client: ClientConnection, outcomes: list[Outcome], failed: list[Outcome], *, undone: bool
+) -> None:
+    """Tell the client which shards have done their part and which have not."""
+    first = failed[0].error
+    assert first is not None
+    done = [outcome for outcome in outcomes if outcome.error is None]
+    if undone or not done:
+        client.fail(first)
+        return
+    text = first.text() if isinstance(first, Err) else str(first)
+    code = first.code
+    error = ProxyError(
+        "partial_write", done=_shards(done), failed=_shards(failed), reason=f"{text} (error {code})"
+    )
+    client.fail(error)
+
+
+def _shards(outcomes: list[Outcome]) -> str:
+    """`shards 3, 17 on 127.0.0.1:3306`."""
+    by_host: dict[str, list[int]] = {}
+    for outcome in outcomes:
+        by_host.setdefault(outcome.statement.host, []).extend(outcome.statement.shards)
+    parts = []
+    for host, shards in by_host.items():
+        numbers = sorted(set(shards))
+        shown = ", ".join(map(str, numbers[:20])) + (
+            f" and {len(numbers) - 20} more" if len(numbers) > 20 else ""
+        )
+        parts.append(f"shard{'s' if len(numbers) > 1 else ''} {shown} on {host}")
+    return "; ".join(parts)
+
+
+def _answer(
+    client: ClientConnection, bound: Bound, outcomes: list[Outcome], works: dict[str, _HostWork]
+) -> None:
+    services, session = client.services, client.session
+    affected = sum(outcome.ok.affected for outcome in outcomes if outcome.ok is not None)
+    warnings = sum(outcome.ok.warnings for outcome in outcomes if outcome.ok is not None)
+    insert_id = 0
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.inserted.first if outcome.inserted else 0):
+        if outcome.ok is not None and outcome.ok.insert_id and not insert_id:
+            base = outcome.inserted.base if outcome.inserted is not None else None
+            insert_id = outcome.ok.insert_id + (base or 0)
+    session.diagnostics = [item for work in works.values() for item in work.diagnostics]
+    session.diagnostics += services.notices(bound.warnings)
+    session.row_count = affected
+    if insert_id:
+        session.last_insert_id = insert_id
+    info = _info(outcomes)
+    client.reply_ok(
+        affected=affected, insert_id=insert_id, warnings=warnings + len(bound.warnings), info=info
+    )
+
+
+def _info(outcomes: list[Outcome]) -> bytes:
+    """`Rows matched: 3  Changed: 2  Warnings: 0`, summed over the shards; encoded as in an OK packet."""
+    totals: dict[str, int] = {}
+    for outcome in outcomes:
+        info = outcome.ok.info if outcome.ok is not None else b""
+        text = read_lenenc_bytes(info, 0)[0] if info else None
+        for part in (text or b"").decode("latin-1").split("  "):
+            name, colon, number = part.rpartition(": ")
+            if colon and number.isdigit():
+                totals[name] = totals.get(name, 0) + int(number)
+    return (
+        lenenc_bytes("  ".join(f"{name}: {number}" for name, number in totals.items()).encode())
+        if totals
+        else b""
+    )

@@ -1,0 +1,118 @@
+"""What the servers behind say about themselves, asked once at start: version, defaults, collations.
+
+The proxy announces the servers' version (drivers choose their statements by it), follows their sql_mode where
+a session has set none, and must know for each collation its character set and, for PAD SPACE ones, the weight
+of a space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .backends.collect import Collector
+from .backends.connection import BackendConnection
+from .errors import ProxyError
+
+
+@dataclass(frozen=True, slots=True)
+class Collations:
+    """The servers' collations: by number, each character set's default, and pad weights by number."""
+
+    by_id: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # number: (character set, collation)
+    defaults: Mapping[str, str] = field(default_factory=dict)  # character set: its default collation
+    pads: Mapping[int, bytes] = field(default_factory=dict)  # PAD SPACE collations: the weight of a space
+    server: tuple[str, str] = ("utf8mb4", "utf8mb4_general_ci")
+
+    def settings_for(self, number: int) -> dict[str, bytes]:
+        """The session settings that a handshake with this collation number means; the server's own for an
+        unknown one.
+        """
+        charset, collation = self.by_id.get(number, self.server)
+        return _names(charset, collation)
+
+    def names(self, charset: str, collation: str | None) -> dict[str, bytes] | None:
+        """The session settings of SET NAMES; None when the pair is not known to be right."""
+        known = self.defaults.get("utf8mb3" if charset == "utf8" and "utf8" not in self.defaults else charset)
+        if known is None or charset in ("ucs2", "utf16", "utf16le", "utf32"):
+            return None
+        name = "utf8mb3" if charset == "utf8" and "utf8" not in self.defaults else charset
+        if collation is None:
+            return _names(name, known)
+        return _names(name, collation) if (name, collation) in self.by_id.values() else None
+
+
+def _names(charset: str, collation: str) -> dict[str, bytes]:
+    name = charset.encode()
+    return {
+        "character_set_client": name,
+        "character_set_results": name,
+        "character_set_connection": name,
+        "collation_connection": collation.encode(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """Facts of the first server that answered; a fleet is taken to be of one kind."""
+
+    version: str
+    defaults: Mapping[str, bytes] = field(default_factory=dict)  # sql_mode, autocommit
+    collations: Collations = field(default_factory=Collations)
+
+
+async def ask(conn: BackendConnection) -> ServerFacts:
+    """Ask the server behind `conn`. ProxyError when it does not answer as a server does."""
+    sql_mode, autocommit, charset, collation = (
+        await _rows(
+            conn,
+            b"SELECT @@global.sql_mode, @@global.autocommit, "
+            b"@@global.character_set_server, @@global.collation_server",
+        )
+    )[0]
+    rows = await _rows(
+        conn,
+        b"SELECT id, character_set_name, collation_name, is_default FROM information_schema.collations "
+        b"WHERE id IS NOT NULL AND character_set_name IS NOT NULL",
+    )
+    by_id = {int(number): (_text(name), _text(full)) for number, name, full, _ in rows if number is not None}
+    defaults = {
+        _text(name): _text(full) for _, name, full, default in rows if _text(default).lower() == "yes"
+    }
+    collations = Collations(by_id, defaults, await _pads(conn, by_id), (_text(charset), _text(collation)))
+    values = {"sql_mode": b"'" + (sql_mode or b"") + b"'", "autocommit": autocommit or b"1"}
+    return ServerFacts(conn.version, values, collations)
+
+
+async def _pads(conn: BackendConnection, by_id: Mapping[int, tuple[str, str]]) -> dict[int, bytes]:
+    """The weight of a space in every PAD SPACE collation.
+
+    Whether a collation pads is found by trying: under PAD SPACE 'a' equals 'a '.
+    """
+    numbers = [number for number, (charset, _) in by_id.items() if charset != "binary"]
+    parts = []
+    for number in numbers:
+        charset, collation = by_id[number]
+        one = f"CONVERT('a' USING {charset}) COLLATE {collation}"
+        two = f"CONVERT('a ' USING {charset}) COLLATE {collation}"
+        parts.append(
+            f"SELECT {number}, {one} = {two}, "
+            f"HEX(WEIGHT_STRING(CONVERT(' ' USING {charset}) COLLATE {collation}))"
+        )
+    found: dict[int, bytes] = {}
+    for start in range(0, len(parts), 100):
+        for id, padded, weight in await _rows(conn, " UNION ALL ".join(parts[start : start + 100]).encode()):
+            if padded == b"1" and weight:
+                found[int(id or 0)] = bytes.fromhex(weight.decode())
+    return found
+
+
+async def _rows(conn: BackendConnection, sql: bytes) -> list[list[bytes | None]]:
+    reply = await Collector().query(conn, sql)
+    if reply.err is not None:
+        raise ProxyError("host_unreachable", host=conn.host, reason=reply.err.text())
+    return reply.values()
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode("utf-8", "replace")

@@ -1,0 +1,35 @@
+"""COM_RESET_CONNECTION: the session as after log-in, but for its current database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+def reset_connection(client: ClientConnection) -> None:
+    """Roll back, forget settings, variables and what is tied to a connection; then OK."""
+    session = client.session
+    release_all(client)
+    session.settings = session.login_settings
+    session.variables.clear()
+    session.diagnostics = []
+    session.last_insert_id = 0
+    session.row_count = 0
+    session.found_rows = 0
+    session.scatter_writes = False
+    session.transaction_mode = session.user.transaction_mode
+    session.refresh_env()
+    client.reply_ok()
+
+
+def release_all(client: ClientConnection) -> None:
+    """Give back every connection the session holds; the pool resets those in a transaction or with session
+    state.
+    """
+    transaction = client.session.transaction
+    conns = [*transaction.end(), *transaction.held.values()]
+    transaction.held.clear()
+    for conn in conns:
+        client.services.backends.release(conn)

@@ -1,0 +1,259 @@
+"""SET: what a session changes is tried on a server, remembered, and put on every connection it uses later.
+
+A server is the judge of every system variable: the SET runs there, with the session's settings, and the
+values are read back (`CONCAT(@@sql_mode, …)` becomes the resulting text). What the proxy knows by itself
+(autocommit, NAMES, its own variables) needs no round trip. User variables stay in the session as literals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.execute.aside import borrowed
+from proxy.execute.task import TaskWork
+from proxy.session.values import quote
+from proxy.wire.constants import BINARY_COLLATION, ColumnType
+from proxy.wire.resultset import NUMERIC, decode_column
+from rewriter.plans import Assignment, Builtin, Values
+
+from .transactions import commit_then
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+_ON = frozenset({"1", "ON", "TRUE"})
+_OFF = frozenset({"0", "OFF", "FALSE"})
+_CHARACTER_SETS = (
+    "character_set_client",
+    "character_set_results",
+    "character_set_connection",
+    "collation_connection",
+)
+_NO_LITERALS = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})
+
+
+def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """All assignments of one SET, or none of them when one is refused."""
+    simple = _Simple(client, values)
+    if all(simple.takes(assignment) for assignment in plan.assignments):
+        simple.apply()
+    else:
+        TaskWork(client).start(_set_on_server(client, plan, values))
+
+
+class _Simple:
+    """Assignments that need no server: collected first, applied when all of a SET are of this kind."""
+
+    def __init__(self, client: ClientConnection, values: Values) -> None:
+        self.client = client
+        self.values = values
+        self.settings: dict[str, bytes] = {}
+        self.variables: dict[str, bytes] = {}
+        self.own: list[tuple[str, str]] = []
+        self.next: list[bytes] = []
+        self.autocommit: bool | None = None
+
+    def takes(self, assignment: Assignment) -> bool:
+        """Whether no server is needed; ProxyError when the value is wrong."""
+        scope, name = assignment.scope, assignment.name
+        if scope in ("global", "persist", "persist_only"):
+            raise ProxyError("global_variable")
+        text = assignment.value.render(self.values) if assignment.value is not None else None
+        if scope == "names":
+            return self._names(assignment, text)
+        if scope == "next":
+            self.next.append(_characteristic(self.client, name, _word(text)))
+            return True
+        if scope == "user":
+            if assignment.constant and text is not None:
+                self.variables[name] = text
+                return True
+            return False
+        if name == "autocommit" and assignment.constant:
+            self.autocommit = self.client.session.default_autocommit if text is None else _switch(name, text)
+            self.settings["autocommit"] = b"1" if self.autocommit else b"0"
+            return True
+        if name in ("transaction_mode", "scatter_writes"):
+            self.own.append((name, _word(text)))
+            _check_own(name, _word(text))
+            return True
+        if name in ("last_insert_id", "identity") and text is not None and text.isdigit():
+            self.own.append(("last_insert_id", text.decode()))
+            return True
+        return False
+
+    def _names(self, assignment: Assignment, text: bytes | None) -> bool:
+        charset = _word(text).lower()
+        collate = (
+            _word(assignment.collate.render(self.values)).lower() if assignment.collate is not None else None
+        )
+        found = self.client.services.collations.names(charset, collate)
+        if found is None or text is None:
+            return False  # the server knows more, or refuses it in its own words
+        self.settings.update(found)
+        return True
+
+    def apply(self) -> None:
+        client, session = self.client, self.client.session
+        session.variables.update(self.variables)
+        for name, value in self.own:
+            _set_own(client, name, value)
+        if self.next:
+            session.transaction.next_isolation = b", ".join(self.next)
+        if self.settings:
+            session.settings = session.settings.with_values(self.settings)
+        was = session.autocommit
+        if self.settings or self.own:
+            session.refresh_env()
+        session.diagnostics = []
+        if self.autocommit and not was and (session.transaction.held or session.transaction.explicit):
+            commit_then(client, client.reply_ok)
+        else:
+            client.reply_ok()
+
+
+def _word(text: bytes | None) -> str:
+    return (text or b"").decode("utf-8", "replace").strip().strip("'\"`")
+
+
+def _switch(name: str, text: bytes) -> bool:
+    word = _word(text).upper()
+    if word in _ON:
+        return True
+    if word in _OFF:
+        return False
+    raise ProxyError("wrong_variable_value", variable=name, value=_word(text))
+
+
+def _characteristic(client: ClientConnection, name: str, value: str) -> bytes:
+    """SET TRANSACTION without SESSION: for the next transaction only, so not inside one."""
+    if client.session.transaction.open:
+        raise ProxyError("transaction_in_progress")
+    word = value.upper().replace("-", " ")
+    if name == "transaction_isolation" and word in (
+        "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE",
+    ):  # fmt: skip
+        return b"ISOLATION LEVEL " + word.encode()
+    if name == "transaction_read_only" and word in _ON | _OFF:
+        return b"READ ONLY" if word in _ON else b"READ WRITE"
+    raise ProxyError("wrong_variable_value", variable=name, value=value)
+
+
+def _check_own(name: str, value: str) -> None:
+    allowed = (
+        ("single", "multi") if name == "transaction_mode" else tuple(word.lower() for word in _ON | _OFF)
+    )
+    if value and value.lower() not in allowed:
+        raise ProxyError("wrong_variable_value", variable=name, value=value)
+
+
+def _set_own(client: ClientConnection, name: str, value: str) -> None:
+    session = client.session
+    if name == "transaction_mode":
+        session.transaction_mode = value.lower() or session.user.transaction_mode
+    elif name == "scatter_writes":
+        session.scatter_writes = value.upper() in _ON
+    else:
+        session.last_insert_id = int(value)
+
+
+async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """Let a server judge: run the SET, read the values back, remember them."""
+    session = client.session
+    statement, names, variables = _statement(plan, values)
+    host = next(iter(session.transaction.held), None) or client.services.topology.default
+    async with borrowed(client, host or client.services.topology.hosts[0]) as conn:
+        reply = await Collector().query(conn, b"SET " + statement)
+        if reply.err is not None:
+            # earlier assignments of the same SET may hold on the server: it must be reset before anybody else
+            conn.tied = True
+            client.fail(reply.err)
+            return
+        conn.tied = True  # until what was set is known
+        changed = await _read_back(conn, names)
+        found = await _read_back(conn, variables)
+        simple = _Simple(client, values)
+        for assignment in plan.assignments:
+            if (
+                assignment.name in ("autocommit", "transaction_mode", "scatter_writes")
+                or assignment.scope == "next"
+            ):
+                simple.takes(assignment)
+        defaults = {one.name for one in plan.assignments if one.scope == "session" and one.value is None}
+        kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
+        kept.update({name.removeprefix("@@session."): value for name, value in changed.items()})
+        for name in defaults:
+            kept.pop(name, None)
+        session.settings = type(session.settings).of(kept)
+        simple.variables = found
+    simple.apply()
+    session.refresh_env()
+
+
+def _statement(plan: Builtin, values: Values) -> tuple[bytes, list[str], list[str]]:
+    """The assignments for a server, and the names of the system and user variables to read back."""
+    parts: list[bytes] = []
+    names: list[str] = []
+    variables: list[str] = []
+    for assignment in plan.assignments:
+        value = assignment.value.render(values) if assignment.value is not None else b"DEFAULT"
+        name = assignment.name
+        if name in ("transaction_mode", "scatter_writes") or assignment.scope == "next":
+            continue
+        if assignment.scope == "names":
+            collate = assignment.collate.render(values) if assignment.collate is not None else None
+            parts.append(b"NAMES " + value + (b" COLLATE " + collate if collate else b""))
+            names += [f"@@session.{one}" for one in _CHARACTER_SETS]
+        elif assignment.scope == "charset":
+            parts.append(b"CHARACTER SET " + value)
+            names += [f"@@session.{one}" for one in _CHARACTER_SETS]
+        elif assignment.scope == "user":
+            quoted = b"@`" + name[1:].replace("`", "``").encode() + b"`"
+            parts.append(quoted + b" := " + value)
+            variables.append(name)
+        else:
+            parts.append(b"SESSION `" + name.replace("`", "``").encode() + b"` = " + value)
+            names.append(f"@@session.{name}")
+            if name in ("character_set_connection", "collation_connection"):
+                names += [f"@@session.{one}" for one in _CHARACTER_SETS[2:]]
+    return b", ".join(parts), list(dict.fromkeys(names)), list(dict.fromkeys(variables))
+
+
+async def _read_back(conn: BackendConnection, names: list[str]) -> dict[str, bytes]:
+    """The variables' values as SQL literals."""
+    if not names:
+        return {}
+    reply = await Collector().query(conn, b"SELECT " + b", ".join(_reference(name) for name in names))
+    if reply.err is not None:
+        conn.close()
+        raise ProxyError("internal", reason=f"cannot read {', '.join(names)} back: {reply.err.text()}")
+    row = reply.values()[0]
+    return {
+        name: literal(value, *_type(payload))
+        for name, value, payload in zip(names, row, reply.columns, strict=True)
+    }
+
+
+def _reference(name: str) -> bytes:
+    if name.startswith("@@"):
+        return name.encode()
+    return b"@`" + name[1:].replace("`", "``").encode() + b"`"
+
+
+def _type(payload: bytes) -> tuple[int, int]:
+    column = decode_column(payload)
+    return column.type, column.collation
+
+
+def literal(value: bytes | None, type: int, collation: int) -> bytes:
+    """A value of a text row as an SQL literal that gives the same value again."""
+    if value is None:
+        return b"NULL"
+    if type in NUMERIC:
+        return value
+    if collation == BINARY_COLLATION or type in _NO_LITERALS:
+        return b"x'" + value.hex().encode() + b"'"
+    return quote(value)

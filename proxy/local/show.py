@@ -1,0 +1,197 @@
+"""SHOW statements about the proxy and the session: shards, topology, pools, status, sessions, warnings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from config.topology import Keyspace
+from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
+from rewriter.plans import Builtin, Values
+from rewriter.splice import Template
+
+from .catalog import like_pattern
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+def _answer(client: ClientConnection, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
+    client.write(text_resultset(columns, rows, client.session.status(), seq=client.seq + 1))
+    client.finish("ok")
+
+
+def _liked(plan: Builtin, values: Values, rows: list[list[object]], column: int = 0) -> list[list[object]]:
+    like = plan.arguments.get("like")
+    if not isinstance(like, Template):
+        return rows
+    matches = like_pattern(like.render(values).strip()[1:-1].decode("utf-8", "replace"))
+    return [row for row in rows if matches(str(row[column]))]
+
+
+def empty(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """A statement of comments only."""
+    client.reply_ok()
+
+
+# -- the fleet
+# ----------------------------------------------------------------------------------------------------------
+
+
+def shards(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """One row for each shard."""
+    rows: list[list[object]] = []
+    for keyspace in client.services.topology.keyspaces.values():
+        for shard in keyspace.all_shards:
+            found = keyspace.range_of(shard)
+            assert found is not None
+            database = keyspace.database_of(shard).decode()
+            opened = "yes" if found.open else "no"
+            rows.append([keyspace.name, shard, database, found.master, found.slave, str(found.state), opened])
+    columns = [
+        text_column("Keyspace"),
+        integer_column("Shard"),
+        text_column("Database"),
+        text_column("Master"),
+        text_column("Slave"),
+        text_column("State"),
+        text_column("Open"),
+    ]
+    _answer(client, columns, _liked(plan, values, rows))
+
+
+def topology(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """One row for each range, and the version."""
+    current = client.services.topology
+    rows: list[list[object]] = []
+    for keyspace in current.keyspaces.values():
+        rows.extend(_ranges(keyspace, current.version))
+    if current.default is not None:
+        rows.append(
+            [current.version, "(default)", None, None, current.default, current.default_slave, "serving"]
+        )
+    columns = [
+        integer_column("Version"),
+        text_column("Keyspace"),
+        integer_column("First"),
+        integer_column("Last"),
+        text_column("Master"),
+        text_column("Slave"),
+        text_column("State"),
+    ]
+    _answer(client, columns, _liked(plan, values, rows, 1))
+
+
+def _ranges(keyspace: Keyspace, version: int) -> list[list[object]]:
+    if not keyspace.sharded:
+        return [[version, keyspace.name, None, None, keyspace.master, keyspace.slave, "serving"]]
+    return [
+        [version, keyspace.name, found.first, found.last, found.master, found.slave, str(found.state)]
+        for found in keyspace.ranges
+    ]
+
+
+def pools(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """One row for each host's pool."""
+    rows: list[list[object]] = []
+    for pool in client.services.backends.pools:
+        state = pool.state
+        rows.append(
+            [
+                pool.host,
+                pool.version,
+                len(state.busy),
+                state.idle_count,
+                state.opening,
+                len(state.waiting),
+                state.max_connections,
+                pool.failures,
+                pool.last_error if pool.failures else None,
+            ]
+        )
+    columns = [
+        text_column("Host"),
+        text_column("Version"),
+        integer_column("Busy"),
+        integer_column("Idle"),
+        integer_column("Opening"),
+        integer_column("Waiting"),
+        integer_column("Limit"),
+        integer_column("Failures"),
+        text_column("Error"),
+    ]
+    _answer(client, columns, _liked(plan, values, rows))
+
+
+def proxy_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """Counters of this worker process."""
+    rows: list[list[object]] = [[name, value] for name, value in client.services.status_values().items()]
+    _answer(client, [text_column("Variable_name"), text_column("Value")], _liked(plan, values, rows))
+
+
+def proxy_sessions(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """One row for each client of this worker process. Of a statement only its kind of plan is shown, never
+    its text.
+    """
+    rows: list[list[object]] = []
+    now = time.monotonic()
+    for id, other in sorted(client.services.clients.items()):
+        session = other.session
+        if session is None:
+            continue
+        busy = other.work is not None or other is client
+        rows.append(
+            [
+                id,
+                session.user.name,
+                session.address,
+                session.database,
+                "Query" if busy else "Sleep",
+                round(now - other.begun, 3) if other.begun else None,
+                other.kind if busy else None,
+                ", ".join(session.transaction.held) or None,
+            ]
+        )
+    columns = [
+        integer_column("Id"),
+        text_column("User"),
+        text_column("Host"),
+        text_column("Db"),
+        text_column("Command"),
+        text_column("Time"),
+        text_column("Plan"),
+        text_column("Held"),
+    ]
+    _answer(client, columns, rows)
+
+
+# -- diagnostics
+# --------------------------------------------------------------------------------------------------------
+
+
+def warnings(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    _diagnostics(client, plan, values, errors_only=False)
+
+
+def errors(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    _diagnostics(client, plan, values, errors_only=True)
+
+
+def _diagnostics(client: ClientConnection, plan: Builtin, values: Values, *, errors_only: bool) -> None:
+    """What the last statement left; showing it leaves it as it is."""
+    found = [item for item in client.session.diagnostics if item.level == "Error" or not errors_only]
+    if plan.arguments.get("count"):
+        name = "@@session.error_count" if errors_only else "@@session.warning_count"
+        _answer(client, [integer_column(name)], [[len(found)]])
+        return
+    offset, limit = (_number(plan.arguments.get(name), values) for name in ("offset", "limit"))
+    found = found[offset or 0 :]
+    if limit is not None:
+        found = found[:limit]
+    columns = [text_column("Level"), integer_column("Code"), text_column("Message")]
+    _answer(client, columns, [[item.level, item.code, item.message] for item in found])
+
+
+def _number(argument: object, values: Values) -> int | None:
+    return int(argument.render(values)) if isinstance(argument, Template) else None

@@ -1,0 +1,171 @@
+"""BEGIN, COMMIT, ROLLBACK and savepoints, over every host that takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.execute.relay import connection_lost_in_transaction
+from proxy.execute.task import TaskWork
+from proxy.wire.packets import Err
+from rewriter.plans import Builtin, Values
+from rewriter.splice import Template
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+def begin(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """BEGIN sends nothing: the first statement on each host will carry it."""
+    sql = plan.arguments["sql"]
+    assert isinstance(sql, Template)
+    text = sql.render(values)
+    transaction = client.session.transaction
+    if transaction.held or transaction.explicit:
+        commit_then(client, lambda: _begun(client, text))
+    else:
+        _begun(client, text)
+
+
+def _begun(client: ClientConnection, sql: bytes) -> None:
+    client.session.transaction.start(sql)
+    client.session.row_count = 0
+    client.reply_ok()
+
+
+def commit(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    _end(client, plan, b"COMMIT")
+
+
+def rollback(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    _end(client, plan, b"ROLLBACK")
+
+
+def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
+    transaction = client.session.transaction
+    chain, release = bool(plan.arguments.get("chain")), bool(plan.arguments.get("release"))
+    begun = transaction.begin
+    hosts = [host for host, conn in transaction.held.items() if conn.in_transaction]
+
+    def after() -> None:
+        if chain:
+            transaction.start(begun)
+        client.session.row_count = 0
+        client.reply_ok()
+        if release:
+            client.close()
+
+    if not hosts:
+        for conn in transaction.end():
+            client.services.backends.release(conn)
+        after()
+    elif len(hosts) == 1 and not chain and not release:
+        # the usual case: the host's own OK packet goes to the client
+        transaction.explicit = False
+        transaction.savepoints.clear()
+        transaction.next_isolation = None
+        client.relay.run(hosts[0], sql)
+    else:
+        TaskWork(client).start(_end_on_all(client, sql, after))
+
+
+def commit_then(client: ClientConnection, go_on: Callable[[], None]) -> None:
+    """Commit what is open (an implicit commit), then call `go_on`, which answers the client."""
+    if not client.session.transaction.held:
+        client.session.transaction.end()
+        go_on()
+    else:
+        TaskWork(client).start(_end_on_all(client, b"COMMIT", go_on))
+
+
+async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], None]) -> None:
+    """COMMIT or ROLLBACK on one host after another. A COMMIT that fails halfway says which hosts have
+    committed.
+    """
+    transaction = client.session.transaction
+    conns = {host: conn for host, conn in transaction.held.items() if conn.in_transaction}
+    done: list[str] = []
+    failure: ProxyError | Err | None = None
+    failed_on = ""
+    for host, conn in conns.items():
+        if failure is not None:
+            break
+        try:
+            reply = await Collector().query(conn, sql)
+            failure = reply.err
+        except ProxyError as error:
+            failure = error
+        if failure is None:
+            done.append(host)
+        else:
+            failed_on = host
+    for conn in transaction.end():
+        client.services.backends.release(conn)  # one still in a transaction is reset, which rolls it back
+    if failure is not None and sql == b"COMMIT":
+        reason = failure.text() if isinstance(failure, Err) else str(failure)
+        left = [failed_on, *(host for host in conns if host not in done and host != failed_on)]
+        if done:
+            raise ProxyError("partial_commit", done=", ".join(done), failed=", ".join(left), reason=reason)
+        raise failure if isinstance(failure, ProxyError) else ProxyError("transaction_lost", reason=reason)
+    go_on()
+
+
+# -- savepoints
+# ---------------------------------------------------------------------------------------------------------
+
+
+def savepoint(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    name = _name(plan)
+    transaction = client.session.transaction
+    if transaction.explicit or not client.session.autocommit:
+        if name in transaction.savepoints:
+            transaction.savepoints.remove(name)
+        transaction.savepoints.append(name)
+    _on_all(client, b"SAVEPOINT " + name)
+
+
+def rollback_to(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    name = _name(plan)
+    savepoints = client.session.transaction.savepoints
+    if name not in savepoints:
+        raise ProxyError("unknown_savepoint", name=str(plan.arguments["name"]))
+    del savepoints[savepoints.index(name) + 1 :]
+    _on_all(client, b"ROLLBACK TO SAVEPOINT " + name)
+
+
+def release_savepoint(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    name = _name(plan)
+    savepoints = client.session.transaction.savepoints
+    if name not in savepoints:
+        raise ProxyError("unknown_savepoint", name=str(plan.arguments["name"]))
+    del savepoints[savepoints.index(name) :]
+    _on_all(client, b"RELEASE SAVEPOINT " + name)
+
+
+def _name(plan: Builtin) -> bytes:
+    return b"`" + str(plan.arguments["name"]).replace("`", "``").encode("utf-8", "surrogateescape") + b"`"
+
+
+def _on_all(client: ClientConnection, sql: bytes) -> None:
+    conns = [conn for conn in client.session.transaction.held.values() if conn.in_transaction]
+    if not conns:
+        client.reply_ok()
+    else:
+        TaskWork(client).start(_savepoint_on_all(client, conns, sql))
+
+
+async def _savepoint_on_all(client: ClientConnection, conns: list[BackendConnection], sql: bytes) -> None:
+    for conn in conns:
+        try:
+            reply = await Collector().query(conn, sql)
+        except ProxyError as error:
+            connection_lost_in_transaction(client, conn, error)
+            raise
+        if reply.err is not None:
+            client.fail(reply.err)
+            return
+    client.session.row_count = 0
+    client.reply_ok()

@@ -1,0 +1,59 @@
+"""USE and COM_INIT_DB: logical databases of the schema, physical ones (a session in one shard), and the
+default host's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import ProxyError
+from proxy.execute.aside import borrowed
+from proxy.execute.task import TaskWork
+from rewriter.plans import Builtin, Values
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+def use(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    use_database(client, str(plan.arguments["database"]))
+
+
+def use_database(client: ClientConnection, database: str) -> None:
+    """Make `database` the session's current one and answer OK; 1049 when there is none, 1044 when the user
+    may not.
+    """
+    services, session = client.services, client.session
+    if not database:
+        raise ProxyError("no_database")
+    allowed = session.user.databases
+    if allowed is not None and database not in allowed:
+        raise ProxyError("database_denied", user=session.user.name, database=database)
+    known = services.schema.databases.get(database)
+    if known is not None and known.keyspace is None:
+        _chosen(client, database)
+        return
+    if known is None and services.topology.physical(database) is not None:
+        _chosen(client, database)
+        return
+    host = (
+        services.topology.keyspaces[known.keyspace].master
+        if known and known.keyspace
+        else services.topology.default
+    )
+    if host is None:
+        raise ProxyError("unknown_database", database=database)
+    TaskWork(client).start(_use_on(client, host, database))
+
+
+def _chosen(client: ClientConnection, database: str) -> None:
+    client.session.database = database
+    client.session.refresh_env()
+    client.reply_ok()
+
+
+async def _use_on(client: ClientConnection, host: str, database: str) -> None:
+    """Only the host knows whether it has the database."""
+    async with borrowed(client, host, database):
+        pass
+    _chosen(client, database)

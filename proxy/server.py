@@ -1,0 +1,135 @@
+"""Processes: the workers, their signals, and the supervisor that keeps them running.
+
+With one worker the process itself serves. With more, a supervisor binds the sockets (SO_REUSEPORT: the kernel
+spreads the clients), forks the workers and starts another when one dies. SIGTERM and SIGINT drain, SIGHUP
+looks at the topology again; the supervisor passes them on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import structlog
+import uvloop
+
+from config.document import ConfigError
+from config.schema import Schema
+from config.settings import Settings
+
+from .app import Worker, bind_sockets
+from .wire.auth import RsaKey
+
+log = structlog.get_logger("proxy")
+
+#: A worker that lived shorter than this is not replaced at once.
+_TOO_SHORT = 2.0
+
+
+def serve(settings: Settings, schema: Schema) -> int:
+    """Serve until told to stop; the exit status."""
+    rsa = RsaKey()
+    rsa.warm()
+    secret = secrets.token_bytes(32)
+    if settings.worker_count == 1:
+        return run_worker(settings, schema, rsa, secret, 0)
+    return Supervisor(settings, lambda number: run_worker(settings, schema, rsa, secret, number)).run()
+
+
+def run_worker(settings: Settings, schema: Schema, rsa: RsaKey, secret: bytes, number: int) -> int:
+    """One worker in this process; the exit status."""
+    try:
+        sockets = bind_sockets(settings)
+    except OSError as error:
+        print(f"shardgate: cannot listen: {error}", file=sys.stderr)
+        return 1
+
+    async def main() -> None:
+        worker = Worker(settings, schema, sockets, rsa, secret, number)
+        loop = asyncio.get_running_loop()
+        for number_of_signal in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number_of_signal, worker.stop)
+        loop.add_signal_handler(signal.SIGHUP, worker.reload)
+        await worker.run()
+
+    try:
+        uvloop.run(main())
+    except ConfigError as error:
+        print(f"shardgate: the topology cannot be used:\n{error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"shardgate: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+class Supervisor:
+    """Forks the workers and replaces those that die."""
+
+    def __init__(self, settings: Settings, work: Callable[[int], int]) -> None:
+        self._count = settings.worker_count
+        self._work = work
+        self._grace = settings.timeouts.drain + 5
+        self._pids: dict[int, tuple[int, float]] = {}  # pid: (worker's number, start)
+        self._stopping = False
+
+    def run(self) -> int:
+        """Supervise until told to stop; the worst exit status of the workers' first start."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        signal.signal(signal.SIGHUP, self._pass_on)
+        for worker in range(self._count):
+            self._fork(worker)
+        status = 0
+        while self._pids:
+            pid, wait_status = os.wait()
+            number, started = self._pids.pop(pid, (None, 0.0))
+            if number is None or self._stopping:
+                continue
+            code = os.waitstatus_to_exitcode(wait_status)
+            if code in (1, 2) and time.monotonic() - started < _TOO_SHORT:
+                status = code  # it could not start at all: nor could another
+                self._stop(signal.SIGTERM, None)
+                continue
+            log.error("a worker ended, another takes its place", worker=number, status=code)
+            if time.monotonic() - started < _TOO_SHORT:
+                time.sleep(_TOO_SHORT)
+            self._fork(number)
+        return status
+
+    def _fork(self, number: int) -> None:
+        pid = os.fork()
+        if pid:
+            self._pids[pid] = (number, time.monotonic())
+            return
+        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(one, signal.SIG_DFL)
+        status = 1
+        try:
+            status = self._work(number)
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _stop(self, number: int, frame: object) -> None:
+        self._stopping = True
+        signal.signal(signal.SIGALRM, self._kill)
+        signal.alarm(int(self._grace))
+        self._send(signal.SIGTERM)
+
+    def _pass_on(self, number: int, frame: object) -> None:
+        self._send(signal.Signals(number))
+
+    def _kill(self, number: int, frame: object) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        for pid in self._pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)

@@ -1,0 +1,247 @@
+"""What all sessions of one worker process share. `app` makes it; sessions and executors are given it.
+
+It holds, and swaps when the topology changes: the rewriter, the topology, the pools. It decides nothing about
+statements.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from config.schema import Schema
+from config.settings import Settings as ProxySettings
+from config.topology import State, Topology
+from rewriter.planner import Rewriter
+from rewriter.plans import Bound, Insert, Notice, Plan, ShardSelect, ShardWrite
+
+from .backends import Backends
+from .errors import ProxyError
+from .execute.dispatch import execute
+from .execute.fanout import Definitions
+from .facts import Collations, ServerFacts
+from .local.use import use_database
+from .session.commands import run_command
+from .session.state import Diagnostic, Role, Session, User
+from .stats import Stats
+from .tasks import Tasks
+from .throttle import FailedLogins
+from .wire.server_auth import Authority
+
+if TYPE_CHECKING:
+    from .session.client import ClientConnection
+
+log = structlog.get_logger("proxy")
+
+
+class Services:
+    """Shared by all sessions of a process. Attributes are read by the data path; only `app` and
+    `set_topology` change them.
+    """
+
+    def __init__(
+        self,
+        settings: ProxySettings,
+        schema: Schema,
+        topology: Topology,
+        backends: Backends,
+        authority: Authority,
+        facts: ServerFacts,
+        tasks: Tasks,
+        worker: int = 0,
+    ) -> None:
+        self.settings = settings
+        self.schema = schema
+        self.backends = backends
+        self.authority = authority
+        self.facts = facts
+        self.collations: Collations = facts.collations
+        self.pads = facts.collations.pads
+        self.server_version = settings.server_version or facts.version
+        self.max_statement = settings.limits.max_statement
+        self.spawn = tasks.spawn
+        self.stats = Stats()
+        self.failed_logins = FailedLogins()
+        self.clients: dict[int, ClientConnection] = {}
+        self.connections: set[ClientConnection] = set()
+        self.draining = False
+        self.started = time.time()
+        self.users = {user.name: _user(user) for user in settings.users}
+        self.topology = topology
+        self.rewriter = Rewriter(schema, topology, cache_size=settings.plan_cache_size)
+        self.all_serving = _all_serving(topology)
+        self.recent_changes: list[tuple[float, str]] = []
+        self._definitions: WeakKeyDictionary[Plan, dict[bytes, Definitions]] = WeakKeyDictionary()
+        self._next_id = worker << 24
+
+    # -- for sessions
+    # -----------------------------------------------------------------------------------------------
+
+    def execute(self, client: ClientConnection, sql: bytes) -> None:
+        execute(client, sql)
+
+    def command(self, client: ClientConnection, payload: bytes) -> None:
+        run_command(client, payload)
+
+    def use_database(self, client: ClientConnection, database: str) -> None:
+        use_database(client, database)
+
+    def definitions_of(self, plan: Plan, session: Session) -> Definitions:
+        """The memory of a plan's column definitions, one for each character set of results."""
+        by_charset = self._definitions.setdefault(plan, {})
+        charset = session.settings.get("character_set_results") or b""
+        found = by_charset.get(charset)
+        if found is None:
+            found = by_charset[charset] = Definitions()
+        return found
+
+    def notices(self, warnings: Sequence[Notice]) -> list[Diagnostic]:
+        """The rewriter's warnings for SHOW WARNINGS."""
+        errors = [ProxyError(name, **arguments) for name, arguments in warnings]
+        return [Diagnostic("Warning", error.code, str(error)) for error in errors]
+
+    def check_states(self, plan: ShardSelect | ShardWrite | Insert, bound: Bound, *, write: bool) -> None:
+        """Refuse shards whose state does not allow the statement."""
+        keyspace = self.topology.keyspaces[plan.keyspace]
+        refused = {State.OFFLINE, State.FROZEN, State.READ_ONLY} if write else {State.OFFLINE}
+        for statement in bound.statements:
+            for shard in statement.shards:
+                found = keyspace.range_of(shard)
+                if found is not None and found.state in refused:
+                    raise ProxyError(
+                        "shard_offline", shard=shard, keyspace=plan.keyspace, state=found.state.value
+                    )
+
+    # -- connections
+    # ------------------------------------------------------------------------------------------------
+
+    def next_connection_id(self) -> int:
+        """A connection id that no session has; the worker's number is in its upper bits."""
+        base = self._next_id & 0xFF000000
+        for _ in range(1 << 24):
+            self._next_id = base | (self._next_id + 1) & 0xFFFFFF
+            if self._next_id not in self.clients and self._next_id & 0xFFFFFF:
+                break
+        return self._next_id
+
+    def client_connected(self, client: ClientConnection) -> None:
+        from .session.login import Login
+
+        self.connections.add(client)
+        self.stats.started_connections += 1
+        limit = self.settings.limits.max_connections
+        error: ProxyError | None = None
+        if self.draining:
+            error = ProxyError("shutting_down")
+        elif len(self.connections) > limit:
+            error = ProxyError("too_many_connections", limit=limit)
+        if error is not None:
+            self.stats.refused(error.kind.name)
+            client.seq = -1
+            client.write_error(error)
+            client.close()
+            return
+        client.phase = Login(client)
+
+    def open_session(self, client: ClientConnection, id: int, user_name: str, address: str) -> Session:
+        """A session for a client that has logged in. ProxyError when the user has too many."""
+        user = self.users[user_name]
+        if user.max_connections is not None:
+            count = sum(other.session.user.name == user_name for other in self.clients.values())
+            if count >= user.max_connections:
+                raise ProxyError("too_many_user_connections", user=user_name, limit=user.max_connections)
+        session = Session(id, user, address, self.server_version, self.facts.defaults)
+        session.transaction_mode = user.transaction_mode
+        self.clients[id] = client
+        return session
+
+    def client_gone(self, client: ClientConnection) -> None:
+        self.connections.discard(client)
+        if client.session is not None:
+            self.clients.pop(client.session.id, None)
+
+    # -- changes
+    # ----------------------------------------------------------------------------------------------------
+
+    def set_topology(self, topology: Topology) -> None:
+        """Serve a new topology from the next statement on; those under way finish where they began."""
+        if topology.signature != self.topology.signature:
+            self.rewriter = Rewriter(self.schema, topology, cache_size=self.settings.plan_cache_size)
+        self.topology = topology
+        self.all_serving = _all_serving(topology)
+        self.backends.keep_only(topology.hosts)
+        self.stats.topology_changes += 1
+        self._remember(f"version {topology.version} in use")
+        log.info("topology changed", version=topology.version, hosts=len(topology.hosts))
+
+    def topology_refused(self, reason: str) -> None:
+        self.stats.topology_refused += 1
+        self._remember(f"refused: {reason}")
+        log.error("topology refused, the old one stays", version=self.topology.version, reason=reason)
+
+    def _remember(self, text: str) -> None:
+        self.recent_changes = [*self.recent_changes[-19:], (time.time(), text)]
+
+    def tick(self) -> None:
+        """A few times a second: what time asks for."""
+        self.backends.tick()
+        idle = self.settings.timeouts.idle_client
+        if idle:
+            latest = time.monotonic() - idle
+            for client in [
+                client for client in self.clients.values() if client.ready and client.begun < latest
+            ]:
+                log.info("client idle too long", client=client.session.id)
+                client.close()
+
+    # -- what people ask
+    # --------------------------------------------------------------------------------------------
+
+    def statistics_line(self) -> str:
+        """COM_STATISTICS, in mysqladmin's words."""
+        uptime = max(1, int(time.time() - self.started))
+        total = self.stats.total
+        return (
+            f"Uptime: {uptime}  Threads: {len(self.clients)}  Questions: {total}  Slow queries: 0  Opens: 0  "
+            f"Open tables: 0  Queries per second avg: {total / uptime:.3f}"
+        )
+
+    def status_values(self) -> dict[str, object]:
+        """SHOW PROXY STATUS."""
+        values: dict[str, object] = {
+            "Uptime": int(time.time() - self.started),
+            "Connections": len(self.connections),
+            "Connections_total": self.stats.started_connections,
+            "Statements": self.stats.total,
+            "Topology_version": self.topology.version,
+            "Topology_changes": self.stats.topology_changes,
+            "Topology_refused": self.stats.topology_refused,
+            "Plan_cache_entries": len(self.rewriter.cache),
+        }
+        for (kind, outcome), count in sorted(self.stats.statements.items()):
+            values[f"Statements_{kind}_{outcome}"] = count
+        return values
+
+
+def _user(user: Any) -> User:
+    """A user of the settings as sessions use it."""
+    databases = None if "*" in user.databases else frozenset(user.databases)
+    return User(
+        user.name,
+        Role[user.role.name],
+        databases,
+        user.scatter.allowed,
+        user.scatter.limit,
+        user.transaction_mode,
+        user.max_connections or None,
+    )
+
+
+def _all_serving(topology: Topology) -> bool:
+    return all(
+        one.state is State.SERVING for keyspace in topology.keyspaces.values() for one in keyspace.ranges
+    )

@@ -1,0 +1,277 @@
+"""One client's connection: transport callbacks, one command at a time, flow control.
+
+`data_received` finds the command in the common case (one whole COM_QUERY in one read) without copying
+anything but the SQL. Whatever arrives while a command is at work waits its turn; a client that sends faster
+than it is answered is not read from. While the client reads slowly, the backends that stream into it are not
+read from either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from proxy.errors import ProxyError
+from proxy.execute.relay import Relay
+from proxy.wire.constants import MAX_PAYLOAD, Command
+from proxy.wire.packets import Err, PacketReader, PacketTooLarge, ProtocolError, err_packet, ok_packet
+
+from .state import Diagnostic, Session
+
+if TYPE_CHECKING:
+    from proxy.services import Services
+
+log = structlog.get_logger("session")
+
+#: Bytes of further commands taken in while one is at work.
+_AHEAD = 1 << 16
+
+
+class Work(Protocol):
+    """A statement under way."""
+
+    def cancel(self) -> None:
+        """The client is gone: stop, and leave no statement running on a server."""
+
+    def kill_query(self) -> None:
+        """KILL QUERY: end what runs on the servers; their error (1317) reaches the client by itself."""
+
+    def flow(self) -> None:
+        """`client.writing_paused` has changed: pause or resume the backends that stream into the client."""
+
+
+class Phase(Protocol):
+    """Who gets the client's payloads before the command phase: the log-in."""
+
+    def payload(self, seq: int, payload: bytes) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class ClientConnection(asyncio.Protocol):
+    """The transport's side of a session."""
+
+    __slots__ = (
+        "_paused",
+        "_queue",
+        "_queued",
+        "_reader",
+        "begun",
+        "closed",
+        "killed",
+        "kind",
+        "phase",
+        "ready",
+        "relay",
+        "seq",
+        "services",
+        "session",
+        "sql",
+        "transport",
+        "work",
+        "writing_paused",
+    )
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self.session: Session = None  # type: ignore[assignment]  # set when the log-in is done
+        self.phase: Phase | None = None
+        self.ready = False  # the command phase, and no command at work
+        self.closed = False
+        self.killed = False
+        self.seq = 0  # sequence number of the last packet of the command at work
+        self.begun = 0.0
+        self.kind = ""  # kind of plan at work, for the metrics
+        self.sql = b""
+        self.work: Work | None = None
+        self.relay = Relay(self)
+        self._reader = PacketReader(services.settings.limits.max_packet)
+        self._queue: list[tuple[int, bytes]] = []
+        self._queued = 0
+        self._paused = False
+        self.writing_paused = False  # the client reads slowly: whoever streams into it pauses its backends
+
+    # -- transport callbacks
+    # ----------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.services.client_connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        size = len(data) - 4
+        if (
+            self.ready
+            and size > 0
+            and data[0] | data[1] << 8 | data[2] << 16 == size
+            and data[4] == Command.QUERY
+            and size < MAX_PAYLOAD
+            and not self._reader.pending
+        ):
+            self.ready = False
+            self.seq = data[3]
+            self.query(data[5:])
+        else:
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        try:
+            packets = self._reader.feed(data)
+        except PacketTooLarge:
+            self.seq = self._reader.seq
+            self.write_error(ProxyError("packet_too_large", limit=self._reader.limit))
+            self.close()
+            return
+        for seq, payload in packets:
+            if self.closed:
+                return
+            if self.phase is not None:
+                self.phase.payload(seq, payload)
+            elif self.ready:
+                self._command(seq, payload)
+            else:
+                self._queue.append((seq, payload))
+                self._queued += len(payload)
+        if self._queued > _AHEAD and not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self.ready = False
+        if self.phase is not None:
+            self.phase.abandon()
+        work, self.work = self.work, None
+        if work is not None:
+            work.cancel()
+        if self.session is not None:
+            for conn in self.session.transaction.end():
+                self.services.backends.release(conn)
+            for conn in list(self.session.transaction.held.values()):
+                self.services.backends.release(conn)
+        self.services.client_gone(self)
+
+    def pause_writing(self) -> None:
+        self.writing_paused = True
+        if self.work is not None:
+            self.work.flow()
+
+    def resume_writing(self) -> None:
+        self.writing_paused = False
+        if self.work is not None:
+            self.work.flow()
+
+    # -- for whoever answers a command
+    # ------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        self.transport.write(data)
+
+    def reply_ok(
+        self, *, affected: int = 0, insert_id: int = 0, warnings: int = 0, info: bytes = b""
+    ) -> None:
+        """An OK packet, and the command is done."""
+        self.transport.write(
+            ok_packet(
+                self.seq + 1,
+                self.session.status(),
+                affected=affected,
+                insert_id=insert_id,
+                warnings=warnings,
+                info=info,
+            )
+        )
+        self.finish("ok")
+
+    def write_error(self, error: ProxyError | Err, seq: int | None = None) -> None:
+        """An ERR packet; `seq` when rows were already sent."""
+        text = error.message if isinstance(error, Err) else str(error)
+        self.transport.write(
+            err_packet(self.seq + 1 if seq is None else seq, error.code, error.sqlstate, text)
+        )
+
+    def fail(self, error: ProxyError | Err, seq: int | None = None) -> None:
+        """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS."""
+        message = error.text() if isinstance(error, Err) else str(error)
+        self.session.diagnostics = [Diagnostic("Error", error.code, message)]
+        self.session.row_count = -1
+        self.write_error(error, seq)
+        self.finish("error" if isinstance(error, Err) else error.kind.name)
+
+    def finish(self, outcome: str) -> None:
+        """The command at work is answered; take the next one."""
+        self.work = None
+        self.services.stats.observe(self.kind, outcome, monotonic() - self.begun)
+        if self.killed:
+            self.close()
+            return
+        self.ready = True
+        if self._queue:
+            # not from within the caller's stack: a long pipeline must not nest
+            self.ready = False
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        if self.closed:
+            return
+        self.ready = True
+        if self._queue:
+            seq, payload = self._queue.pop(0)
+            self._queued -= len(payload)
+            if self._paused and self._queued <= _AHEAD:
+                self._paused = False
+                self.transport.resume_reading()
+            self._command(seq, payload)
+
+    def close(self) -> None:
+        """Write what is buffered, then close."""
+        self.ready = False
+        if not self.closed:
+            self.closed = True
+            self.transport.close()
+
+    # -- commands
+    # ---------------------------------------------------------------------------------------------------
+
+    def query(self, sql: bytes) -> None:
+        """COM_QUERY."""
+        self.begun = monotonic()
+        self.sql = sql
+        self.kind = "unplanned"
+        try:
+            self.services.execute(self, sql)
+        except ProxyError as error:
+            self.fail(error)
+        except Exception as error:
+            self.crashed(error)
+
+    def crashed(self, error: BaseException) -> None:
+        """A bug in the proxy: one error for this client, the rest goes on."""
+        log.error("internal error", client=self.session.id, kind=self.kind, exc_info=error)
+        self.fail(ProxyError("internal", reason=type(error).__name__))
+
+    def _command(self, seq: int, payload: bytes) -> None:
+        self.ready = False
+        self.seq = seq
+        if payload[:1] == b"\x03":
+            self.query(payload[1:])
+            return
+        self.begun = monotonic()
+        self.kind = "command"
+        self.sql = b""
+        try:
+            self.services.command(self, payload)
+        except ProtocolError as problem:
+            self.fail(ProxyError("malformed_packet", reason=str(problem)))
+        except ProxyError as error:
+            self.fail(error)
+        except Exception as error:
+            self.crashed(error)

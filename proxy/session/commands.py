@@ -1,0 +1,77 @@
+"""The commands other than COM_QUERY, as a table. What is not in it is answered with 1047 and the connection
+goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from proxy.errors import ProxyError
+from proxy.execute.task import TaskWork
+from proxy.local.fields import field_list
+from proxy.local.kill import kill
+from proxy.local.reset import reset_connection
+from proxy.local.use import use_database
+from proxy.wire.constants import Command
+from proxy.wire.packets import ProtocolError, frame, read_nul_bytes
+
+if TYPE_CHECKING:
+    from .client import ClientConnection
+
+
+def run_command(client: ClientConnection, payload: bytes) -> None:
+    """Run one command packet. Raises ProxyError or ProtocolError for the client."""
+    if not payload:
+        raise ProtocolError("an empty packet")
+    code = payload[0]
+    handler = _COMMANDS.get(code)
+    if handler is None:
+        name = Command(code).name if code in Command._value2member_map_ else f"0x{code:02x}"
+        raise ProxyError("unknown_command", command=f"COM_{name}" if not name.startswith("0x") else name)
+    handler(client, payload)
+
+
+def _quit(client: ClientConnection, payload: bytes) -> None:
+    client.close()
+
+
+def _ping(client: ClientConnection, payload: bytes) -> None:
+    client.reply_ok()
+
+
+def _init_db(client: ClientConnection, payload: bytes) -> None:
+    use_database(client, payload[1:].decode("utf-8", "surrogateescape"))
+
+
+def _field_list(client: ClientConnection, payload: bytes) -> None:
+    table, pos = read_nul_bytes(payload, 1)
+    pattern = payload[pos:].rstrip(b"\0")
+    TaskWork(client).start(field_list(client, table.decode("utf-8", "surrogateescape"), pattern))
+
+
+def _statistics(client: ClientConnection, payload: bytes) -> None:
+    """COM_STATISTICS is answered by a bare string."""
+    client.write(frame(client.services.statistics_line().encode(), client.seq + 1))
+    client.finish("ok")
+
+
+def _reset(client: ClientConnection, payload: bytes) -> None:
+    reset_connection(client)
+
+
+def _process_kill(client: ClientConnection, payload: bytes) -> None:
+    if len(payload) < 5:
+        raise ProtocolError("COM_PROCESS_KILL without a connection id")
+    kill(client, int.from_bytes(payload[1:5], "little"), query_only=False)
+
+
+_COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
+    Command.QUIT: _quit,
+    Command.INIT_DB: _init_db,
+    Command.FIELD_LIST: _field_list,
+    Command.STATISTICS: _statistics,
+    Command.PROCESS_KILL: _process_kill,
+    Command.PING: _ping,
+    Command.RESET_CONNECTION: _reset,
+}

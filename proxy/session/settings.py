@@ -1,0 +1,82 @@
+"""What a session has set: session variables by name, as SQL text, immutable and interned.
+
+Two sessions with the same settings share one `Settings` object, and a backend connection remembers the object
+that was applied to it, so that "does this connection fit?" is one `is`. When it does not,
+`Settings.statement_from` gives the one SET statement that turns one into the other; a variable that only the
+connection has goes back to DEFAULT, the server's own value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+from weakref import ReferenceType, WeakValueDictionary, ref
+
+#: Applied before anything else, in this order: later variables may be read in the character set they choose.
+_FIRST = ("character_set_client", "character_set_results", "character_set_connection", "collation_connection")
+
+#: What a fresh backend connection has (it logs in with utf8mb4_general_ci): these have no useful DEFAULT to
+#: go back to.
+LOGIN_VALUES: Mapping[str, bytes] = {
+    "character_set_client": b"utf8mb4",
+    "character_set_results": b"utf8mb4",
+    "character_set_connection": b"utf8mb4",
+    "collation_connection": b"utf8mb4_general_ci",
+}
+
+
+class Settings:
+    """An immutable, interned mapping from session variable (lower case) to its value as SQL text."""
+
+    __slots__ = ("__weakref__", "_statements", "values")
+
+    _interned: ClassVar[WeakValueDictionary[frozenset[tuple[str, bytes]], Settings]] = WeakValueDictionary()
+    values: Mapping[str, bytes]
+    _statements: dict[int, tuple[ReferenceType[Settings], bytes]]
+
+    @classmethod
+    def of(cls, values: Mapping[str, bytes]) -> Settings:
+        """The one object for these values. A value equal to the log-in's is the same as none."""
+        kept = {name: value for name, value in values.items() if LOGIN_VALUES.get(name) != value}
+        key = frozenset(kept.items())
+        found = cls._interned.get(key)
+        if found is None:
+            found = cls.__new__(cls)
+            found.values = kept
+            found._statements = {}
+            cls._interned[key] = found
+        return found
+
+    def with_values(self, changed: Mapping[str, bytes]) -> Settings:
+        return Settings.of({**self.values, **changed})
+
+    def get(self, name: str) -> bytes | None:
+        """The SQL text of a variable's value, None where the server's own default holds."""
+        return self.values.get(name, LOGIN_VALUES.get(name))
+
+    def statement_from(self, other: Settings) -> bytes:
+        """The SET statement that turns a connection with `other` into one with these; both differ."""
+        key = id(other)
+        statement = self._statements.get(key)
+        if statement is None or statement[0]() is not other:
+            statement = (ref(other), _set_statement(other.values, self.values))
+            if len(self._statements) > 256:
+                self._statements.clear()
+            self._statements[key] = statement
+        return statement[1]
+
+
+def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
+    wanted = {name: LOGIN_VALUES.get(name, b"DEFAULT") for name in old if name not in new}
+    wanted.update({name: value for name, value in new.items() if old.get(name) != value})
+    if "character_set_connection" in wanted and "collation_connection" not in wanted:
+        # setting the character set moves the collation to that set's default
+        wanted["collation_connection"] = new.get("collation_connection", LOGIN_VALUES["collation_connection"])
+    names = [name for name in _FIRST if name in wanted] + sorted(
+        name for name in wanted if name not in _FIRST
+    )
+    return b"SET " + b",".join(name.encode() + b"=" + wanted[name] for name in names)
+
+
+#: What a connection has right after log-in.
+LOGIN = Settings.of({})

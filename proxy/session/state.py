@@ -1,0 +1,128 @@
+"""What a session knows between two statements. Values only; the client's connection is `session.client`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from proxy.wire.charsets import NOT_ASCII
+from proxy.wire.constants import Status
+from proxy.wire.packets import Err
+from rewriter.plans import Env
+
+from .settings import LOGIN, Settings
+from .transaction import Transaction
+
+
+class Role(IntEnum):
+    """What a user may do; each includes the ones before."""
+
+    READ = 1
+    WRITE = 2
+    ADMIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A proxy user, as the settings name it."""
+
+    name: str
+    role: Role
+    databases: frozenset[str] | None = None  # None: all
+    scatter_allowed: bool = True
+    scatter_rows: int | None = None  # at most so many rows of a scatter; None: the limit for all
+    transaction_mode: str = "multi"
+    max_connections: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One row of SHOW WARNINGS."""
+
+    level: str
+    code: int
+    message: str
+
+
+@dataclass(slots=True)
+class Session:
+    """One client's session. `id` is its connection id, as KILL and CONNECTION_ID() use it."""
+
+    id: int
+    user: User
+    address: str
+    server_version: str
+    defaults: Mapping[str, bytes] = field(default_factory=dict)  # the servers' own: sql_mode, autocommit
+    database: str | None = None
+    settings: Settings = LOGIN
+    found_rows_flag: bool = False  # CLIENT_FOUND_ROWS: affected rows count matched ones
+    autocommit: bool = True
+    no_backslash_escapes: bool = False
+    transaction_mode: str = "multi"
+    scatter_writes: bool = False
+    last_insert_id: int = 0
+    row_count: int = -1
+    found_rows: int = 0
+    variables: dict[str, bytes] = field(default_factory=dict)  # user variables as SQL literals
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    transaction: Transaction = field(default_factory=Transaction)
+    unsafe_charset: bool = False  # bytes of its characters can look like quotes: see wire.charsets
+    env: Env = None  # type: ignore[assignment]  # made by refresh_env, which the constructor's user calls
+    login_settings: Settings = LOGIN  # what COM_RESET_CONNECTION goes back to
+
+    @property
+    def default_autocommit(self) -> bool:
+        """What autocommit is when the session has not set it."""
+        return self.defaults.get("autocommit", b"1") != b"0"
+
+    def status(self) -> int:
+        """The status flags as MySQL would show them now."""
+        flags = 0
+        if self.autocommit:
+            flags |= Status.AUTOCOMMIT
+        if self.transaction.open:
+            flags |= Status.IN_TRANS
+        if self.no_backslash_escapes:
+            flags |= Status.NO_BACKSLASH_ESCAPES
+        return int(flags)
+
+    def refresh_env(self) -> None:
+        """Make `env` anew after a change of what plans depend on: database, sql_mode, scatter permission."""
+        mode = (
+            (self.settings.get("sql_mode") or self.defaults.get("sql_mode") or b"").decode("latin-1").upper()
+        )
+        modes = {part.strip() for part in mode.strip("'").split(",")}
+        if "ANSI" in modes:
+            modes |= {"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE"}
+        self.no_backslash_escapes = "NO_BACKSLASH_ESCAPES" in modes
+        self.autocommit = (
+            self.settings.get("autocommit") or (b"1" if self.default_autocommit else b"0")
+        ) == b"1"
+        charset = (self.settings.get("character_set_client") or b"utf8mb4").decode("ascii")
+        self.unsafe_charset = charset in NOT_ASCII
+        self.env = Env(
+            database=self.database,
+            ansi_quotes="ANSI_QUOTES" in modes,
+            no_backslash_escapes=self.no_backslash_escapes,
+            pipes_as_concat="PIPES_AS_CONCAT" in modes,
+            high_not_precedence="HIGH_NOT_PRECEDENCE" in modes,
+            ignore_space="IGNORE_SPACE" in modes,
+            scatter_writes=self.scatter_writes,
+            server_version=_version_number(self.server_version),
+            mariadb="mariadb" in self.server_version.lower(),
+            charset=charset,
+        )
+
+    def note_error(self, error: Err) -> None:
+        """An error of a server: what SHOW WARNINGS shows next."""
+        self.diagnostics = [Diagnostic("Error", error.code, error.text())]
+        self.row_count = -1
+
+
+def _version_number(version: str) -> int:
+    """`10.11.4-MariaDB` → 101104, as executable comments number versions."""
+    parts = [int("".join(filter(str.isdigit, part)) or 0) for part in version.split("-")[0].split(".")[:3]]
+    while len(parts) < 3:
+        parts.append(0)
+    return parts[0] * 10000 + parts[1] * 100 + parts[2]

@@ -1,0 +1,57 @@
+"""A session's transaction: which backend connections it holds, and how they are opened.
+
+BEGIN sends nothing. The first statement for a host takes a connection there and carries START TRANSACTION
+(and what must come before and after it) as preludes in its own network write. From then on that connection is
+the session's until COMMIT or ROLLBACK. With autocommit off the server opens a transaction by itself: the
+IN_TRANS flag of a reply says so, and the connection is held for the same reason. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from proxy.backends.connection import BackendConnection
+from proxy.wire.packets import frame
+
+#: What a plain BEGIN sends to each host.
+START = b"START TRANSACTION"
+
+
+class Transaction:
+    """The open transaction of one session, or none."""
+
+    __slots__ = ("begin", "explicit", "held", "lost", "next_isolation", "savepoints")
+
+    def __init__(self) -> None:
+        self.explicit = False  # between BEGIN and COMMIT or ROLLBACK
+        self.begin = START
+        self.held: dict[str, BackendConnection] = {}
+        self.savepoints: list[bytes] = []
+        self.next_isolation: bytes | None = None  # SET TRANSACTION …: for the next transaction only
+        self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
+
+    @property
+    def open(self) -> bool:
+        """Whether the client is inside a transaction, as the IN_TRANS status flag shows it."""
+        return self.explicit or any(conn.in_transaction for conn in self.held.values())
+
+    def start(self, begin: bytes) -> None:
+        self.explicit = True
+        self.begin = begin
+        self.savepoints.clear()
+        self.lost = ""
+
+    def end(self) -> list[BackendConnection]:
+        """The transaction is over for the session; the connections it held, which the caller gives back."""
+        held = [conn for conn in self.held.values() if not conn.tied]
+        self.held = {host: conn for host, conn in self.held.items() if conn.tied}
+        self.explicit = False
+        self.next_isolation = None
+        self.savepoints.clear()
+        self.lost = ""
+        return held
+
+    def opening(self) -> tuple[bytes, int]:
+        """The packets that open this transaction on one more host, and how many they are."""
+        statements = [b"SET TRANSACTION " + self.next_isolation] if self.next_isolation else []
+        statements.append(self.begin)
+        statements.extend(b"SAVEPOINT " + name for name in self.savepoints)
+        return b"".join(frame(b"\x03" + sql) for sql in statements), len(statements)

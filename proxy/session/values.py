@@ -1,0 +1,53 @@
+"""Values that only the session knows, as SQL literals: what a plan's session slots ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .state import Session
+
+
+def quote(value: str | bytes, no_backslash_escapes: bool = False) -> bytes:
+    """A string as an SQL literal in single quotes, safe under the session's sql_mode."""
+    text = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    if not no_backslash_escapes:
+        text = text.replace(b"\\", b"\\\\").replace(b"\0", b"\\0")
+    return b"'" + text.replace(b"'", b"''") + b"'"
+
+
+def _text(session: Session, value: str | None) -> bytes:
+    return b"NULL" if value is None else quote(value, session.no_backslash_escapes)
+
+
+def _user(session: Session) -> bytes:
+    return _text(session, f"{session.user.name}@{session.address.rpartition(':')[0] or session.address}")
+
+
+_SLOTS: dict[str, Callable[[Session], bytes]] = {
+    "LAST_INSERT_ID()": lambda session: b"%d" % session.last_insert_id,
+    "@@last_insert_id": lambda session: b"%d" % session.last_insert_id,
+    "@@identity": lambda session: b"%d" % session.last_insert_id,
+    "DATABASE()": lambda session: _text(session, session.database),
+    "CONNECTION_ID()": lambda session: b"%d" % session.id,
+    "USER()": _user,
+    "CURRENT_USER()": lambda session: _text(session, f"{session.user.name}@%"),
+    "FOUND_ROWS()": lambda session: b"%d" % session.found_rows,
+    "ROW_COUNT()": lambda session: b"%d" % session.row_count,
+    "@@warning_count": lambda session: b"%d" % len(session.diagnostics),
+    "@@error_count": lambda session: b"%d" % sum(d.level == "Error" for d in session.diagnostics),
+    "@@autocommit": lambda session: b"1" if session.autocommit else b"0",
+    "@@version": lambda session: _text(session, session.server_version),
+    "@@pseudo_thread_id": lambda session: b"%d" % session.id,
+}
+
+
+def slot(session: Session, name: str) -> bytes:
+    """The SQL literal for one slot of `Plan.session_slots`."""
+    known = _SLOTS.get(name)
+    if known is not None:
+        return known(session)
+    if name.startswith("@") and not name.startswith("@@"):
+        if any(conn.tied for conn in session.transaction.held.values()):
+            return b"@`" + name[1:].replace("`", "``").encode() + b"`"
+        return session.variables.get(name, b"NULL")
+    raise KeyError(name)

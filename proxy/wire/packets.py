@@ -1,0 +1,232 @@
+"""Framing: what every packet has in common.
+
+A packet is a 3-byte little-endian length, a sequence number and a payload. A payload of exactly 0xFFFFFF
+bytes goes on in the next packet, also when that one is empty. Integers are little-endian; `lenenc` ones carry
+their own width.
+
+`PacketReader` turns a client's bytes, cut anywhere, into whole payloads. It holds at most one unfinished
+packet and refuses one that is larger than allowed as soon as its length is known. Malformed input raises
+`ProtocolError`, nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from struct import error as StructError
+
+from .constants import MAX_PAYLOAD
+
+_U16 = Struct("<H")
+_U32 = Struct("<I")
+_U64 = Struct("<Q")
+
+
+class ProtocolError(Exception):
+    """The peer sent bytes that are not the MySQL protocol. The connection cannot go on."""
+
+
+class PacketTooLarge(ProtocolError):
+    """A packet is larger than `max_packet` allows (MySQL's error 1153)."""
+
+
+def lenenc(value: int) -> bytes:
+    """A length-encoded integer, 1, 3, 4 or 9 bytes."""
+    if value < 251:
+        return value.to_bytes(1, "little")
+    if value < 1 << 16:
+        return b"\xfc" + value.to_bytes(2, "little")
+    if value < 1 << 24:
+        return b"\xfd" + value.to_bytes(3, "little")
+    return b"\xfe" + value.to_bytes(8, "little")
+
+
+def lenenc_bytes(value: bytes) -> bytes:
+    """A length-encoded string."""
+    return lenenc(len(value)) + value
+
+
+def read_lenenc(data: bytes, pos: int) -> tuple[int | None, int]:
+    """The integer at `pos` and the position behind it; None for NULL (0xFB)."""
+    try:
+        first = data[pos]
+        if first < 251:
+            return first, pos + 1
+        if first == 0xFB:
+            return None, pos + 1
+        if first == 0xFC:
+            return int(_U16.unpack_from(data, pos + 1)[0]), pos + 3
+        if first == 0xFD:
+            if pos + 4 > len(data):
+                raise ProtocolError("a length-encoded integer is cut short")
+            return int.from_bytes(data[pos + 1 : pos + 4], "little"), pos + 4
+        if first == 0xFE:
+            return int(_U64.unpack_from(data, pos + 1)[0]), pos + 9
+    except (IndexError, StructError):
+        raise ProtocolError("a length-encoded integer is cut short") from None
+    raise ProtocolError("0xff does not begin a length-encoded integer")
+
+
+def read_lenenc_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
+    """The string at `pos` and the position behind it; None for NULL."""
+    length, pos = read_lenenc(data, pos)
+    if length is None:
+        return None, pos
+    end = pos + length
+    if end > len(data):
+        raise ProtocolError("a length-encoded string is cut short")
+    return bytes(data[pos:end]), end
+
+
+def read_nul_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
+    """The NUL-terminated string at `pos` and the position behind its NUL."""
+    end = data.find(b"\0", pos)
+    if end < 0:
+        raise ProtocolError("a NUL-terminated string has no end")
+    return bytes(data[pos:end]), end + 1
+
+
+def frame(payload: bytes, seq: int = 0) -> bytes:
+    """`payload` as one packet, or as several when it has 0xFFFFFF bytes or more."""
+    length = len(payload)
+    if length < MAX_PAYLOAD:
+        return (length | (seq & 0xFF) << 24).to_bytes(4, "little") + payload
+    pieces = []
+    for start in range(0, length + 1, MAX_PAYLOAD):
+        chunk = payload[start : start + MAX_PAYLOAD]
+        pieces.append((len(chunk) | (seq & 0xFF) << 24).to_bytes(4, "little"))
+        pieces.append(chunk)
+        seq += 1
+    return b"".join(pieces)
+
+
+def ok_packet(
+    seq: int, status: int, *, affected: int = 0, insert_id: int = 0, warnings: int = 0, info: bytes = b""
+) -> bytes:
+    """A whole OK packet. `info` is what stands behind the warnings: the message as a length-encoded string,
+    or nothing.
+    """
+    payload = (
+        b"\0" + lenenc(affected) + lenenc(insert_id) + _U16.pack(status) + _U16.pack(min(warnings, 0xFFFF))
+    )
+    return frame(payload + info, seq)
+
+
+def eof_packet(seq: int, status: int, warnings: int = 0) -> bytes:
+    """A whole EOF packet, 9 bytes."""
+    return b"\x05\0\0" + bytes((seq & 0xFF, 0xFE)) + _U16.pack(min(warnings, 0xFFFF)) + _U16.pack(status)
+
+
+def err_packet(seq: int, code: int, sqlstate: str, message: str | bytes) -> bytes:
+    """A whole ERR packet. A message longer than MySQL's 512 bytes is kept: clients read it whole."""
+    text = message.encode("utf-8", "replace") if isinstance(message, str) else message
+    return frame(b"\xff" + _U16.pack(code) + b"#" + sqlstate.encode("ascii") + text, seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """What an OK packet says."""
+
+    affected: int
+    insert_id: int
+    status: int
+    warnings: int
+    info: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Err:
+    """What an ERR packet says. `sqlstate` is HY000 where the server gave none."""
+
+    code: int
+    sqlstate: str
+    message: bytes
+
+    def text(self) -> str:
+        return self.message.decode("utf-8", "replace")
+
+
+def parse_ok(payload: bytes) -> Ok:
+    affected, pos = read_lenenc(payload, 1)
+    insert_id, pos = read_lenenc(payload, pos)
+    try:
+        status, warnings = _U16.unpack_from(payload, pos)[0], _U16.unpack_from(payload, pos + 2)[0]
+    except StructError:
+        raise ProtocolError("an OK packet is cut short") from None
+    return Ok(affected or 0, insert_id or 0, status, warnings, bytes(payload[pos + 4 :]))
+
+
+def parse_err(payload: bytes) -> Err:
+    if len(payload) < 3:
+        raise ProtocolError("an ERR packet is cut short")
+    code = _U16.unpack_from(payload, 1)[0]
+    if payload[3:4] == b"#" and len(payload) >= 9:
+        return Err(code, payload[4:9].decode("ascii", "replace"), bytes(payload[9:]))
+    return Err(code, "HY000", bytes(payload[3:]))
+
+
+class PacketReader:
+    """A client's bytes in, whole payloads out.
+
+    `feed` returns the payloads that are now complete, each with the sequence number of its *last* physical
+    packet (the reply's first packet has the next one). A payload above `limit` bytes raises `PacketTooLarge`;
+    the sequence number to answer with is then `reader.seq`.
+    """
+
+    __slots__ = ("_chunks", "_held", "_need", "_parts", "_size", "limit", "seq")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.seq = 0
+        self._chunks: list[bytes] = []  # bytes of a packet that is not complete; joined once, when it is
+        self._held = 0
+        self._need = 0  # how many bytes `_chunks` must hold before another look is worth while
+        self._parts: list[bytes] = []  # 16 MB pieces of one payload
+        self._size = 0
+
+    @property
+    def pending(self) -> int:
+        """Bytes held of a packet that is not complete."""
+        return self._held + self._size
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        if self._held:
+            self._chunks.append(data)
+            self._held += len(data)
+            if self._held < self._need:
+                return []
+            data = b"".join(self._chunks)
+            self._chunks = []
+            self._held = 0
+        found: list[tuple[int, bytes]] = []
+        pos, end = 0, len(data)
+        need = 4
+        while end - pos >= 4:
+            header = int.from_bytes(data[pos : pos + 4], "little")
+            length = header & 0xFFFFFF
+            if self._size + length > self.limit:
+                self.seq = header >> 24
+                raise PacketTooLarge(f"a packet of more than {self.limit} bytes")
+            stop = pos + 4 + length
+            if stop > end:
+                need = 4 + length
+                break
+            self._take(header >> 24, data[pos + 4 : stop], found)
+            pos = stop
+        if pos < end:
+            self._chunks = [data[pos:]]
+            self._held = end - pos
+            self._need = need
+        return found
+
+    def _take(self, seq: int, payload: bytes, found: list[tuple[int, bytes]]) -> None:
+        if len(payload) == MAX_PAYLOAD:
+            self._parts.append(payload)
+            self._size += MAX_PAYLOAD
+            return
+        if self._parts:
+            self._parts.append(payload)
+            payload = b"".join(self._parts)
+            self._parts = []
+            self._size = 0
+        found.append((seq, payload))

@@ -1,0 +1,143 @@
+"""Where a server's reply ends, found without decoding its rows.
+
+A reply to COM_QUERY is an OK packet, an ERR packet, or a result set: a column count, that many definitions,
+an EOF packet, rows, and an EOF or ERR packet. MORE_RESULTS_EXISTS in the last one announces another reply.
+shardgate never asks a server for DEPRECATE_EOF or LOCAL_FILES, so there is nothing else.
+
+`ReplyScanner.feed` walks the packet headers of whatever arrives, cut anywhere, and remembers the little a
+session must know: the last status flags, the warning count, the insert id, an error. It keeps a few bytes
+only where a header or one of the short packets it reads is cut. A row's bytes are never touched.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from .constants import MAX_PAYLOAD, Status
+from .packets import Err, Ok, ProtocolError, parse_err, parse_ok, read_lenenc
+
+_U32 = Struct("<I")
+_EOF = Struct("<HH")
+
+FIRST, COLUMNS, COLUMNS_END, ROWS, DONE = range(5)
+_MORE = int(Status.MORE_RESULTS_EXISTS)
+
+
+class ReplyScanner:
+    """Finds the end of one reply.
+
+    `feed(data)` returns how many bytes of `data` belong to the reply when its end is among them, else -1.
+    What was said is in `status`, `warnings`, `ok` (the last OK packet, if the last result was one), `err` (an
+    error ended the reply) and `rows_begun` (a result set was announced). Between feeds `partial` is how many
+    bytes of an unfinished packet have been seen, and `seq` the sequence number of the last finished one: with
+    them a relay can stop at a packet's end.
+    """
+
+    __slots__ = (
+        "_carry", "_columns", "_continued", "_skip", "err", "ok", "partial", "rows_begun", "seq", "state", "status",
+        "warnings",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.start()
+
+    def start(self, state: int = FIRST) -> None:
+        """Expect a new reply. `state` is ROWS for COM_FIELD_LIST, whose definitions come without a count."""
+        self.state = state
+        self.warnings = 0
+        self.ok: Ok | None = None
+        self.err: Err | None = None
+        self.rows_begun = False
+        self.partial = 0
+        self.seq = 0
+        self._carry = b""
+        self._columns = 0
+        self._skip = 0
+        self._continued = False
+
+    def feed(self, data: bytes) -> int:
+        kept = len(self._carry)
+        if kept:
+            data = self._carry + data
+            self._carry = b""
+        pos, end = self._skip, len(data)
+        if pos > end:
+            self._skip = pos - end
+            self.partial += end
+            return -1
+        self._skip = 0
+        unpack = _U32.unpack_from
+        state = self.state
+        header = (self.seq + (pos > 0) & 0xFF) << 24  # a packet that was being skipped is finished now
+        while state != DONE:
+            if end - pos < 5:
+                if end - pos == 4 and self._continued and data[pos : pos + 3] == b"\0\0\0":
+                    header = data[pos + 3] << 24  # the empty end of a payload of exactly 16 MB - 1
+                    self._continued = False
+                    pos = end
+                break
+            following = unpack(data, pos)[0]
+            length = following & 0xFFFFFF
+            first = data[pos + 4]
+            stop = pos + 4 + length
+            if self._continued:
+                self._continued = length == MAX_PAYLOAD
+            elif state == ROWS:
+                if (first == 0xFE and length < 9) or first == 0xFF:
+                    if stop > end:
+                        break
+                    state = self._end(data[pos + 4 : stop])
+                elif length == MAX_PAYLOAD:
+                    self._continued = True
+            elif state == COLUMNS:
+                self._columns -= 1
+                if not self._columns:
+                    state = COLUMNS_END
+            else:
+                if stop > end:
+                    break
+                state = self._first(data[pos + 4 : stop]) if state == FIRST else ROWS
+            if stop > end:
+                self._skip = stop - end
+                self.state = state
+                self.seq = header >> 24
+                self.partial = end - pos
+                return -1
+            header = following
+            pos = stop
+        self.state = state
+        self.seq = header >> 24
+        if state == DONE:
+            self.partial = 0
+            return pos - kept
+        self._carry = data[pos:end]
+        self.partial = end - pos
+        return -1
+
+    def _first(self, payload: bytes) -> int:
+        """An OK, an ERR or a column count; returns the next state."""
+        first = payload[0] if payload else 0xFB
+        if first == 0:
+            ok = self.ok = parse_ok(payload)
+            self.status = ok.status
+            self.warnings = ok.warnings
+            return FIRST if ok.status & _MORE else DONE
+        if first == 0xFF:
+            self.err = parse_err(payload)
+            return DONE
+        if first == 0xFB:
+            raise ProtocolError("the server asked for a local file, which was not offered")
+        columns, _ = read_lenenc(payload, 0)
+        self._columns = columns or 0
+        self.ok = None
+        self.rows_begun = True
+        return COLUMNS
+
+    def _end(self, payload: bytes) -> int:
+        """The EOF or ERR packet behind the rows; returns the next state."""
+        if payload[0] == 0xFF:
+            self.err = parse_err(payload)
+            return DONE
+        self.warnings, self.status = _EOF.unpack_from(payload, 1)
+        return FIRST if self.status & _MORE else DONE

@@ -1,0 +1,162 @@
+"""Column definitions and text rows: built for what the proxy answers itself, read for what it merges.
+
+A text row is its values one after another, each a length-encoded string, NULL as 0xFB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from struct import Struct
+
+from .constants import BINARY_COLLATION, UTF8MB4_GENERAL_CI, ColumnFlag, ColumnType
+from .packets import (
+    ProtocolError,
+    eof_packet,
+    frame,
+    lenenc,
+    lenenc_bytes,
+    read_lenenc,
+    read_lenenc_bytes,
+)
+
+_TAIL = Struct("<HIBHBxx")
+
+#: Types whose text is a number, compared by value.
+NUMERIC = frozenset(
+    {
+        ColumnType.DECIMAL,
+        ColumnType.TINY,
+        ColumnType.SHORT,
+        ColumnType.LONG,
+        ColumnType.FLOAT,
+        ColumnType.DOUBLE,
+        ColumnType.LONGLONG,
+        ColumnType.INT24,
+        ColumnType.YEAR,
+        ColumnType.NEWDECIMAL,
+    }
+)
+#: Types whose text sorts as bytes do (fixed width), but for TIME, which has a sign and any number of hours.
+TEMPORAL = frozenset({ColumnType.TIMESTAMP, ColumnType.DATE, ColumnType.DATETIME, ColumnType.NEWDATE})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column definition (ColumnDefinition41). Names are bytes in the connection's character set."""
+
+    name: bytes
+    type: int = ColumnType.VAR_STRING
+    collation: int = UTF8MB4_GENERAL_CI
+    length: int = 255 * 4
+    flags: int = 0
+    decimals: int = 0
+    schema: bytes = b""
+    table: bytes = b""
+    org_table: bytes = b""
+    org_name: bytes = b""
+
+    def encode(self) -> bytes:
+        """The packet's payload."""
+        names = (b"def", self.schema, self.table, self.org_table, self.name, self.org_name)
+        fixed = _TAIL.pack(self.collation, self.length, self.type, self.flags, self.decimals)
+        return b"".join(map(lenenc_bytes, names)) + b"\x0c" + fixed
+
+    def renamed(self, name: bytes) -> Column:
+        return replace(self, name=name)
+
+
+def text_column(name: str) -> Column:
+    return Column(name.encode())
+
+
+def integer_column(name: str, *, unsigned: bool = True) -> Column:
+    flags = ColumnFlag.NOT_NULL | ColumnFlag.BINARY | ColumnFlag.NUM
+    if unsigned:
+        flags |= ColumnFlag.UNSIGNED
+    return Column(name.encode(), ColumnType.LONGLONG, BINARY_COLLATION, 21, int(flags))
+
+
+def decode_column(payload: bytes) -> Column:
+    """Read a ColumnDefinition41 payload."""
+    pos = 0
+    names: list[bytes] = []
+    for _ in range(6):
+        value, pos = read_lenenc_bytes(payload, pos)
+        names.append(value or b"")
+    _, pos = read_lenenc(payload, pos)
+    if len(payload) < pos + 12:
+        raise ProtocolError("a column definition is cut short")
+    collation, length, type_, flags, decimals = _TAIL.unpack_from(payload, pos)
+    return Column(names[4], type_, collation, length, flags, decimals, names[1], names[2], names[3], names[5])
+
+
+def text_value(value: object) -> bytes:
+    """A Python value as it stands in a text row; str as UTF-8, bool as 0 or 1."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bool):
+        return b"1" if value else b"0"
+    return str(value).encode("utf-8", "surrogateescape")
+
+
+def encode_row(values: Iterable[object]) -> bytes:
+    """A text row's payload; None is NULL."""
+    return b"".join(b"\xfb" if value is None else lenenc_bytes(text_value(value)) for value in values)
+
+
+def decode_row(payload: bytes, columns: int) -> list[bytes | None]:
+    """A text row's values."""
+    values: list[bytes | None] = []
+    pos = 0
+    for _ in range(columns):
+        value, pos = read_lenenc_bytes(payload, pos)
+        values.append(value)
+    return values
+
+
+def value_offsets(payload: bytes, columns: int) -> list[int]:
+    """Where each value of a text row begins, and the row's end: `columns + 1` offsets."""
+    offsets = [0] * (columns + 1)
+    pos = 0
+    for index in range(columns):
+        offsets[index] = pos
+        first = payload[pos]
+        if first < 251:
+            pos += 1 + first
+        else:
+            length, pos = read_lenenc(payload, pos)
+            pos += length or 0
+    offsets[columns] = pos
+    return offsets
+
+
+def header_packets(
+    definitions: Sequence[bytes], status: int, seq: int = 1, warnings: int = 0
+) -> tuple[bytes, int]:
+    """Column count, definitions (payloads) and EOF as packets, and the sequence number of the first row."""
+    pieces = [frame(lenenc(len(definitions)), seq)]
+    for payload in definitions:
+        seq += 1
+        pieces.append(frame(payload, seq))
+    pieces.append(eof_packet(seq + 1, status, warnings))
+    return b"".join(pieces), seq + 2
+
+
+def text_resultset(
+    columns: Sequence[Column],
+    rows: Iterable[Iterable[object]],
+    status: int,
+    *,
+    warnings: int = 0,
+    seq: int = 1,
+) -> bytes:
+    """A whole text result set as packets."""
+    head, seq = header_packets([column.encode() for column in columns], status, seq, warnings)
+    pieces = [head]
+    for row in rows:
+        payload = encode_row(row)
+        pieces.append(frame(payload, seq))
+        seq += 1 + len(payload) // 0xFFFFFF
+    pieces.append(eof_packet(seq, status, warnings))
+    return b"".join(pieces)

@@ -1,0 +1,113 @@
+"""A result set taken apart packet by packet, for what has to be merged or read.
+
+`ResultReader` takes a reply's bytes in blocks that end at packet ends. It keeps the column definitions and
+gives the rest on as *row blocks*: whole row packets, headers included, nothing else. `split_rows` and
+`renumber` walk such a block.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from .constants import MAX_PAYLOAD
+from .packets import read_lenenc
+
+_U32 = Struct("<I")
+
+HEADER, DEFINITIONS, DEFINITIONS_END, ROWS, ENDED = range(5)
+
+
+class ResultReader:
+    """Reads one reply. `columns` are definition payloads; after the end `ended` is true (OK and ERR end it at
+    once).
+
+    Of a multi-result reply only the first result set's rows are given on.
+    """
+
+    __slots__ = ("_count", "_joined", "columns", "ended", "state")
+
+    def __init__(self) -> None:
+        self.state = HEADER
+        self.columns: list[bytes] = []
+        self.ended = False
+        self._count = 0
+        self._joined = False
+
+    @property
+    def rows_begun(self) -> bool:
+        """All column definitions are there."""
+        return self.state >= ROWS and bool(self._count)
+
+    def feed(self, data: bytes) -> bytes:
+        """The row block in `data`, which ends at a packet's end."""
+        pos, end = 0, len(data)
+        while pos < end and self.state < ROWS:
+            length = _U32.unpack_from(data, pos)[0] & 0xFFFFFF
+            payload = data[pos + 4 : pos + 4 + length]
+            pos += 4 + length
+            if self.state == HEADER:
+                if not payload or payload[0] in (0x00, 0xFF):
+                    self.state = ENDED
+                    self.ended = True
+                    return b""
+                self._count = read_lenenc(payload, 0)[0] or 0
+                self.state = DEFINITIONS
+            elif self.state == DEFINITIONS:
+                self.columns.append(payload)
+                if len(self.columns) == self._count:
+                    self.state = DEFINITIONS_END
+            else:
+                self.state = ROWS
+        if self.state == ENDED:
+            return b""
+        start = pos
+        while pos < end:
+            length = _U32.unpack_from(data, pos)[0] & 0xFFFFFF
+            if self._joined:
+                self._joined = length == MAX_PAYLOAD
+            elif length == MAX_PAYLOAD:
+                self._joined = True
+            elif (length < 9 and data[pos + 4] == 0xFE) or data[pos + 4] == 0xFF:
+                self.state = ENDED
+                self.ended = True
+                break
+            pos += 4 + length
+        return data[start:pos] if start or pos < end else data
+
+
+def split_rows(block: bytes) -> list[bytes]:
+    """The payloads of a row block; rows of 16 MB and more are put together."""
+    rows: list[bytes] = []
+    pos, end = 0, len(block)
+    unpack = _U32.unpack_from
+    parts: list[bytes] = []
+    while pos < end:
+        length = unpack(block, pos)[0] & 0xFFFFFF
+        stop = pos + 4 + length
+        payload = block[pos + 4 : stop]
+        pos = stop
+        if length == MAX_PAYLOAD:
+            parts.append(payload)
+        elif parts:
+            parts.append(payload)
+            rows.append(b"".join(parts))
+            parts = []
+        else:
+            rows.append(payload)
+    return rows
+
+
+def renumber(block: bytes, seq: int) -> tuple[bytearray, int, int]:
+    """A row block with its packets numbered from `seq`; the number behind the last; how many rows."""
+    out = bytearray(block)
+    pos, end = 0, len(out)
+    unpack = _U32.unpack_from
+    rows = 0
+    while pos < end:
+        length = unpack(out, pos)[0] & 0xFFFFFF
+        out[pos + 3] = seq
+        seq = (seq + 1) & 0xFF
+        pos += 4 + length
+        if length != MAX_PAYLOAD:
+            rows += 1
+    return out, seq, rows
