@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -117,7 +117,16 @@ def parse(text: bytes | str, source: str = "") -> Document:
 
 def from_value(value: object, source: str = "") -> Document:
     """A document that is already parsed: plain dicts, lists, texts and numbers."""
-    return Document(value, source, [], "", {})
+    return Document(_plain(value), source, [], "", {})
+
+
+def _plain(value: object) -> object:
+    """A copy in the types that texts give: keys are texts, sequences are lists."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

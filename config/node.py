@@ -73,7 +73,7 @@ class Node:
 
     def elements(self, what: str) -> Iterator[Node]:
         """The elements of a list; `what` says of what, in messages."""
-        if not isinstance(self.value, list | tuple):
+        if not isinstance(self.value, list):
             self.refuse(f"must be a list of {what}, not {describe(self.value)}")
             return
         for index, value in enumerate(self.value):
@@ -132,7 +132,7 @@ def describe(value: object) -> str:
             return f"the number {str(value)[:40]}"
         case Mapping():
             return "a mapping"
-        case list() | tuple():
+        case list():
             return "a list"
         case _:
             return f"a {type(value).__name__}"

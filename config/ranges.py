@@ -52,7 +52,7 @@ def check_ranges(
     `whole`: the keyspace has such a number (even if it could not be read).
     """
     if not ranges:
-        if isinstance(listed.value, list | tuple | dict):
+        if isinstance(listed.value, list | dict):
             listed.refuse("needs at least one range")
         return
     spans = [span for one in ranges if (span := _span(one, highest, shards))]

@@ -191,7 +191,7 @@ def _read_range(node: Node, hashed: bool, fleet: _Fleet) -> RawRange:
         return raw
     bounds = node.need("range")
     if bounds:
-        if isinstance(bounds.value, list | tuple) and len(bounds.value) == 2:
+        if isinstance(bounds.value, list) and len(bounds.value) == 2:
             raw.first, raw.last = (one.integer(0) for one in bounds.elements("two shard numbers"))
         else:
             bounds.refuse("must be a list of two shard numbers, [first, last]")
