@@ -1,0 +1,69 @@
+"""What the tests of sources share: topologies as texts, and a listener that can be waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from pathlib import Path
+
+from config.topology import Topology
+
+
+def document(version: int = 1, host: str = "a:3306", pattern: str = "db{shard}") -> bytes:
+    ranges = [{"range": [0, 3], "master": host}]
+    main = {"layout": "pinterest", "database": pattern, "ranges": ranges}
+    return json.dumps({"version": version, "keyspaces": {"main": main}}).encode()
+
+
+BAD = b'{"version": 9, "keyspaces": {"main": {"layout": "pinterest"}}, "x": 1}'
+
+
+class Listener:
+    """Collects what a source says; `changed` and `told` wait for the next one."""
+
+    def __init__(self) -> None:
+        self.changes: asyncio.Queue[Topology] = asyncio.Queue()
+        self.refusals: asyncio.Queue[str] = asyncio.Queue()
+        self.thread = threading.get_ident()
+
+    def on_change(self, topology: Topology) -> None:
+        assert threading.get_ident() == self.thread
+        self.changes.put_nowait(topology)
+
+    def on_refused(self, reason: str) -> None:
+        assert threading.get_ident() == self.thread
+        self.refusals.put_nowait(reason)
+
+    async def changed(self, seconds: float = 20) -> Topology:
+        return await asyncio.wait_for(self.changes.get(), seconds)
+
+    async def told(self, seconds: float = 20) -> str:
+        return await asyncio.wait_for(self.refusals.get(), seconds)
+
+    @property
+    def quiet(self) -> bool:
+        return self.changes.empty() and self.refusals.empty()
+
+
+def threads() -> set[str]:
+    return {one.name for one in threading.enumerate()}
+
+
+def no_more_threads(before: set[str], seconds: float = 10) -> bool:
+    """Whether all threads begun since `before` end in time."""
+    deadline = time.monotonic() + seconds
+    while threads() - before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not threads() - before
+
+
+def write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def age(path: Path) -> tuple[int, int]:
+    """Size and time of change."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns

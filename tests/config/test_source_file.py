@@ -1,0 +1,220 @@
+"""A topology in a file: changes, refusals, replacement, reload."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from config.load import ConfigError, load_schema
+from config.sources import FileSource
+from tests.config.sources import BAD, Listener, age, document, no_more_threads, threads, write
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "topology.json"
+    made.write_bytes(document(5))
+    return made
+
+
+@pytest.fixture
+async def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+async def source(path: Path, listener: Listener) -> AsyncIterator[FileSource]:
+    made = FileSource(path, interval=0.02)
+    topology = await made.start(listener.on_change, listener.on_refused)
+    assert topology.version == 5
+    assert made.current is topology
+    yield made
+    await made.stop()
+
+
+async def settle() -> None:
+    await asyncio.sleep(0.15)
+
+
+async def test_a_changed_file_gives_a_new_topology(
+    source: FileSource, path: Path, listener: Listener
+) -> None:
+    write(path, document(6, "b:3306"))
+    changed = await listener.changed()
+    assert (changed.version, changed.hosts) == (6, ("b:3306",))
+    assert source.current is changed
+    await settle()
+    assert listener.quiet
+
+
+async def test_a_change_that_keeps_size_and_time_is_seen(
+    source: FileSource, path: Path, listener: Listener
+) -> None:
+    """File times are coarse: two writes within one tick may look alike."""
+    before = age(path)
+    write(path, document(6))
+    os.utime(path, ns=(before[1], before[1]))
+    assert age(path) == before
+    assert (await listener.changed()).version == 6
+
+
+async def test_the_same_content_again_is_nothing_new(
+    source: FileSource, path: Path, listener: Listener
+) -> None:
+    write(path, b" " + document(5) + b"\n")
+    os.utime(path)
+    await settle()
+    assert listener.quiet
+
+
+async def test_a_bad_document_is_refused_once_and_the_old_one_stays(
+    source: FileSource, path: Path, listener: Listener
+) -> None:
+    old = source.current
+    write(path, BAD)
+    reason = await listener.told()
+    assert "x (line 1): unknown field" in reason
+    assert "field 'database' is missing" in reason
+    assert str(path) in reason
+    os.utime(path)
+    await settle()
+    assert listener.quiet
+    assert source.current is old
+    write(path, document(6))
+    assert (await listener.changed()).version == 6
+    write(path, BAD)
+    assert await listener.told() == reason
+
+
+async def test_a_lower_version_is_stale(source: FileSource, path: Path, listener: Listener) -> None:
+    write(path, document(4, "b:3306"))
+    assert "version: is 4: stale, version 5 is in use" in await listener.told()
+    assert source.current is not None
+    assert source.current.version == 5
+
+
+async def test_the_same_version_with_other_content_is_accepted(
+    source: FileSource, path: Path, listener: Listener, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file is the truth: a proxy started now would serve it too."""
+    write(path, document(5, "b:3306"))
+    assert (await listener.changed()).hosts == ("b:3306",)
+    assert "raise the version" in caplog.text
+
+
+async def test_what_places_rows_cannot_change_at_run_time(
+    source: FileSource, path: Path, listener: Listener
+) -> None:
+    write(path, document(6, pattern="other{shard}"))
+    assert "keyspaces.main.database: cannot change" in await listener.told()
+
+
+async def test_a_missing_file_is_told_once(source: FileSource, path: Path, listener: Listener) -> None:
+    os.rename(path, f"{path}.away")
+    assert "cannot be read: No such file" in await listener.told()
+    await settle()
+    assert listener.quiet
+    write(path, document(7))
+    assert (await listener.changed()).version == 7
+
+
+async def test_a_file_replaced_by_renaming_or_by_a_link(
+    source: FileSource, path: Path, listener: Listener
+) -> None:
+    other = path.with_suffix(".new")
+    write(other, document(6))
+    other.replace(path)
+    assert (await listener.changed()).version == 6
+    write(other, document(7))
+    link = path.with_suffix(".link")
+    link.symlink_to(other)
+    link.replace(path)
+    assert (await listener.changed()).version == 7
+
+
+async def test_reload_looks_at_once(path: Path, listener: Listener) -> None:
+    source = FileSource(path, interval=3600)
+    await source.start(listener.on_change, listener.on_refused)
+    write(path, document(6))
+    source.reload()
+    assert (await listener.changed()).version == 6
+    source.reload()
+    await settle()
+    assert listener.quiet
+    await source.stop()
+
+
+async def test_the_loop_is_not_held_up_while_the_file_is_read(tmp_path: Path, listener: Listener) -> None:
+    """A named pipe without a writer blocks whoever opens it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    source = FileSource(pipe)
+    starting = asyncio.create_task(source.start(listener.on_change, listener.on_refused))
+    await asyncio.sleep(0.05)
+    assert not starting.done()
+    writer = await asyncio.to_thread(os.open, pipe, os.O_WRONLY)
+    os.write(writer, document(2))
+    os.close(writer)
+    assert (await starting).version == 2
+    source._path = tmp_path / "gone"  # or its next look would wait for a writer again
+    await source.stop()
+
+
+@pytest.mark.parametrize("content", [None, BAD, b"\xff", b""])
+async def test_a_bad_start_raises_and_leaves_no_thread(
+    path: Path, listener: Listener, content: bytes | None
+) -> None:
+    before = threads()
+    if content is None:
+        os.unlink(path)
+    else:
+        write(path, content)
+    source = FileSource(path)
+    with pytest.raises(ConfigError) as caught:
+        await source.start(listener.on_change, listener.on_refused)
+    assert str(path) in str(caught.value)
+    assert no_more_threads(before)
+
+
+async def test_stop_leaves_no_thread_and_no_callback(path: Path, listener: Listener) -> None:
+    before = threads()
+    source = FileSource(path, interval=0.01)
+    await source.start(listener.on_change, listener.on_refused)
+    write(path, document(6))
+    await source.stop()
+    await source.stop()
+    assert no_more_threads(before)
+    await asyncio.sleep(0.02)
+    assert listener.quiet or (await listener.changed()).version == 6
+
+
+async def test_a_source_is_started_once(source: FileSource, listener: Listener) -> None:
+    with pytest.raises(RuntimeError, match="once"):
+        await source.start(listener.on_change, listener.on_refused)
+
+
+async def test_a_topology_must_be_able_to_serve_the_schema(path: Path, listener: Listener) -> None:
+    table = {"kind": "object", "keyspace": "main", "type": 1}
+    schema = load_schema({"databases": {"d": {"tables": {"t": table}}}})
+    source = FileSource(path, schema=schema, interval=0.02)
+    await source.start(listener.on_change, listener.on_refused)
+    write(path, document(6).replace(b'"main"', b'"other"'))
+    assert "the topology has no keyspace 'main'; it has: other" in await listener.told()
+    await source.stop()
+
+
+async def test_an_error_in_looking_is_told_and_survived(
+    source: FileSource, path: Path, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> bytes:
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr(source, "_read", fail)
+    write(path, document(6))
+    assert "RuntimeError: odd" in await listener.told()
+    monkeypatch.undo()
+    assert (await listener.changed()).version == 6
