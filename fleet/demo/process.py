@@ -8,6 +8,7 @@ fails.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -51,16 +52,42 @@ def spawn(
 
 def stop_all(processes: Iterable[subprocess.Popen[bytes]], timeout: float = 10.0) -> None:
     """SIGTERM to all at once, wait `timeout` seconds in all, then SIGKILL to the rest. Dead ones are fine."""
-    running = [process for process in processes if process.poll() is None]
+    running = list(processes)
     for process in running:
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)  # does nothing once a process has been waited for
     deadline = time.monotonic() + timeout
     for process in running:
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    kill_all(running)
+
+
+def kill_all(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """SIGKILL to all, and to the children they have left behind; returns when they are gone."""
+    running = list(processes)
+    for process in running:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for process in running:
+        process.wait()
+
+
+def run(argv: Sequence[str]) -> tuple[int, str]:
+    """Run a program to its end: exit code and output. It dies, with its children, when this is interrupted."""
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=_die_with(os.getpid()),
+    )
+    try:
+        output, _ = process.communicate()
+    except BaseException:
+        kill_all([process])
+        raise
+    return process.returncode, output.decode(errors="replace")
 
 
 def free_port() -> int:

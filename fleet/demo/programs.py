@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from fleet.demo.process import run
+
 VARIABLE = "SHARDGATE_MYSQLD"
 NAMES = ("mysqld", "mariadbd")
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/local/mysql/bin", "/usr/libexec")
@@ -126,16 +128,11 @@ def initialise(program: Program, directory: Path) -> None:
     if program.flavour is Flavour.MYSQL:
         argv = [str(program.path), *shared, "--initialize-insecure", "--secure-file-priv=", "--skip-log-bin"]
     else:
-        argv = [
-            _install_db(program),
-            *shared[:1],
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            *shared[1:],
-        ]
-    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, errors="replace")
-    if done.returncode:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+        own = ("--auth-root-authentication-method=normal", "--skip-test-db")
+        argv = [_install_db(program), *shared, *own]
+    code, output = run(argv)
+    if code:
+        said = "\n".join(output.strip().splitlines()[-15:])
         raise ServerError(f"{argv[0]} could not make a data directory in {directory}:\n{said}")
 
 

@@ -23,7 +23,7 @@ import pymysql
 import pymysql.connections
 from pymysql.converters import escape_string
 
-from fleet.demo.process import free_port, spawn, stop_all, tail
+from fleet.demo.process import free_port, kill_all, spawn, stop_all, tail
 from fleet.demo.programs import LIGHT, Flavour, Program, ServerError, as_user, copy_data, initialise
 
 START_TIMEOUT = 60.0  # seconds for a server to answer; it takes less than one on an idle machine
@@ -227,8 +227,7 @@ class LocalServer:
     def kill(self) -> None:
         """SIGKILL, as if the machine had died. The data stays."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            kill_all([self._process])
 
     def forget_socket(self) -> None:
         """Remove the short folder of the socket, if one was needed. The server must be dead."""
