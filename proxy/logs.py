@@ -1,0 +1,174 @@
+"""Logs: structlog on standard error, one JSON object a line or text for a terminal.
+
+The standard library's loggers (the topology sources, kazoo, aiohttp, asyncio) go the same way and look the
+same. No record shows data of clients: values under telling names are masked, and the messages of exceptions,
+which often quote what they were given, lose their quoted parts and numbers. Tracebacks show code, never
+variables.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import textwrap
+import traceback
+from collections.abc import MutableMapping
+from types import TracebackType
+from typing import Any, Final, TextIO
+
+import structlog
+
+from config.document import ConfigError
+from config.settings import Logging
+
+#: Loggers that are of interest only when something is wrong, or at level debug.
+_QUIET: Final = ("shardgate.topology.kazoo", "kazoo", "aiohttp", "asyncio", "concurrent")
+
+#: Fields whose values are never shown: secrets, and SQL with its literals.
+_MASKED: Final = re.compile(
+    r"(?:.*_)?(?:password|passwd|secret|token|nonce|credentials?|sql|query|statement_text|literals?)\Z", re.I
+)
+_MASK: Final = "***"
+
+#: A quoted part, or a number that is not part of a word.
+_DATA: Final = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`])*`|(?<![\w.])[-+]?\d[\w.]*""", re.S
+)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+Event = MutableMapping[str, Any]
+
+
+def configure(settings: Logging, stream: TextIO | None = None) -> None:
+    """Send all logs of this process to `stream` (standard error) as the settings say. May be called again."""
+    target = stream if stream is not None else sys.stderr
+    text = settings.format == "text" or (settings.format == "auto" and target.isatty())
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    shared: list[structlog.typing.Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+        mask,
+        describe_exception,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *(_for_people(target) if text else _for_machines()),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING) if level > logging.DEBUG else level)
+    logging.captureWarnings(True)
+
+
+def mask(logger: Any, method: str, event: Event) -> Event:
+    """Hide values under names that tell of secrets or SQL."""
+    for key in event:
+        if _MASKED.match(key):
+            event[key] = _MASK
+    return event
+
+
+def describe_exception(logger: Any, method: str, event: Event) -> Event:
+    """Turn `exc_info` into the text `exception`: frames without variables, messages without data."""
+    given = event.pop("exc_info", None)
+    if given is True:
+        given = sys.exc_info()
+    if isinstance(given, BaseException):
+        given = (type(given), given, given.__traceback__)
+    if isinstance(given, tuple) and given[1] is not None:
+        event["exception"] = traceback_of(given[1])
+    return event
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback of an exception and of those that led to it, innermost last, without data of clients."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        parts.append(_one(current, current.__traceback__))
+        cause = current.__cause__
+        if cause is None and not current.__suppress_context__:
+            cause = current.__context__
+        current = cause
+    return "\nled to:\n".join(reversed(parts))
+
+
+def _one(error: BaseException, trace: TracebackType | None) -> str:
+    frames = "".join(traceback.StackSummary.extract(traceback.walk_tb(trace), limit=-40).format())
+    text = f"{frames}{type(error).__qualname__}: {message_of(error)}"
+    if isinstance(error, BaseExceptionGroup):
+        inner = "\n".join(traceback_of(one) for one in error.exceptions)
+        text += "\n" + textwrap.indent(inner, "  | ")
+    return text
+
+
+def message_of(error: BaseException) -> str:
+    """An exception's message; unless it is known to be free of data, what it quotes is masked."""
+    if isinstance(error, OSError | ConfigError):
+        return str(error)
+    return _DATA.sub("?", str(error))
+
+
+def _for_machines() -> list[structlog.typing.Processor]:
+    return [_add_pid, _arrange, structlog.processors.JSONRenderer(serializer=_to_json)]
+
+
+def _for_people(target: TextIO) -> list[structlog.typing.Processor]:
+    colors = target.isatty() and "NO_COLOR" not in os.environ
+    return [
+        _one_line,
+        structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time", pad_event_to=36, sort_keys=False),
+    ]
+
+
+def _add_pid(logger: Any, method: str, event: Event) -> Event:
+    event["pid"] = os.getpid()  # asked each time: workers are forked after logs are configured
+    return event
+
+
+def _arrange(logger: Any, method: str, event: Event) -> Event:
+    """The fields that every record has come first."""
+    first = {key: event.pop(key) for key in ("time", "level", "logger", "event", "pid") if key in event}
+    return {**first, **event}
+
+
+def _to_json(event: Event, **options: Any) -> str:
+    return json.dumps(event, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _one_line(logger: Any, method: str, event: Event) -> Event:
+    """A client cannot forge lines or send escape sequences to a terminal through what it is called."""
+    for key, value in event.items():
+        if key == "exception" or not isinstance(value, str | bytes):
+            continue
+        event[key] = _CONTROL.sub(lambda found: repr(found[0])[1:-1], _plain(value))
+    return event

@@ -1,0 +1,178 @@
+"""A snapshot as Prometheus metrics. docs/metrics.md explains each; a test compares.
+
+prometheus-client's own counters lock at every increment, so there are none: the data path counts in plain
+integers, and `Metrics` is a collector that turns a snapshot into metric families when it is scraped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from proxy.stats import BUCKETS
+
+from .snapshot import Clients, Host, PlanCache, Snapshot, Statements, TopologyState
+
+#: OpenMetrics, the other format, would have no room for both client_connections and client_connections_total.
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_BOUNDS = (*(f"{bound:g}" for bound in BUCKETS), "+Inf")
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+class Metrics(Collector):
+    """The registry of one process; `take` gives the snapshot that a scrape shows."""
+
+    def __init__(self, take: Callable[[], Snapshot]) -> None:
+        self._take = take
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def render(self) -> bytes:
+        """The metrics in Prometheus' text format, `CONTENT_TYPE`."""
+        return generate_latest(self._registry)
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is said in advance: registering must not take a snapshot."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, of one and the same snapshot."""
+        yield from families(self._take())
+
+
+def families(taken: Snapshot) -> Iterator[Metric]:
+    """The metric families of a snapshot. Before there are services, only the process's own."""
+    yield _gauge("build_info", "Always 1; the proxy's version.", ("version",), [((taken["version"],), 1)])
+    yield _plain("uptime_seconds", "Seconds since the proxy started.", taken["uptime"])
+    yield _plain("ready", "1 when clients are welcome, as /readyz says.", taken["ready"])
+    yield _plain(
+        "draining", "1 while the proxy takes no new client and lets the others end.", taken["draining"]
+    )
+    yield from _process(taken)
+    if taken["clients"] is not None:
+        yield from _clients(taken["clients"])
+        yield from _statements(taken["statements"])
+    if taken["plan_cache"] is not None:
+        yield from _plan_cache(taken["plan_cache"])
+    if taken["topology"] is not None:
+        yield from _topology(taken["topology"])
+        yield from _hosts(taken["hosts"])
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    family = GaugeMetricFamily(f"shardgate_{name}", text, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    family = CounterMetricFamily(f"shardgate_{name}", text, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def _plain(name: str, text: str, value: float) -> Metric:
+    return _gauge(name, text, (), [((), value)])
+
+
+def _process(taken: Snapshot) -> Iterator[Metric]:
+    process = taken["process"]
+    yield _counter("cpu_seconds", "CPU time the process has used.", (), [((), process["cpu_seconds"])])
+    yield _plain("memory_bytes", "Resident memory of the process.", process["memory_bytes"])
+    yield _plain("open_files", "Open file descriptors of the process.", process["open_files"])
+
+
+def _clients(clients: Clients) -> Iterator[Metric]:
+    yield _plain("client_connections", "Clients connected, logged in or not.", clients["connections"])
+    yield _plain("client_connections_limit", "limits.max_connections.", clients["limit"])
+    yield _plain("client_sessions", "Clients logged in.", clients["sessions"])
+    yield _plain("client_sessions_busy", "Sessions with a statement at work.", clients["busy"])
+    yield _plain(
+        "client_sessions_in_transaction", "Sessions with an open transaction.", clients["in_transaction"]
+    )
+    yield _counter(
+        "client_connections", "Clients that have connected since the start.", (), [((), clients["total"])]
+    )
+    yield _counter(
+        "connections_refused",
+        "Connections refused before they became a session, by the error they got.",
+        ("error",),
+        (((error,), count) for error, count in clients["refused"].items()),
+    )
+
+
+def _statements(statements: list[Statements]) -> Iterator[Metric]:
+    yield _counter(
+        "statements",
+        "Statements answered, by kind of plan and outcome (ok, error of a server, or the proxy's error).",
+        ("plan", "outcome"),
+        (((one["plan"], outcome), count) for one in statements for outcome, count in one["outcomes"].items()),
+    )
+    histogram = HistogramMetricFamily(
+        "shardgate_statement_seconds",
+        "Time from a statement's arrival to the end of its answer, by kind of plan.",
+        labels=("plan",),
+    )
+    for one in statements:
+        buckets = list(zip(_BOUNDS, accumulate(one["buckets"]), strict=True))
+        histogram.add_metric((one["plan"],), buckets, one["seconds"])
+    yield histogram
+
+
+def _plan_cache(cache: PlanCache) -> Iterator[Metric]:
+    yield _plain("plan_cache_entries", "Plans kept by statement shape.", cache["entries"])
+    yield _plain("plan_cache_limit", "plan_cache_size.", cache["limit"])
+    yield _counter("plan_cache_hits", "Statements whose plan was kept.", (), [((), cache["hits"])])
+    yield _counter("plan_cache_misses", "Statements that had to be planned.", (), [((), cache["misses"])])
+
+
+def _topology(topology: TopologyState) -> Iterator[Metric]:
+    yield _plain("topology_version", "Version of the topology in use.", topology["version"])
+    yield _counter(
+        "topology_changes", "Topologies taken into use since the start.", (), [((), topology["changes"])]
+    )
+    yield _counter(
+        "topology_refused", "Topologies refused; the old one stayed.", (), [((), topology["refused"])]
+    )
+    shards: dict[tuple[str, ...], float] = {}
+    for keyspace in topology["keyspaces"]:
+        for one in keyspace["segments"]:
+            if one["first"] is not None and one["last"] is not None:
+                key = (keyspace["name"], one["host"], one["state"])
+                shards[key] = shards.get(key, 0) + one["last"] - one["first"] + 1
+    yield _gauge("shards", "Shards on a host, by their state.", ("keyspace", "host", "state"), shards.items())
+
+
+def _hosts(hosts: list[Host]) -> Iterator[Metric]:
+    yield _gauge(
+        "pool_connections",
+        "Connections to a host: busy, idle, or being opened.",
+        ("host", "state"),
+        (
+            ((one["host"], state), count)
+            for one in hosts
+            for state, count in (("busy", one["busy"]), ("idle", one["idle"]), ("opening", one["opening"]))
+        ),
+    )
+    yield _of_hosts("pool_waiting", "Statements waiting for a connection.", hosts, "waiting")
+    yield _of_hosts("pool_limit", "The most connections to a host.", hosts, "limit")
+    yield _counter(
+        "pool_opened",
+        "Connections opened to a host since the start.",
+        ("host",),
+        (((one["host"],), one["opened"]) for one in hosts),
+    )
+    yield _of_hosts("host_up", "1 when the last attempt to connect succeeded.", hosts, "up")
+    yield _of_hosts("host_failures", "Attempts to connect that failed in a row.", hosts, "failures")
+
+
+def _of_hosts(name: str, text: str, hosts: list[Host], key: str) -> Metric:
+    return _gauge(name, text, ("host",), (((one["host"],), one[key]) for one in hosts))  # type: ignore[literal-required]

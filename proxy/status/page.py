@@ -1,0 +1,113 @@
+"""A snapshot as the status page: one self-contained HTML document without scripts, nothing loaded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from . import snapshot
+from .snapshot import Segment, Snapshot
+
+#: Seconds between reloads that a reader may ask for.
+REFRESHES = (0, 5, 30)
+
+
+def render(taken: Snapshot, refresh: int = 0) -> str:
+    """The page. `refresh`: seconds after which the browser loads it again, 0 for never."""
+    return _template().render(
+        s=taken,
+        refresh=refresh,
+        refreshes=REFRESHES,
+        hues=hues([one["host"] for one in taken["hosts"]]),
+        mean=snapshot.mean,
+        quantile=snapshot.quantile,
+        total=snapshot.total,
+    )
+
+
+def refresh_of(text: str) -> int:
+    """The reload interval in a request's query, 0 when it is none of those offered."""
+    return int(text) if text.isdecimal() and int(text) in REFRESHES else 0
+
+
+def hues(hosts: list[str]) -> dict[str, int]:
+    """A hue in degrees for each host; neighbours in the list lie far apart (steps of the golden angle)."""
+    return {host: round(212 + index * 137.508) % 360 for index, host in enumerate(hosts)}
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("proxy.status"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["duration"] = duration
+    environment.filters["latency"] = latency
+    environment.filters["moment"] = moment
+    environment.filters["size"] = size
+    environment.filters["number"] = number
+    environment.filters["title"] = title
+    return environment.get_template("status.html")
+
+
+def number(value: float) -> str:
+    """A count with thin spaces between thousands."""
+    return f"{int(value):,}".replace(",", "\u202f")
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the two largest units that matter: `3 d 4 h`, `12 min 5 s`."""
+    left = int(seconds)
+    parts: list[str] = []
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        if left >= length or (unit == "s" and not parts):
+            parts.append(f"{left // length} {unit}")
+            left %= length
+    return " ".join(parts[:2])
+
+
+def latency(seconds: float) -> str:
+    """A latency with a unit that fits."""
+    if seconds <= 0:
+        return "–"
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s"
+
+
+def moment(when: float) -> str:
+    """A time as UTC."""
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def size(value: float) -> str:
+    """Bytes with a unit that fits."""
+    for unit in ("B", "KB", "MB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GB"
+
+
+def title(segment: Segment) -> str:
+    """What hovering over a segment says."""
+    first, last = segment["first"], segment["last"]
+    if first is None or last is None:
+        parts = [f"on {segment['host']}"]
+    elif first == last:
+        parts = [f"shard {first} on {segment['host']}"]
+    else:
+        parts = [f"shards {first}–{last} ({last - first + 1}) on {segment['host']}"]
+    if segment["slave"]:
+        parts.append(f"slave {segment['slave']}")
+    parts.append(segment["state"])
+    if first is not None:
+        parts.append("open for new objects" if segment["open"] else "closed for new objects")
+    return ", ".join(parts)

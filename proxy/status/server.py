@@ -1,0 +1,138 @@
+"""The small HTTP server for operators: /metrics, /healthz, /readyz, / and /status.json.
+
+It runs in the worker's event loop, so an answer from /healthz says that the loop turns. Before there are
+services (no topology yet, or no server has answered) every page answers all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from config.address import Address
+
+from . import page, snapshot
+from .metrics import CONTENT_TYPE, Metrics
+
+if TYPE_CHECKING:
+    from proxy.services import Services
+
+#: Seconds that an answer under way has to end when the server stops.
+_GRACE = 0.5
+
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_PAGE_HEADERS = _HEADERS | {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+class StatusServer:
+    """Answers for one worker process. `start` once, then `stop`.
+
+    `services` gives the worker's services, None before they exist; `ready` whether clients are welcome;
+    `source` one line about where the topology comes from.
+    """
+
+    def __init__(
+        self,
+        services: Callable[[], Services | None],
+        ready: Callable[[], bool],
+        source: Callable[[], str] = lambda: "",
+        now: Callable[[], float] = snapshot.clock,
+    ) -> None:
+        self._services = services
+        self._ready = ready
+        self._source = source
+        self._now = now
+        self._started = now()
+        self._metrics = Metrics(self.snapshot)
+        self._runner: web.AppRunner | None = None
+        self._path: str | None = None
+        self.address = ""
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds the page; empty before `start` and on a Unix socket."""
+        return f"http://{self.address}/" if self.address and self._path is None else ""
+
+    def snapshot(self) -> snapshot.Snapshot:
+        """The state now."""
+        return snapshot.take(
+            self._services(),
+            ready=self._ready(),
+            started=self._started,
+            now=self._now(),
+            source=self._source(),
+        )
+
+    async def start(self, listen: Address) -> None:
+        """Listen at a TCP address (port 0: a free one) or a Unix socket; `address` then says where.
+
+        Raises OSError when that cannot be done.
+        """
+        app = web.Application()
+        app.router.add_get("/", self._page)
+        app.router.add_get("/status.json", self._status)
+        app.router.add_get("/metrics", self._scrape)
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_GRACE)
+        await runner.setup()
+        site: web.BaseSite
+        if listen.path is not None:
+            site = web.UnixSite(runner, listen.path)
+        else:
+            site = web.TCPSite(runner, listen.host, listen.port, reuse_address=True)
+        try:
+            await site.start()
+        except BaseException:
+            await runner.cleanup()
+            raise
+        self._runner = runner
+        self._path = listen.path
+        self.address = str(listen if listen.path is not None else _bound(listen, runner))
+
+    async def stop(self) -> None:
+        """Stop listening; answers under way get half a second. May be called again, or without `start`."""
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        await runner.cleanup()
+        if self._path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
+
+    # -- pages
+    # -------------------------------------------------------------------------------------------------------
+
+    async def _page(self, request: web.Request) -> web.Response:
+        text = page.render(self.snapshot(), refresh=page.refresh_of(request.query.get("refresh", "")))
+        return web.Response(text=text, content_type="text/html", headers=_PAGE_HEADERS)
+
+    async def _status(self, request: web.Request) -> web.Response:
+        return web.json_response(self.snapshot(), headers=_HEADERS)
+
+    async def _scrape(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._metrics.render(), headers=_HEADERS | {"Content-Type": CONTENT_TYPE})
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return web.json_response({"status": "alive"}, headers=_HEADERS)
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        ready = self._ready()
+        reason = snapshot.why_not_ready(self._services(), ready)
+        body = {"status": "ready"} if ready else {"status": "not ready", "reason": reason}
+        return web.json_response(body, status=200 if ready else 503, headers=_HEADERS)
+
+
+def _bound(listen: Address, runner: web.AppRunner) -> Address:
+    """`listen` with the port that was really taken."""
+    name = runner.addresses[0]
+    assert isinstance(name, tuple), socket.AF_INET
+    return Address(listen.host, int(name[1]))

@@ -1,0 +1,359 @@
+"""The state of one worker process as plain data, read from the live objects when somebody asks.
+
+This is the only file of the room that knows `Services`. Everything here is cheap reads of integers in the
+event loop's own thread, so nothing on the data path is locked or counted twice. `/status.json` is this data.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, TypedDict
+
+from config.topology import Keyspace, Range, Topology
+from proxy.stats import BUCKETS
+
+if TYPE_CHECKING:
+    from proxy.backends.host import HostPool
+    from proxy.services import Services
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Clients(TypedDict):
+    """Connections of clients. `sessions` have logged in; `busy` ones have a statement at work."""
+
+    connections: int
+    sessions: int
+    busy: int
+    in_transaction: int
+    limit: int
+    total: int
+    refused: dict[str, int]
+
+
+class Statements(TypedDict):
+    """Statements of one kind of plan: counts by outcome, and times as counts per bucket of `BUCKETS`."""
+
+    plan: str
+    outcomes: dict[str, int]
+    buckets: list[int]
+    seconds: float
+
+
+class Host(TypedDict):
+    """One host and this process's pool of connections to it. `opened`: since the start."""
+
+    host: str
+    version: str
+    busy: int
+    idle: int
+    opening: int
+    waiting: int
+    limit: int
+    opened: int
+    failures: int
+    error: str
+    up: bool
+    in_topology: bool
+    shards: dict[str, int]  # by keyspace
+
+
+class Segment(TypedDict):
+    """A row of shards on one host: `first` to `last`; the whole of an unsharded keyspace has neither."""
+
+    first: int | None
+    last: int | None
+    host: str
+    slave: str | None
+    state: str
+    open: bool
+
+
+class KeyspaceMap(TypedDict):
+    """A keyspace and where its shards are. `rule` says in words how an ID or a key gives the shard."""
+
+    name: str
+    rule: str
+    database: str
+    shards: int
+    segments: list[Segment]
+
+
+class Change(TypedDict):
+    """Something that happened to the topology. `time`: seconds since 1970."""
+
+    time: float
+    text: str
+
+
+class TopologyState(TypedDict):
+    """The topology in use, and what became of others."""
+
+    version: int
+    digest: str
+    default: str | None
+    source: str
+    changes: int
+    refused: int
+    recent: list[Change]
+    keyspaces: list[KeyspaceMap]
+
+
+class PlanCache(TypedDict):
+    """The rewriter's plans by statement shape."""
+
+    entries: int
+    limit: int
+    hits: int
+    misses: int
+
+
+class Process(TypedDict):
+    """What the process costs: CPU seconds since its start, resident bytes, open file descriptors."""
+
+    pid: int
+    cpu_seconds: float
+    memory_bytes: int
+    open_files: int
+
+
+class Snapshot(TypedDict):
+    """Everything. What needs `Services` is None or empty before they exist."""
+
+    version: str
+    started: float
+    uptime: float
+    ready: bool
+    reason: str
+    draining: bool
+    server_version: str
+    process: Process
+    clients: Clients | None
+    statements: list[Statements]
+    plan_cache: PlanCache | None
+    topology: TopologyState | None
+    hosts: list[Host]
+
+
+def take(services: Services | None, *, ready: bool, started: float, now: float, source: str = "") -> Snapshot:
+    """The state now. `started` and `now` are seconds since 1970; `source` describes the topology's source."""
+    taken: Snapshot = {
+        "version": proxy_version(),
+        "started": started,
+        "uptime": max(0.0, now - started),
+        "ready": ready,
+        "reason": why_not_ready(services, ready),
+        "draining": services is not None and services.draining,
+        "server_version": "",
+        "process": _process(),
+        "clients": None,
+        "statements": [],
+        "plan_cache": None,
+        "topology": None,
+        "hosts": [],
+    }
+    if services is not None:
+        taken["server_version"] = services.server_version
+        taken["clients"] = _clients(services)
+        taken["statements"] = _statements(services)
+        taken["plan_cache"] = _plan_cache(services)
+        taken["topology"] = _topology(services, source)
+        taken["hosts"] = _hosts(services.topology, services.backends.pools)
+    return taken
+
+
+def why_not_ready(services: Services | None, ready: bool) -> str:
+    """Why clients should not be sent here now; empty when they may."""
+    if ready:
+        return ""
+    if services is None:
+        return "starting: there is no topology yet, or no server of it has answered"
+    if services.draining:
+        return "draining: clients are asked to connect elsewhere"
+    return "starting: not listening yet"
+
+
+@cache
+def proxy_version() -> str:
+    """shardgate's own version."""
+    try:
+        return version("shardgate")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _process() -> Process:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    memory = open_files = 0
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            memory = int(statm.read().split()[1]) * _PAGE
+        open_files = len(os.listdir("/proc/self/fd"))
+    except OSError:
+        memory = usage.ru_maxrss * 1024  # no /proc: the peak is better than nothing
+    return {
+        "pid": os.getpid(),
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "memory_bytes": memory,
+        "open_files": open_files,
+    }
+
+
+def _clients(services: Services) -> Clients:
+    busy = in_transaction = 0
+    for client in services.clients.values():
+        busy += not client.ready
+        in_transaction += client.session.transaction.open
+    return {
+        "connections": len(services.connections),
+        "sessions": len(services.clients),
+        "busy": busy,
+        "in_transaction": in_transaction,
+        "limit": services.settings.limits.max_connections,
+        "total": services.stats.started_connections,
+        "refused": dict(services.stats.refusals),
+    }
+
+
+def _statements(services: Services) -> list[Statements]:
+    outcomes: dict[str, dict[str, int]] = {}
+    for (plan, outcome), count in services.stats.statements.items():
+        outcomes.setdefault(plan, {})[outcome] = count
+    found: list[Statements] = []
+    for plan in sorted(outcomes):
+        histogram = services.stats.histograms[plan]
+        found.append(
+            {
+                "plan": plan,
+                "outcomes": dict(sorted(outcomes[plan].items())),
+                "buckets": list(histogram.counts),
+                "seconds": histogram.total,
+            }
+        )
+    return found
+
+
+def _plan_cache(services: Services) -> PlanCache:
+    cache = services.rewriter.cache
+    return {
+        "entries": len(cache),
+        "limit": services.settings.plan_cache_size,
+        "hits": getattr(cache, "hits", 0),
+        "misses": getattr(cache, "misses", 0),
+    }
+
+
+def _topology(services: Services, source: str) -> TopologyState:
+    topology = services.topology
+    return {
+        "version": topology.version,
+        "digest": topology.digest,
+        "default": topology.default,
+        "source": source,
+        "changes": services.stats.topology_changes,
+        "refused": services.stats.topology_refused,
+        "recent": [{"time": when, "text": text} for when, text in reversed(services.recent_changes)],
+        "keyspaces": [_keyspace(keyspace) for keyspace in topology.keyspaces.values()],
+    }
+
+
+def _keyspace(keyspace: Keyspace) -> KeyspaceMap:
+    segments = [
+        _segment(one, first=one.first, last=one.last)
+        for one in sorted(keyspace.ranges, key=lambda one: one.first)
+    ]
+    if not keyspace.sharded:
+        segments = [_segment(Range(0, 0, keyspace.master or "", keyspace.slave), first=None, last=None)]
+    return {
+        "name": keyspace.name,
+        "rule": _rule(keyspace),
+        "database": keyspace.pattern if keyspace.sharded else keyspace.database,
+        "shards": len(keyspace.all_shards),
+        "segments": segments,
+    }
+
+
+def _segment(one: Range, *, first: int | None, last: int | None) -> Segment:
+    return {
+        "first": first,
+        "last": last,
+        "host": one.master,
+        "slave": one.slave,
+        "state": one.state.value,
+        "open": one.open,
+    }
+
+
+def _rule(keyspace: Keyspace) -> str:
+    if keyspace.layout is not None:
+        return f"layout {keyspace.layout.name}"
+    if keyspace.hash is not None:
+        return f"{keyspace.hash} % {keyspace.shards}"
+    return "unsharded"
+
+
+def _hosts(topology: Topology, pools: Iterable[HostPool]) -> list[Host]:
+    """The topology's masters in its order, then hosts that it no longer names but that have connections."""
+    by_host = {pool.host: pool for pool in pools}
+    names: Sequence[str] = [*topology.hosts, *(host for host in by_host if host not in topology.hosts)]
+    return [_host(name, topology, by_host.get(name)) for name in names]
+
+
+def _host(name: str, topology: Topology, pool: HostPool | None) -> Host:
+    shards = {}
+    for keyspace in topology.keyspaces.values():
+        count = sum(one.last - one.first + 1 for one in keyspace.ranges if one.master == name)
+        if count:
+            shards[keyspace.name] = count
+    state = pool.state if pool is not None else None
+    return {
+        "host": name,
+        "version": pool.version if pool else "",
+        "busy": len(state.busy) if state else 0,
+        "idle": state.idle_count if state else 0,
+        "opening": state.opening if state else 0,
+        "waiting": len(state.waiting) if state else 0,
+        "limit": state.max_connections if state else 0,
+        "opened": pool.opened_total if pool else 0,
+        "failures": pool.failures if pool else 0,
+        "error": pool.last_error if pool and pool.failures else "",
+        "up": pool is not None and not pool.failures and pool.opened_total > 0,
+        "in_topology": name in topology.hosts,
+        "shards": shards,
+    }
+
+
+def total(statements: Statements) -> int:
+    """How many statements that is."""
+    return sum(statements["buckets"])
+
+
+def mean(statements: Statements) -> float:
+    """Their mean time in seconds; 0 without any."""
+    count = total(statements)
+    return statements["seconds"] / count if count else 0.0
+
+
+def quantile(statements: Statements, share: float) -> float:
+    """The time in seconds within which `share` (0 to 1) of them were answered, as well as the buckets tell.
+
+    Linear within a bucket; what is above the last bound counts as that bound. 0 without any statement.
+    """
+    wanted = share * total(statements)
+    below = 0
+    for index, count in enumerate(statements["buckets"][: len(BUCKETS)]):
+        if count and below + count >= wanted:
+            lower = BUCKETS[index - 1] if index else 0.0
+            return lower + (BUCKETS[index] - lower) * (wanted - below) / count
+        below += count
+    return BUCKETS[-1] if below < total(statements) else 0.0
+
+
+def clock() -> float:
+    """Seconds since 1970."""
+    return time.time()
