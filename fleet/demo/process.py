@@ -73,7 +73,7 @@ def kill_all(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 
 
 def run(argv: Sequence[str]) -> tuple[int, str]:
-    """Run a program to its end: exit code and output. It dies, with its children, when this is interrupted."""
+    """Run a program to its end: exit code and output. It dies with its children when this is interrupted."""
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -96,6 +96,24 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def reserve_port(port: int) -> socket.socket:
+    """Hold `port` of 127.0.0.1 (0: any free one) for a server that binds it with SO_REUSEPORT.
+
+    Nobody else gets it while the socket given back is open; as it does not listen, it takes no connection.
+    OSError when somebody has it.
+    """
+    holder = socket.socket()
+    try:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", port))
+        # Only now: with it, bind would have shared the port of another server of this user's
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    except OSError:
+        holder.close()
+        raise
+    return holder
 
 
 def tail(path: Path, lines: int = 15) -> str:

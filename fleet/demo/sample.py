@@ -1,7 +1,8 @@
 """The demo's rows: a small Pinterest, the same at every start.
 
-`generate` makes logical rows, as a client would see them (objects with their 64-bit `id`), so that they can be
-loaded into shards and, for comparison, into one plain server alike. The layout of each ID says where a row goes.
+`generate` makes logical rows, as a client would see them (objects with their 64-bit `id`), so that they can
+be loaded into shards and, for comparison, into one plain server alike. The layout of each ID says where a row
+goes.
 """
 
 from __future__ import annotations

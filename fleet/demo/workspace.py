@@ -1,11 +1,13 @@
 """The folder that a demo lives in, gone when the demo is: also when the demo was killed with SIGKILL.
 
-A small shell waits for the end of a pipe that only the demo holds open, and then removes what is left. (The
-servers are then dead too: the kernel kills them with the demo.)
+A small shell waits for the end of a pipe that only the demo holds open, and then removes what is left. The
+demo's children are dead by then, because the kernel kills them with it; the shell kills those that these have
+forked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import tempfile
@@ -13,10 +15,18 @@ import time
 from pathlib import Path
 from typing import Self
 
-# Reads folders to empty or remove until its input ends. Dying servers may still write: so more than once.
+# Reads what to kill and to remove until its input ends. Dying servers may still write, so it tries more than
+# once.
 _JANITOR = """
-while read -r what where; do set -- "$@" "$what" "$where"; done
-for attempt in 1 2 3 4 5; do
+while read -r what where; do
+    case $what in
+        done) exit 0;;
+        group) groups="$groups -$where";;
+        *) set -- "$@" "$what" "$where";;
+    esac
+done
+[ -z "$groups" ] || kill -KILL -- $groups 2>/dev/null
+for attempt in 1 2 3 4 5 6 7 8 9; do
     left=
     for word do
         case $word in keep|remove) what=$word; continue;; esac
@@ -61,26 +71,37 @@ class Workspace:
         self._janitor = subprocess.Popen(
             ["/bin/sh", "-c", _JANITOR], stdin=subprocess.PIPE, start_new_session=True, cwd="/"
         )
-        self.clear_later(self.path, keep=self._existed)
+        self._tell(f"{'keep' if self._existed else 'remove'} {self.path}")
         return self
 
-    def clear_later(self, path: Path, *, keep: bool = False) -> None:
-        """Have `path` removed, or only emptied, should this process be killed."""
+    def remove_later(self, folder: Path) -> None:
+        """Have another folder removed too, should this process be killed."""
+        self._tell(f"remove {folder}")
+
+    def kill_later(self, pid: int) -> None:
+        """Have the process group `pid` killed too, should this process be killed."""
+        self._tell(f"group {pid}")
+
+    def _tell(self, line: str) -> None:
         assert self._janitor is not None
         assert self._janitor.stdin is not None
-        self._janitor.stdin.write(f"{'keep' if keep else 'remove'} {path}\n".encode())
-        self._janitor.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self._janitor.stdin.write(line.encode() + b"\n")
+            self._janitor.stdin.flush()
 
     def __exit__(self, *_: object) -> None:
         for _attempt in range(20):
             self._clear()
             if not self.path.exists() or (self._existed and not any(self.path.iterdir())):
+                self._tell("done")
                 break
             time.sleep(0.1)
         if self._janitor is not None:
             self._janitor.communicate()
 
     def _clear(self) -> None:
+        if not self.path.is_dir():
+            return
         for entry in list(self.path.iterdir()):
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)

@@ -1,0 +1,227 @@
+"""`Cluster`: the parts of a demo, brought up step by step, and taken down whatever state they are in."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+from config.load import load_schema, load_topology
+from config.schema import Schema
+from config.topology import Host, Topology
+from fleet.create import Connection, create
+from fleet.demo.documents import (
+    PROXY_USERS,
+    SCHEMA,
+    ZOOKEEPER_NODE,
+    settings_document,
+    topology_document,
+)
+from fleet.demo.load import load, load_legacy
+from fleet.demo.options import DemoOptions
+from fleet.demo.process import kill_all
+from fleet.demo.programs import Program, ServerError, find_program, initialise
+from fleet.demo.proxy import LocalProxy
+from fleet.demo.replication import prepare_master, start_slave, wait_for_slave
+from fleet.demo.sample import Sample, generate
+from fleet.demo.servers import LocalServer, create_account, start_all
+from fleet.demo.steps import Steps
+from fleet.demo.workspace import Workspace
+from fleet.demo.zookeeper import LocalZooKeeper
+
+BACKEND_USER = "shardgate"
+
+
+class Cluster:
+    """Servers, shards, rows, proxy. Every step raises ServerError when it cannot be done.
+
+    Call `start` from a thread that lives as long as the cluster: the kernel kills the children when it ends.
+    """
+
+    def __init__(self, options: DemoOptions, workspace: Workspace) -> None:
+        self.options = options
+        self.directory = workspace.path
+        self.program: Program = find_program(options.mysqld)
+        self.schema: Schema = load_schema(SCHEMA)
+        self.topology: Topology
+        self.sample: Sample = {}
+        self.masters: list[LocalServer] = []
+        self.slaves: list[LocalServer] = []
+        self.zookeeper: LocalZooKeeper | None = None
+        self._workspace = workspace
+        self._password = secrets.token_hex(12)
+        self.proxy = LocalProxy(self.directory, port=options.port, page=not options.no_page)
+
+    @property
+    def servers(self) -> list[LocalServer]:
+        """Masters, then slaves."""
+        return [*self.masters, *self.slaves]
+
+    def start(self, steps: Steps) -> None:
+        """Bring all up, and write the ready file."""
+        options = self.options
+        pair = " with slaves" if options.slaves else ""
+        with steps.step(f"{options.hosts} × {self.program.title}{pair}") as step:
+            self._start_servers()
+            self._write_documents()
+            step.result(", ".join(one.address for one in self.masters))
+        with steps.step("databases and tables") as step:
+            report = create(self.schema, self.topology, self.connect, progress=step.progress)
+            if report.problems:
+                raise ServerError("\n".join(report.problems))
+            step.result(f"{report.databases_created} databases, {report.tables_created} tables")
+        if not options.empty:
+            with steps.step("sample data") as step:
+                self.sample = generate(self.schema, self.topology)
+                rows = load(self.schema, self.topology, self.sample, self.connect)
+                load_legacy(self.masters[0].connect())
+                step.result(f"{rows} rows")
+        if options.slaves:
+            with steps.step("replication") as step:
+                for slave, master in zip(self.slaves, self.masters, strict=True):
+                    wait_for_slave(slave, master)
+                step.result("the slaves have it all")
+        if self.zookeeper is not None:
+            with steps.step("ZooKeeper") as step:
+                self.zookeeper.wait()
+                self.zookeeper.put(ZOOKEEPER_NODE, self._topology_file.read_bytes())
+                step.result(f"{self.zookeeper.address}{ZOOKEEPER_NODE}")
+        with steps.step("proxy") as step:
+            self._start_proxy()
+            step.result(f"{self.proxy.host}:{self.proxy.port}")
+        self._write_ready_file()
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def _start_servers(self) -> None:
+        options = self.options
+        if options.zookeeper:
+            self.zookeeper = LocalZooKeeper(self.directory / "zookeeper")
+            self.zookeeper.spawn()  # a second of Java, waited for later
+        template = self.directory / "template"
+        initialise(self.program, template)
+        self.masters = [self._server(f"host{n + 1}", n + 1, template) for n in range(options.hosts)]
+        if options.slaves:
+            self.slaves = [
+                self._server(f"host{n + 1}-slave", options.hosts + n + 1, template)
+                for n in range(options.hosts)
+            ]
+        start_all(self.servers)
+        shutil.rmtree(template)
+        for server in self.servers:
+            self._create_backend_account(server)
+        for slave, master in zip(self.slaves, self.masters, strict=False):
+            password = secrets.token_hex(12)
+            prepare_master(master, password)
+            start_slave(slave, master, password)
+
+    def _server(self, name: str, server_id: int, template: Path) -> LocalServer:
+        server = LocalServer(
+            self.program,
+            self.directory / name,
+            name=name,
+            template=template,
+            server_id=server_id,
+            binlog=self.options.slaves,
+        )
+        if server.socket.parent != server.directory:
+            self._workspace.remove_later(server.socket.parent)
+        return server
+
+    def _create_backend_account(self, server: LocalServer) -> None:
+        with server.connect() as connection, connection.cursor() as cursor:
+            if server.binlog:
+                cursor.execute("SET sql_log_bin = 0")  # a slave gets its own, and so begins with no GTID
+            create_account(cursor, BACKEND_USER, self._password)
+
+    @property
+    def _topology_file(self) -> Path:
+        return self.directory / "topology.json"
+
+    def _write_documents(self) -> None:
+        shutil.copyfile(SCHEMA, self.directory / "schema.yaml")
+        slaves: list[Host | None] = [one.address for one in self.slaves]
+        pairs = zip((one.address for one in self.masters), slaves or [None] * len(self.masters), strict=True)
+        document = topology_document(self.options.shards, list(pairs))
+        self._topology_file.write_text(json.dumps(document, indent=2) + "\n")
+        self.topology = load_topology(self._topology_file, schema=self.schema)
+
+    def connect(self, host: Host, client_flags: int = 0) -> Connection:
+        """A connection to a host of the topology, as its root."""
+        server = next(one for one in self.servers if one.address == host)
+        return server.connect(client_flag=client_flags)
+
+    def _start_proxy(self) -> None:
+        settings = settings_document(
+            port=self.proxy.port,
+            status_port=self.proxy.status_port,
+            workers=self.options.workers,
+            user=BACKEND_USER,
+            password=self._password,
+            zookeeper=self.zookeeper.address if self.zookeeper else None,
+        )
+        self.proxy.spawn(settings)
+        self._workspace.kill_later(self.proxy.pid)
+        self.proxy.wait()
+
+    # --- the ready file --------------------------------------------------------------------------
+
+    def description(self) -> dict[str, Any]:
+        """What the ready file says."""
+        demo, reader = PROXY_USERS[:2]
+        hosts = [
+            {
+                "name": server.name,
+                "host": server.host,
+                "port": server.port,
+                "socket": str(server.socket),
+                "user": server.user,
+                "password": server.password,
+                "pid": server.pid,
+                "role": "master" if server in self.masters else "slave",
+            }
+            for server in self.servers
+        ]
+        return {
+            "proxy": {
+                "host": self.proxy.host,
+                "port": self.proxy.port,
+                "user": demo["name"],
+                "password": demo["password"],
+                "pid": self.proxy.pid,
+            },
+            "read_user": {"user": reader["name"], "password": reader["password"]},
+            "status_url": self.proxy.status_url,
+            "zookeeper": self.zookeeper.address if self.zookeeper else None,
+            "topology": ZOOKEEPER_NODE if self.zookeeper else str(self._topology_file),
+            "hosts": hosts,
+        }
+
+    def _write_ready_file(self) -> None:
+        """All at once, so that whoever waits for the file never reads half of it."""
+        path = self.options.ready_file
+        if path is None:
+            return
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            draft.touch(mode=0o600)
+            draft.write_text(json.dumps(self.description()) + "\n")
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    # --- afterwards ------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Stop all, in any state. The servers are killed: their data is about to be removed."""
+        if self.options.ready_file is not None:
+            self.options.ready_file.unlink(missing_ok=True)
+        self.proxy.stop()
+        rest = [one.process for one in (*self.servers, self.zookeeper) if one is not None]
+        kill_all([process for process in rest if process is not None])
+        self.proxy.release()
+        for server in self.servers:
+            server.forget_socket()

@@ -1,0 +1,47 @@
+"""What a demo can be told, checked before anything is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.layout import INSTAGRAM
+
+
+class OptionError(Exception):
+    """Options that do not go together; the text says which and why."""
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """The options of ``shardgate demo``.
+
+    `mysqld`: the server's program or its folder; None: what is found. `port` 0: a free one. `directory` None:
+    a temporary one. `ready_file` gets one JSON object when all is up, and is removed at the end.
+    """
+
+    hosts: int = 2
+    shards: int = 64
+    slaves: bool = False
+    zookeeper: bool = False
+    mysqld: Path | None = None
+    port: int = 3307
+    workers: int = 1
+    directory: Path | None = None
+    ready_file: Path | None = None
+    empty: bool = False
+    no_page: bool = False
+
+    def check(self) -> None:
+        """OptionError for what cannot work."""
+        most = INSTAGRAM.max_shard + 1
+        if self.hosts < 1:
+            raise OptionError("--hosts must be at least 1")
+        if not self.hosts <= self.shards <= most:
+            raise OptionError(f"--shards must be {self.hosts} (one a host) to {most}, not {self.shards}")
+        if self.workers < 1:
+            raise OptionError("--workers must be at least 1")
+        if not 0 <= self.port <= 65535:
+            raise OptionError(f"--port must be 0 to 65535, not {self.port}")
+        if self.ready_file is not None and not self.ready_file.absolute().parent.is_dir():
+            raise OptionError(f"--ready-file: the folder of {self.ready_file} does not exist")
