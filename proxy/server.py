@@ -37,7 +37,7 @@ def serve(settings: Settings, schema: Schema) -> int:
     rsa = RsaKey()
     rsa.warm()
     secret = secrets.token_bytes(32)
-    if settings.worker_count == 1:
+    if settings.workers == 1:
         return run_worker(settings, schema, rsa, secret, 0)
     return Supervisor(settings, lambda number: run_worker(settings, schema, rsa, secret, number)).run()
 
@@ -73,7 +73,7 @@ class Supervisor:
     """Forks the workers and replaces those that die."""
 
     def __init__(self, settings: Settings, work: Callable[[int], int]) -> None:
-        self._count = settings.worker_count
+        self._count = settings.workers
         self._work = work
         self._grace = settings.timeouts.drain + 5
         self._pids: dict[int, tuple[int, float]] = {}  # pid: (worker's number, start)
@@ -89,8 +89,8 @@ class Supervisor:
         status = 0
         while self._pids:
             pid, wait_status = os.wait()
-            number, started = self._pids.pop(pid, (None, 0.0))
-            if number is None or self._stopping:
+            number, started = self._pids.pop(pid, (-1, 0.0))
+            if number < 0 or self._stopping:
                 continue
             code = os.waitstatus_to_exitcode(wait_status)
             if code in (1, 2) and time.monotonic() - started < _TOO_SHORT:

@@ -29,31 +29,29 @@ BUCKETS = (
 )
 
 
-class Histogram:
-    """How many statements took how long."""
+class KindStats:
+    """The statements of one kind of plan: how many, with which outcome, and how long they took."""
 
-    __slots__ = ("counts", "total")
+    __slots__ = ("counts", "ok", "others", "seconds")
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(BUCKETS) + 1)
-        self.total = 0.0
+        self.ok = 0
+        self.others: dict[str, int] = {}  # outcome other than "ok": count
+        self.counts = [0] * (len(BUCKETS) + 1)  # statements by latency bucket, the last one without bound
+        self.seconds = 0.0  # in all
+
+    @property
+    def total(self) -> int:
+        return self.ok + sum(self.others.values())
 
 
 class Stats:
     """What happened since the start of the process."""
 
-    __slots__ = (
-        "histograms",
-        "refusals",
-        "started_connections",
-        "statements",
-        "topology_changes",
-        "topology_refused",
-    )
+    __slots__ = ("kinds", "refusals", "started_connections", "topology_changes", "topology_refused")
 
     def __init__(self) -> None:
-        self.statements: dict[tuple[str, str], int] = {}  # (kind of plan, outcome): count
-        self.histograms: dict[str, Histogram] = {}  # by kind of plan
+        self.kinds: dict[str, KindStats] = {}
         self.refusals: dict[str, int] = {}  # connections refused, by error
         self.started_connections = 0
         self.topology_changes = 0
@@ -61,19 +59,31 @@ class Stats:
 
     def observe(self, kind: str, outcome: str, seconds: float) -> None:
         """A statement was answered."""
-        key = (kind, outcome)
-        statements = self.statements
-        statements[key] = statements.get(key, 0) + 1
-        histogram = self.histograms.get(kind)
-        if histogram is None:
-            histogram = self.histograms[kind] = Histogram()
-        histogram.counts[bisect_left(BUCKETS, seconds)] += 1
-        histogram.total += seconds
+        one = self.kinds.get(kind)
+        if one is None:
+            one = self.kinds[kind] = KindStats()
+        if outcome == "ok":
+            one.ok += 1
+        else:
+            one.others[outcome] = one.others.get(outcome, 0) + 1
+        one.counts[bisect_left(BUCKETS, seconds)] += 1
+        one.seconds += seconds
 
     def refused(self, error: str) -> None:
         """A connection was refused before it became a session."""
         self.refusals[error] = self.refusals.get(error, 0) + 1
 
     @property
+    def statements(self) -> dict[tuple[str, str], int]:
+        """Statements by (kind of plan, outcome)."""
+        found: dict[tuple[str, str], int] = {}
+        for kind, one in self.kinds.items():
+            if one.ok:
+                found[kind, "ok"] = one.ok
+            for outcome, count in one.others.items():
+                found[kind, outcome] = count
+        return found
+
+    @property
     def total(self) -> int:
-        return sum(self.statements.values())
+        return sum(one.total for one in self.kinds.values())

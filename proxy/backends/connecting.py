@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import cast
 
 from proxy.errors import ProxyError
 from proxy.wire.constants import Capability
@@ -39,8 +40,7 @@ class _LoginProtocol(asyncio.Protocol):
         self._reader = PacketReader(_LOGIN_PACKET)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one, but not by inheritance
 
     def data_received(self, data: bytes) -> None:
         try:

@@ -122,6 +122,7 @@ class Session:
 
 def _version_number(version: str) -> int:
     """`10.11.4-MariaDB` → 101104, as executable comments number versions."""
+    version = version.removeprefix("5.5.5-")  # MariaDB's disguise from the days of 5.5 replicas
     parts = [int("".join(filter(str.isdigit, part)) or 0) for part in version.split("-")[0].split(".")[:3]]
     while len(parts) < 3:
         parts.append(0)

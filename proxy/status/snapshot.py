@@ -221,21 +221,15 @@ def _clients(services: Services) -> Clients:
 
 
 def _statements(services: Services) -> list[Statements]:
-    outcomes: dict[str, dict[str, int]] = {}
-    for (plan, outcome), count in services.stats.statements.items():
-        outcomes.setdefault(plan, {})[outcome] = count
-    found: list[Statements] = []
-    for plan in sorted(outcomes):
-        histogram = services.stats.histograms[plan]
-        found.append(
-            {
-                "plan": plan,
-                "outcomes": dict(sorted(outcomes[plan].items())),
-                "buckets": list(histogram.counts),
-                "seconds": histogram.total,
-            }
-        )
-    return found
+    return [
+        {
+            "plan": plan,
+            "outcomes": dict(sorted(({"ok": one.ok} if one.ok else {}).items() | one.others.items())),
+            "buckets": list(one.counts),
+            "seconds": one.seconds,
+        }
+        for plan, one in sorted(services.stats.kinds.items())
+    ]
 
 
 def _plan_cache(services: Services) -> PlanCache:
