@@ -71,7 +71,7 @@ class ZooKeeperSource(ThreadedSource):
         self._client = KazooClient(
             hosts=settings.hosts,
             timeout=settings.session_timeout,
-            connection_retry={"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 5.0},
+            connection_retry={"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 2.0},
             logger=log.getChild("kazoo"),
         )
         self._client.add_listener(self._on_state)

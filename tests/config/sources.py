@@ -47,11 +47,12 @@ class Listener:
         return self.changes.empty() and self.refusals.empty()
 
 
-def threads() -> set[str]:
-    return {one.name for one in threading.enumerate()}
+def threads() -> set[threading.Thread]:
+    """All threads but those of the loop's own pool."""
+    return {one for one in threading.enumerate() if not one.name.startswith("asyncio_")}
 
 
-def no_more_threads(before: set[str], seconds: float = 10) -> bool:
+def no_more_threads(before: set[threading.Thread], seconds: float = 10) -> bool:
     """Whether all threads begun since `before` end in time."""
     deadline = time.monotonic() + seconds
     while threads() - before and time.monotonic() < deadline:
