@@ -26,6 +26,8 @@ from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
 from .errors import ProxyError
 from .facts import ServerFacts, ask
+from .local.kill import end
+from .peers import Peers
 from .services import Services
 from .session.client import ClientConnection
 from .session.settings import LOGIN
@@ -50,11 +52,13 @@ class Worker:
         rsa: RsaKey,
         secret: bytes,
         number: int = 0,
+        peers: Peers | None = None,
     ) -> None:
         self.settings = settings
         self.schema = schema
         self.sockets = sockets
         self.number = number
+        self.peers = peers
         self.services: Services | None = None
         self.source: TopologySource | None = None
         self.status: StatusServer | None = None
@@ -82,9 +86,20 @@ class Worker:
                 return
             current = self.source.current or topology
             services = Services(
-                self.settings, self.schema, current, backends, self._authority, facts, self.tasks, self.number
+                self.settings,
+                self.schema,
+                current,
+                backends,
+                self._authority,
+                facts,
+                self.tasks,
+                self.number,
+                self.peers,
             )
             self.services = services
+            if self.peers is not None:
+                self.peers.handlers["kill"] = lambda request: end(services, **request)
+                await self.peers.start()
             await self._listen(services)
             log.info("serving", version=facts.version, topology=current.version, listen=self.addresses())
             await self._stopping.wait()
@@ -206,6 +221,8 @@ class Worker:
     async def _close(self) -> None:
         if self.services is not None:
             self.services.backends.close()
+        if self.peers is not None:
+            await self.peers.stop()
         if self.source is not None:
             await self.source.stop()
         if self.status is not None:

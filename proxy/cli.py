@@ -22,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-console = Console(highlight=False)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")]
 _DEFAULT = Path("shardgate.yaml")
@@ -101,7 +101,7 @@ def decode_id(
     status = 0
     for text in ids:
         try:
-            number = int(text, 0)
+            number = _number(text)
             parts = chosen.decompose(number)
         except ValueError as error:
             print(f"shardgate: {text}: {error}", file=sys.stderr)
@@ -114,6 +114,13 @@ def decode_id(
     if table.row_count:
         console.print(table)
     raise typer.Exit(status)
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise ValueError("is not a number") from None
 
 
 def _moment(milliseconds: int | None) -> str:

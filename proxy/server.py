@@ -13,8 +13,10 @@ import os
 import secrets
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import structlog
 import uvloop
@@ -24,6 +26,7 @@ from config.schema import Schema
 from config.settings import Settings
 
 from .app import Worker, bind_sockets
+from .peers import Peers
 from .wire.auth import RsaKey
 
 log = structlog.get_logger("proxy")
@@ -39,11 +42,19 @@ def serve(settings: Settings, schema: Schema) -> int:
     secret = secrets.token_bytes(32)
     if settings.workers == 1:
         return run_worker(settings, schema, rsa, secret, 0)
-    return Supervisor(settings, lambda number: run_worker(settings, schema, rsa, secret, number)).run()
+    with tempfile.TemporaryDirectory(prefix="shardgate-") as directory:
+
+        def work(number: int) -> int:
+            peers = Peers(Path(directory), number, settings.workers)
+            return run_worker(settings, schema, rsa, secret, number, peers)
+
+        return Supervisor(settings, work).run()
 
 
-def run_worker(settings: Settings, schema: Schema, rsa: RsaKey, secret: bytes, number: int) -> int:
-    """One worker in this process; the exit status."""
+def run_worker(
+    settings: Settings, schema: Schema, rsa: RsaKey, secret: bytes, number: int, peers: Peers | None = None
+) -> int:
+    """One worker in this process; the exit status. `peers`: the other workers, when there are any."""
     try:
         sockets = bind_sockets(settings)
     except OSError as error:
@@ -51,7 +62,7 @@ def run_worker(settings: Settings, schema: Schema, rsa: RsaKey, secret: bytes, n
         return 1
 
     async def main() -> None:
-        worker = Worker(settings, schema, sockets, rsa, secret, number)
+        worker = Worker(settings, schema, sockets, rsa, secret, number, peers)
         loop = asyncio.get_running_loop()
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number_of_signal, worker.stop)

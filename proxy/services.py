@@ -25,6 +25,7 @@ from .execute.dispatch import execute
 from .execute.fanout import Definitions
 from .facts import Collations, ServerFacts
 from .local.use import use_database
+from .peers import Peers
 from .session.commands import run_command
 from .session.state import Diagnostic, Role, Session, User
 from .stats import Stats
@@ -53,6 +54,7 @@ class Services:
         facts: ServerFacts,
         tasks: Tasks,
         worker: int = 0,
+        peers: Peers | None = None,
     ) -> None:
         self.settings = settings
         self.schema = schema
@@ -64,6 +66,7 @@ class Services:
         self.server_version = settings.server_version or facts.version
         self.max_statement = settings.limits.max_statement
         self.spawn = tasks.spawn
+        self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
         self.failed_logins = FailedLogins()
         self.clients: dict[int, ClientConnection] = {}

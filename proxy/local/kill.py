@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
+from proxy.execute.task import TaskWork
 from proxy.session.state import Role
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
+    from proxy.peers import Peers
+    from proxy.services import Services
     from proxy.session.client import ClientConnection
 
 
@@ -24,17 +27,41 @@ def kill_statement(client: ClientConnection, plan: Builtin, values: Values) -> N
 
 def kill(client: ClientConnection, id: int, *, query_only: bool) -> None:
     """End another session, or what it runs. A user may kill own sessions, an admin everybody's."""
-    other = client.services.clients.get(id)
-    if other is None or other.session is None:
-        raise ProxyError("no_such_thread", id=id)
-    user = client.session.user
-    if other.session.user.name != user.name and user.role < Role.ADMIN:
-        raise ProxyError("not_owner", id=id)
-    if other is client:
+    services, user = client.services, client.session.user
+    peers = services.peers
+    if peers is not None and id >> 24 != peers.number and id >> 24 < peers.count:
+        TaskWork(client).start(_kill_elsewhere(client, peers, id, query_only))
+        return
+    if services.clients.get(id) is client:
         if query_only:
             raise ProxyError("killed")
         client.killed = True
         raise ProxyError("connection_killed")
+    outcome = end(services, id, user.name, admin=user.role >= Role.ADMIN, query_only=query_only)
+    if outcome:
+        raise ProxyError(outcome, id=id)
+    client.reply_ok()
+
+
+async def _kill_elsewhere(client: ClientConnection, peers: Peers, id: int, query_only: bool) -> None:
+    """The session belongs to another worker process."""
+    user = client.session.user
+    admin = user.role >= Role.ADMIN
+    outcome = await peers.ask(id >> 24, "kill", id=id, user=user.name, admin=admin, query_only=query_only)
+    if outcome:
+        raise ProxyError(str(outcome), id=id)
+    if outcome is None:
+        raise ProxyError("no_such_thread", id=id)
+    client.reply_ok()
+
+
+def end(services: Services, id: int, user: str, *, admin: bool, query_only: bool) -> str:
+    """End a session of this process, or what it runs. '' when done, else the name of the error."""
+    other = services.clients.get(id)
+    if other is None or other.session is None:
+        return "no_such_thread"
+    if other.session.user.name != user and not admin:
+        return "not_owner"
     work = other.work
     if not query_only:
         other.killed = True
@@ -42,4 +69,4 @@ def kill(client: ClientConnection, id: int, *, query_only: bool) -> None:
             other.close()
     if work is not None:
         work.kill_query()
-    client.reply_ok()
+    return ""

@@ -16,11 +16,17 @@ REFRESHES = (0, 5, 30)
 
 def render(taken: Snapshot, refresh: int = 0) -> str:
     """The page. `refresh`: seconds after which the browser loads it again, 0 for never."""
+    count = sum(snapshot.total(one) for one in taken["statements"])
+    cache = taken["plan_cache"]
+    asked = cache["hits"] + cache["misses"] if cache else 0
     return _template().render(
         s=taken,
         refresh=refresh,
         refreshes=REFRESHES,
         hues=hues([one["host"] for one in taken["hosts"]]),
+        count=count,
+        per_second=count / max(1.0, taken["uptime"]),
+        hit_rate=cache["hits"] / asked if cache and asked else 0.0,
         mean=snapshot.mean,
         quantile=snapshot.quantile,
         total=snapshot.total,
@@ -46,12 +52,8 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["duration"] = duration
-    environment.filters["latency"] = latency
-    environment.filters["moment"] = moment
-    environment.filters["size"] = size
-    environment.filters["number"] = number
-    environment.filters["title"] = title
+    for show in (cpu, duration, latency, moment, number, percent, rate, share, size, title):
+        environment.filters[show.__name__] = show
     return environment.get_template("status.html")
 
 
@@ -80,6 +82,27 @@ def latency(seconds: float) -> str:
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
     return f"{seconds:.3g} s"
+
+
+def cpu(seconds: float) -> str:
+    """CPU time: exact while it is short."""
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
+
+
+def rate(per_second: float) -> str:
+    """A rate with as many digits as matter."""
+    return number(per_second) if per_second >= 100 else f"{per_second:.2g}"
+
+
+def percent(part: float) -> str:
+    """A share of 0 to 1 as per cent; only a whole one is 100."""
+    return f"{min(part * 100, 99.9):.1f} %" if part < 1 else "100 %"
+
+
+def share(pair: tuple[float, float]) -> str:
+    """Part and whole as a CSS width."""
+    part, whole = pair
+    return f"{100 * part / whole:.1f}%" if whole else "0"
 
 
 def moment(when: float) -> str:

@@ -35,9 +35,18 @@ class ReplyScanner:
     """
 
     __slots__ = (
+        "_carry",
+        "_columns",
+        "_continued",
         "_header",
-        "_carry", "_columns", "_continued", "_skip", "err", "ok", "partial", "rows_begun", "seq",
-        "state", "status",
+        "_skip",
+        "err",
+        "ok",
+        "partial",
+        "rows_begun",
+        "seq",
+        "state",
+        "status",
         "warnings",
     )  # fmt: skip
 

@@ -1,0 +1,83 @@
+"""Workers talk to each other: a Unix socket each, one JSON line there and one back.
+
+Clients see one server, but each worker process has sessions of its own. `KILL 16777220` and the status page
+must reach the others. The upper bits of a connection id are its worker's number, so KILL knows whom to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger("proxy")
+
+_TIMEOUT = 2.0
+_LINE = 1 << 24
+
+Request = dict[str, Any]
+Handler = Callable[[Request], Any]
+
+
+class Peers:
+    """This worker's end of the talk. `directory` holds the sockets; `count` workers are numbered from 0."""
+
+    def __init__(self, directory: Path, number: int, count: int) -> None:
+        self.directory = directory
+        self.number = number
+        self.count = count
+        self.handlers: dict[str, Handler] = {}
+        self._server: asyncio.Server | None = None
+
+    def _path(self, number: int) -> str:
+        return str(self.directory / f"{number}.sock")
+
+    async def start(self) -> None:
+        """Listen for the others."""
+        path = self._path(self.number)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        self._server = await asyncio.start_unix_server(self._serve, path, limit=_LINE)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            with suppress(FileNotFoundError):
+                os.unlink(self._path(self.number))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = json.loads(await reader.readline())
+            answer = self.handlers[request.pop("ask")](request)
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        except (OSError, ValueError, KeyError) as error:
+            log.warning("a worker's question failed", reason=repr(error))
+        finally:
+            writer.close()
+
+    async def ask(self, number: int, what: str, **details: Any) -> Any:
+        """Ask worker `number`; None when it does not answer (it may just be starting again)."""
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                reader, writer = await asyncio.open_unix_connection(self._path(number), limit=_LINE)
+                try:
+                    writer.write(json.dumps({"ask": what, **details}).encode() + b"\n")
+                    line = await reader.readline()
+                finally:
+                    writer.close()
+            return json.loads(line) if line else None
+        except (OSError, ValueError, TimeoutError):
+            return None
+
+    async def ask_others(self, what: str, **details: Any) -> list[Any]:
+        """Ask every other worker at once; the answers that came."""
+        others = [number for number in range(self.count) if number != self.number]
+        answers = await asyncio.gather(*(self.ask(number, what, **details) for number in others))
+        return [answer for answer in answers if answer is not None]
