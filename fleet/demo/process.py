@@ -108,7 +108,8 @@ def reserve_port(port: int) -> socket.socket:
     try:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", port))
-        # Only now: with it, bind would have shared the port of another server of this user's
+        # Only now, or bind would have shared the port with others that do the same; REUSEADDR was for TIME_WAIT
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     except OSError:
         holder.close()

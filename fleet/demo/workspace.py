@@ -25,7 +25,7 @@ while read -r what where; do
         *) set -- "$@" "$what" "$where";;
     esac
 done
-[ -z "$groups" ] || kill -KILL -- $groups 2>/dev/null
+[ -z "$groups" ] || kill -s KILL -- $groups 2>/dev/null
 for attempt in 1 2 3 4 5 6 7 8 9; do
     left=
     for word do

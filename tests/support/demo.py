@@ -1,0 +1,147 @@
+"""A running ``shardgate demo``: started as a user would start it, described by its ready file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from fleet.create import Connection
+from fleet.demo.process import spawn, stop_all, tail
+from fleet.demo.programs import Program
+from tests.support.waiting import wait_until
+
+START_TIMEOUT = 90.0
+
+
+@dataclass(frozen=True)
+class DemoHost:
+    """One database server of the demo."""
+
+    name: str
+    host: str
+    port: int
+    socket: str
+    user: str
+    password: str
+    pid: int
+    role: str
+
+    @property
+    def address(self) -> str:
+        """As in the topology."""
+        return f"{self.host}:{self.port}"
+
+
+class Demo:
+    """A demo that is up. `directory` holds schema.yaml, topology.json, shardgate.yaml and the logs."""
+
+    def __init__(self, process: subprocess.Popen[bytes], directory: Path, log: Path, ready: Path) -> None:
+        self.process = process
+        self.directory = directory
+        self.log = log
+        self.ready_file = ready
+        self.ready: dict[str, Any] = json.loads(ready.read_text())
+        self.hosts = [DemoHost(**one) for one in self.ready["hosts"]]
+        self.host: str = self.ready["proxy"]["host"]
+        self.port: int = self.ready["proxy"]["port"]
+        self.proxy_pid: int = self.ready["proxy"]["pid"]
+        self.status_url: str | None = self.ready["status_url"]
+        self.settings = directory / "shardgate.yaml"
+        self.schema = directory / "schema.yaml"
+
+    @property
+    def masters(self) -> list[DemoHost]:
+        return [one for one in self.hosts if one.role == "master"]
+
+    @property
+    def pids(self) -> list[int]:
+        """The demo, its proxy and its servers."""
+        return [self.process.pid, self.proxy_pid, *(one.pid for one in self.hosts)]
+
+    def connect(self, **arguments: Any) -> Connection:
+        """A connection to the proxy, as `demo` on database `demo`, autocommit on; PyMySQL's arguments win."""
+        settings: dict[str, Any] = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.ready["proxy"]["user"],
+            "password": self.ready["proxy"]["password"],
+            "database": "demo",
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "connect_timeout": 10,
+            "read_timeout": 60,
+        }
+        return pymysql.connect(**(settings | arguments))
+
+    def reader(self, **arguments: Any) -> Connection:
+        """Like `connect`, as the user who may only read."""
+        return self.connect(**(self.ready["read_user"] | arguments))
+
+    def direct(self, index: int = 0, **arguments: Any) -> Connection:
+        """A connection to a database server itself, as root: masters first, then slaves."""
+        server = self.hosts[index]
+        settings: dict[str, Any] = {
+            "unix_socket": server.socket,
+            "user": server.user,
+            "password": server.password,
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "connect_timeout": 10,
+        }
+        return pymysql.connect(**(settings | arguments))
+
+    def holder(self, address: str) -> DemoHost:
+        """The server with that address in the topology."""
+        return next(one for one in self.hosts if one.address == address)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status code and body of a page of the status server, e.g. ``metrics``."""
+        assert self.status_url is not None
+        try:
+            with urllib.request.urlopen(self.status_url + path.lstrip("/"), timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM, timeout: float = 30.0) -> int:
+        """Send the demo a signal and wait for its end; its exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that only waits to be reaped counts as ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"
+
+
+@contextmanager
+def running_demo(program: Program, folder: Path, *options: str) -> Iterator[Demo]:
+    """A demo on `program` with further command-line options, its files under `folder`; stopped at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    directory, ready, log = folder / "demo", folder / "ready.json", folder / "demo.log"
+    argv = [sys.executable, "-m", "proxy", "demo", "--port", "0", "--mysqld", str(program.path)]
+    argv += ["--dir", str(directory), "--ready-file", str(ready), *options]
+    process = spawn(argv, log, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    try:
+        wait_until(
+            lambda: ready.exists() or process.poll() is not None, "the demo's ready file", START_TIMEOUT
+        )
+        assert ready.exists(), f"the demo ended:\n{tail(log, 40)}"
+        yield Demo(process, directory, log, ready)
+    finally:
+        stop_all([process], 30)
