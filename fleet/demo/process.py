@@ -108,7 +108,7 @@ def reserve_port(port: int) -> socket.socket:
     try:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", port))
-        # Only now, or bind would have shared the port with others that do the same; REUSEADDR was for TIME_WAIT
+        # REUSEADDR was for old connections in TIME_WAIT; both would have shared the port with its like
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     except OSError:

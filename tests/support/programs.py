@@ -1,7 +1,7 @@
 """Which database servers the tests run on.
 
 "mariadb" is a `mariadbd` of this machine; "mysql9" is MySQL 9 from the folder in $SHARDGATE_MYSQL9, or a
-`mysqld` on the PATH that is one. Both may also be what $SHARDGATE_MYSQLD names. In CI a missing one fails the tests.
+`mysqld` on the PATH that is one. Both may also be what $SHARDGATE_MYSQLD names. In CI a missing one fails.
 """
 
 from __future__ import annotations
