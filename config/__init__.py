@@ -11,6 +11,8 @@ Read the room in this order:
     read_schema.py, read_topology.py
                    documents to the models above
     checks.py      what must hold between a schema and a topology, and between two versions of one
+    units.py, fields.py
+                   durations, sizes, paths and the like as settings write them
     settings.py    listen addresses, users, backends, limits, time-outs
     load.py        the front door: files and texts in, models out, or one ConfigError that lists all
     sources/       where a topology comes from while the proxy runs: a file, or ZooKeeper

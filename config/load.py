@@ -9,6 +9,7 @@ A source is one of: a path (`str` or `Path`), a text already fetched (`bytes`), 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -151,12 +152,21 @@ def _settings(document: Document, base: Path | None) -> Settings | None:
     return None if document.problems else settings
 
 
+_PHRASE: Final = re.compile(r"^(?:Value error, |(?:Input|String) should (\w+)(?: pattern)?)")
+
+
+def _must(match: re.Match[str]) -> str:
+    return f"must {match[1]}" if match[1] else ""
+
+
 _SHAPES: Final = {
     "model_type": "must be a mapping",
     "dict_type": "must be a mapping",
     "tuple_type": "must be a list",
     "string_type": "must be a text (quote it if it looks like a number)",
     "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
 }
 
 
@@ -172,7 +182,7 @@ def _translated(error: ValidationError, value: object) -> Iterator[tuple[Place, 
         elif one["type"] in _SHAPES:
             yield place, _SHAPES[one["type"]]
         else:
-            yield place, one["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            yield place, _PHRASE.sub(_must, one["msg"])
 
 
 def _existing(location: tuple[str | int, ...], value: object) -> Place:

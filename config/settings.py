@@ -18,49 +18,30 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
-    Strict,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from config import layout as layouts_module
-from config.address import Address, parse_address
+from config.address import Address
+from config.fields import (
+    Count,
+    FilePath,
+    HostAddress,
+    ListenAddress,
+    NodeName,
+    NodePath,
+    Positive,
+    ServerVersion,
+)
 from config.layout import Layout
 from config.units import Duration, Size
-
-
-def _resolved(path: Path, info: ValidationInfo) -> Path:
-    base = info.context.get("base") if info.context else None
-    return path if base is None else Path(base, path)
-
-
-def _address(value: object) -> Address:
-    if isinstance(value, Address):
-        return value
-    if not isinstance(value, str):
-        raise ValueError("must be an address like 127.0.0.1:3306 or unix:/run/shardgate.sock")
-    return parse_address(value, None, any_port=True)
-
-
-def _host(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be a host's address like 127.0.0.1:3306 or unix:/run/mysqld.sock")
-    return str(parse_address(value))
-
-
-FilePath = Annotated[Path, AfterValidator(_resolved)]
-ListenAddress = Annotated[Address, BeforeValidator(_address)]
-HostAddress = Annotated[str, BeforeValidator(_host)]
-Count = Annotated[int, Strict(), Field(ge=0)]
-Positive = Annotated[int, Strict(), Field(ge=1)]
 
 
 class Model(BaseModel):
@@ -259,6 +240,8 @@ class Backends(Credentials):
 
 
 def _hosts(value: object) -> object:
+    if value in ("", []):
+        raise ValueError("needs at least one host")
     return (
         ",".join(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value
     )
@@ -267,12 +250,12 @@ def _hosts(value: object) -> object:
 class ZooKeeper(Model):
     """A topology kept in a ZooKeeper node."""
 
-    hosts: Annotated[str, BeforeValidator(_hosts), Field(min_length=1)]
-    path: Annotated[str, Field(pattern=r"^(/[^/\x00]+)+$")] = "/shardgate/topology"
+    hosts: Annotated[str, BeforeValidator(_hosts)]
+    path: NodePath = "/shardgate/topology"
     cache_file: FilePath = Field(default=Path("topology.cache.json"), validate_default=True)
-    proxies_path: str | None = None
-    name: Annotated[str, Field(pattern=r"^[^/\x00]+$")] | None = None
-    session_timeout: Duration = 10.0
+    proxies_path: NodePath | None = None
+    name: NodeName | None = None
+    session_timeout: Annotated[Duration, Field(gt=0)] = 10.0
 
     @property
     def registry(self) -> str:
@@ -379,7 +362,7 @@ class Settings(Model):
     timeouts: Timeouts = Timeouts()
     plan_cache_size: Positive = 10_000
     logging: Logging = Logging()
-    server_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[ -~]{0,40}$")] | None = None
+    server_version: ServerVersion | None = None
     layouts: dict[str, LayoutSettings] = Field(default_factory=dict)
 
     @property

@@ -1,0 +1,176 @@
+"""Settings: defaults, secrets, paths, and what is refused with which problems (cases/settings.yaml)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.address import Address
+from config.load import ConfigError, load_settings
+from config.settings import Role, Scatter, Settings
+
+REFUSED = yaml.safe_load((Path(__file__).parent / "cases" / "settings.yaml").read_text())
+
+LEAST: dict[str, Any] = {
+    "users": [{"name": "app", "password": "secret"}],
+    "backends": {"user": "proxy", "password": "hidden"},
+    "topology": {"file": "topology.yaml"},
+    "schema": "schema.yaml",
+}
+
+
+def settings(**change: Any) -> Settings:
+    return load_settings(LEAST | change, base=Path("/base"))
+
+
+def user(**fields: Any) -> Any:
+    return settings(users=[{"name": "u", **fields}]).users[0]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=[case["name"] for case in REFUSED])
+def test_refused(case: dict[str, Any]) -> None:
+    source = LEAST | case["change"] if "change" in case else case["document"].encode()
+    with pytest.raises(ConfigError) as caught:
+        load_settings(source, base=Path("/base"))
+    assert sorted(map(str, caught.value.problems)) == sorted(case["problems"])
+
+
+def test_problems_have_lines_and_show_no_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "shardgate.yaml"
+    path.write_text("users:\n  - name: a\n    role: boss\n    password: 12345678\nworkers: x\n")
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path)
+    text = str(caught.value)
+    assert f"{path}: users[0].role (line 3): must be 'read', 'write' or 'admin'" in text
+    assert f"{path}: users[0].password (line 4): must be a text" in text
+    assert f"{path}: workers (line 5): must be a whole number" in text
+    assert "12345678" not in text
+
+
+def test_defaults() -> None:
+    made = settings()
+    assert [one.address for one in made.listen] == [Address("127.0.0.1", 3307)]
+    assert made.status.listen == Address("127.0.0.1", 9307)
+    assert made.workers == len(os.sched_getaffinity(0))
+    assert made.topology.file == Path("/base/topology.yaml")
+    assert made.schema_file == Path("/base/schema.yaml")
+    assert made.users[0].role is Role.WRITE
+    assert made.users[0].scatter == Scatter(allowed=True, limit=None)
+    assert made.users[0].may_use("anything")
+    assert sorted(made.all_layouts) == ["instagram", "pinterest"]
+
+
+def test_units_and_forms() -> None:
+    made = settings(
+        listen=["0.0.0.0:3306", {"address": "unix:/run/shardgate.sock"}, "[::]:0"],
+        workers=4,
+        limits={"max_packet": "1GB", "max_statement": 1000},
+        timeouts={"statement": "30s", "drain": "1m30s", "buffer": 2.5},
+        logging={"slow_query_ms": None},
+        status={"listen": None},
+        server_version="8.0.36-shardgate",
+    )
+    assert [str(one.address) for one in made.listen] == ["0.0.0.0:3306", "unix:/run/shardgate.sock", "[::]:0"]
+    assert made.workers == 4
+    assert (made.limits.max_packet, made.limits.max_statement) == (1 << 30, 1000)
+    assert (made.timeouts.statement, made.timeouts.drain, made.timeouts.buffer) == (30, 90, 2.5)
+    assert made.logging.slow_query_ms is None
+    assert made.status.listen is None
+    assert settings(listen="127.0.0.1:1").listen[0].address.port == 1
+    assert settings(workers="auto").workers == settings().workers
+
+
+def test_paths_start_at_the_settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    (folder / "secret").write_text("from file\n")
+    document = LEAST | {
+        "users": [{"name": "a", "password_file": "secret"}],
+        "topology": {"zookeeper": {"hosts": ["a:2181", "b:2181"]}},
+        "schema": "/elsewhere/schema.yaml",
+    }
+    (folder / "shardgate.yaml").write_text(yaml.safe_dump(document))
+    monkeypatch.chdir(tmp_path)
+    made = load_settings("etc/shardgate.yaml")
+    assert made.users[0].secret == "from file"
+    assert made.schema_file == Path("/elsewhere/schema.yaml")
+    zookeeper = made.topology.zookeeper
+    assert zookeeper is not None
+    assert zookeeper.hosts == "a:2181,b:2181"
+    assert zookeeper.path == "/shardgate/topology"
+    assert zookeeper.cache_file == folder / "topology.cache.json"
+    assert zookeeper.registry == "/shardgate/topology-proxies"
+
+
+def test_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APP_PASSWORD", "from environment")
+    assert user(password="a b").secret == "a b"
+    assert user(password="").secret == ""
+    assert user(password_env="APP_PASSWORD").secret == "from environment"
+
+
+def test_stored_passwords() -> None:
+    stage2 = hashlib.sha1(hashlib.sha1(b"secret").digest()).digest()
+    native = user(password_hash=f"*{stage2.hex().upper()}")
+    assert native.secret is None
+    assert native.native_hash == stage2
+    assert native.sha2_hash is None
+    stored = "$A$005$" + "\x01\x7f'\"abcdefghijklmnop" + "./" + "a" * 41
+    for text in (stored, "0x" + stored.encode("latin-1").hex()):
+        sha2 = user(password_hash=text)
+        assert sha2.sha2_hash == stored
+        assert sha2.native_hash is None
+
+
+def test_secrets_do_not_show() -> None:
+    made = settings(
+        users=[{"name": "a", "password": "s3cr3t"}, {"name": "b", "password_hash": "*" + "AB" * 20}]
+    )
+    for text in (repr(made), str(made), repr(made.users), made.model_dump_json(exclude={"listen", "status"})):
+        assert "s3cr3t" not in text
+        assert "ABABAB" not in text
+        assert "hidden" not in text
+
+
+def test_scatter_and_databases() -> None:
+    assert user(password="", scatter="deny").scatter == Scatter(allowed=False)
+    assert user(password="", scatter="allow").scatter == Scatter()
+    assert user(password="", scatter={"limit": 1000}).scatter == Scatter(limit=1000)
+    limited = user(password="", databases=["demo"])
+    assert limited.may_use("demo")
+    assert not limited.may_use("Demo")
+    assert user(password="", databases="*").may_use("demo")
+
+
+def test_backends_per_host() -> None:
+    backends = settings(
+        backends={
+            "user": "proxy",
+            "password": "hidden",
+            "max_connections": 50,
+            "hosts": {"db1": {"max_connections": 5}, "unix:/a.sock": {"user": "other", "password": ""}},
+        }
+    ).backends
+    assert backends.max_connections_for("db1:3306") == 5
+    assert backends.max_connections_for("db2:3306") == 50
+    assert backends.user_for("db1:3306") == ("proxy", "hidden")
+    assert backends.user_for("unix:/a.sock") == ("other", "")
+
+
+def test_layouts() -> None:
+    fields = {"reserved": 1, "time": 41, "shard": 10, "sequence": 12}
+    made = settings(layouts={"snowflake": {"fields": fields, "epoch_ms": 1288834974657}})
+    snowflake = made.all_layouts["snowflake"]
+    assert snowflake.name == "snowflake"
+    assert snowflake.shard_of(5 << 12) == 5
+
+
+def test_users_by_name() -> None:
+    made = settings()
+    assert made.user("app") is made.users[0]
+    assert made.user("App") is None
