@@ -21,161 +21,46 @@ Every variant has the attributes of `Plan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from config.topology import Host, Topology
 
-from .env import Env as Env
+from .bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, Notice, SortKey
+from .edits import Label
+from .env import Env
+from .plan import Access, Argument, Choose, Plan, Reject, Values
+from .sharded import Sharded, ShardSelect, ShardWrite
 from .splice import Template
 
-Values = tuple[bytes, ...]
-"""The literals of one statement, raw, followed by the values of the plan's session slots."""
-
-Choose = Callable[[Sequence[int]], int]
-"""Picks one of some shards (random among the open ones for a new object; tests pass a fixed choice)."""
-
-
-class Access(IntEnum):
-    """What a statement does to data, for the user's role; each includes the ones before it."""
-
-    NONE = 0
-    READ = 1
-    WRITE = 2
-    ADMIN = 3
-
-
-class BindError(Exception):
-    """The statement's values rule it out: `name` is an entry of the error registry."""
-
-    def __init__(self, name: str, **arguments: str) -> None:
-        super().__init__(name, arguments)
-        self.name = name
-        self.arguments = arguments
-
-
-class Notice(NamedTuple):
-    """A warning for SHOW WARNINGS: `name` is an entry of the error registry."""
-
-    name: str
-    arguments: Mapping[str, str]
-
-
-class HostStatement(NamedTuple):
-    """One statement for one host. `shards` are those it touches, ascending; () when not sharded."""
-
-    host: Host
-    shards: tuple[int, ...]
-    sql: bytes
-
-
-class SortKey(NamedTuple):
-    """One key of a merge.
-
-    `column` is the index in the wire row of the column that holds the key; `weight` is the index of a
-    hidden WEIGHT_STRING column, to be compared byte by byte instead when the key's column arrives as
-    text (a NULL weight goes with a NULL key). Negative indexes count from the row's end, as in Python.
-    Weights are not padded: for a PAD SPACE collation the shorter one must be taken as going on with the
-    weight of a space. NULLs come first ascending and last descending.
-    """
-
-    column: int
-    descending: bool
-    weight: int | None
-
-
-class Aggregate(NamedTuple):
-    """One column of an aggregated row and how partial values combine: "count", "sum", "min" or "max".
-
-    `weight`: as in `SortKey`, for min and max of text.
-    """
-
-    column: int
-    function: str
-    weight: int | None
-
-
-class Merge(NamedTuple):
-    """How rows of several statements become one result.
-
-    With `aggregates`, every row read is a partial one and they are combined into one; else rows are
-    merged by `order` (streams that are each in this order; () for any order). Then `offset` rows are
-    skipped, at most `limit` are given (None: all), and the `hidden` last columns are cut off.
-    """
-
-    order: tuple[SortKey, ...] = ()
-    limit: int | None = None
-    offset: int = 0
-    hidden: int = 0
-    aggregates: tuple[Aggregate, ...] = ()
-
-
-class Inserted(NamedTuple):
-    """What one statement of an INSERT adds, for composing last_insert_id.
-
-    `base`: add it to the last_insert_id that the server reports (when not 0); None when the server's
-    number is to be reported as it is (no composed ID, or the client gave the `id`). `rows`: how many
-    rows of the client's statement are in it. `first`: the index of its first row in the client's order.
-    """
-
-    shard: int
-    base: int | None
-    rows: int
-    first: int
-
-
-class Bound(NamedTuple):
-    """A plan with its values: what to send where, and what to make of the answers.
-
-    One statement and no merge: the reply passes through as bytes. No statement at all (a write that can
-    match nothing): an OK packet with 0 rows. `reference`, when set, is a statement whose column
-    definitions the client must get instead of those of `statements`. `warnings` are for SHOW WARNINGS.
-    `inserted` goes with `statements`, one for one, for INSERT and REPLACE; else (). `scatter`: it runs
-    on all shards because nothing narrows it, so the user's scatter policy applies. Statements for one
-    host stand in the order to run them in; different hosts run in parallel.
-    """
-
-    statements: tuple[HostStatement, ...]
-    merge: Merge | None = None
-    reference: HostStatement | None = None
-    warnings: tuple[Notice, ...] = ()
-    inserted: tuple[Inserted, ...] = ()
-    scatter: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
-    """What all plans have.
-
-    `access`: what the user must be allowed. `session_slots`: names of the values that only the session
-    knows, in the order in which they follow the literals: function calls as `LAST_INSERT_ID()`,
-    `DATABASE()`, `CONNECTION_ID()`, `USER()`, `CURRENT_USER()`, `FOUND_ROWS()`, `ROW_COUNT()`; user
-    variables as `@name` (lower case); system variables as `@@last_insert_id`. Values are SQL literals;
-    a session that is tied to a backend connection may give `@name` itself for a user variable.
-    `databases`: the logical (or physical, or unknown) databases that the statement names or implies,
-    for the user's list of allowed ones. `tie`: afterwards the session must stay on the backend
-    connection the statement ran on (temporary table, GET_LOCK, LOCK TABLES, user variable assigned in
-    a statement, PREPARE). `implicit_commit`: the server commits an open transaction before it (DDL).
-    """
-
-    kind: ClassVar[str]
-    access: Access = Access.READ
-    session_slots: tuple[str, ...] = ()
-    databases: tuple[str, ...] = ()
-    tie: bool = False
-    implicit_commit: bool = False
-
-    @property
-    def scatter(self) -> bool:
-        """Whether every binding runs on all shards; `Bound.scatter` tells of one binding."""
-        return False
-
-    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
-        """The statements for the hosts. Raises BindError; also for plans that have none (Builtin, Reject)."""
-        del values, topology, choose
-        raise BindError("internal", reason=f"a plan of kind {self.kind} has nothing to send")
+__all__ = [
+    "Access",
+    "Aggregate",
+    "AnyHost",
+    "Argument",
+    "Assignment",
+    "BindError",
+    "Bound",
+    "Builtin",
+    "Choose",
+    "Env",
+    "HostStatement",
+    "Inserted",
+    "Merge",
+    "Notice",
+    "OneHost",
+    "Passthrough",
+    "Physical",
+    "Plan",
+    "Reject",
+    "ShardSelect",
+    "ShardWrite",
+    "Sharded",
+    "SortKey",
+    "Template",
+    "Values",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -184,18 +69,24 @@ class OneHost(Plan):
 
     `template` renders the statement. `unchanged`: that gives the client's very bytes, so the executor may
     send those and save the rendering. `database` is the current database that the backend connection must
-    have; None when it does not matter.
+    have; None when it does not matter. `labels` are values that the template needs behind all others.
     """
 
     template: Template
     unchanged: bool = True
     database: str | None = None
+    labels: tuple[Label, ...] = ()
 
     def host(self, topology: Topology) -> Host:
         """The host to send it to. Raises BindError when there is none, or more than one."""
-        return _one_host(topology, ())
+        host = topology.default or next(iter(topology.hosts), None)
+        if host is None:
+            raise BindError("internal", reason="the topology has no hosts")
+        return host
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        del choose
+        values += tuple(label.render(values) for label in self.labels)
         return Bound((HostStatement(self.host(topology), (), self.template.render(values)),))
 
 
@@ -204,11 +95,11 @@ class Passthrough(OneHost):
     """Tables that are not sharded: their host runs the statement.
 
     `keyspaces` are the unsharded keyspaces of its tables, whose masters must be one host at the time of
-    binding; () means the default host.
+    binding; "" stands for the default host.
     """
 
     kind: ClassVar[str] = "passthrough"
-    keyspaces: tuple[str, ...] = ()
+    keyspaces: tuple[str, ...]
 
     def host(self, topology: Topology) -> Host:
         return _one_host(topology, [(name, None) for name in self.keyspaces])
@@ -238,59 +129,27 @@ class AnyHost(OneHost):
 
     kind: ClassVar[str] = "any_host"
 
-    def host(self, topology: Topology) -> Host:
-        host = topology.default or next(iter(topology.hosts), None)
-        if host is None:
-            raise BindError("internal", reason="the topology has no hosts")
-        return host
-
 
 def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -> Host:
-    """The one host of all `locations`; the default host when there are none."""
-    hosts = {topology.keyspaces[name].host_of(shard) for name, shard in locations} or {topology.default}
+    """The one host of all `locations`; keyspace "" is the default host."""
+    hosts = {_host(topology, keyspace, shard) for keyspace, shard in locations}
     if len(hosts) > 1:
-        reason = f"its tables are on different hosts ({', '.join(sorted(map(str, hosts)))})"
+        reason = f"its tables are on different hosts ({', '.join(sorted(hosts))})"
         advice = "Read the tables one by one."
         raise BindError("not_supported_yet", what="this statement", reason=reason, alternative=advice)
-    host = hosts.pop()
+    return hosts.pop()
+
+
+def _host(topology: Topology, keyspace: str, shard: int | None) -> Host:
+    if not keyspace:
+        host = topology.default
+    else:
+        known = topology.keyspaces.get(keyspace)
+        host = None if known is None else known.host_of(shard)
     if host is None:
-        places = " ".join(f"{name}/{shard}" for name, shard in locations)
-        raise BindError("unknown_database", database=places)
+        name = keyspace if shard is None else f"{keyspace}/{shard}"
+        raise BindError("unknown_database", database=name or "of the default host")
     return host
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Sharded(Plan):
-    """What plans on sharded tables have in common: their `keyspace`, and `tables` as `database.table`."""
-
-    keyspace: str
-    tables: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ShardSelect(Sharded):
-    """A SELECT on sharded tables: on one shard as the client wrote it, on several by UNION ALL and merge."""
-
-    kind: ClassVar[str] = "select"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ShardWrite(Sharded):
-    """UPDATE or DELETE on a sharded table: one statement a shard."""
-
-    kind: ClassVar[str] = "write"
-    access: Access = Access.WRITE
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Insert(Sharded):
-    """INSERT or REPLACE into a sharded table: one statement a shard, `Bound.inserted` says what each adds."""
-
-    kind: ClassVar[str] = "insert"
-    access: Access = Access.WRITE
-
-
-Argument = str | int | bool | None | Template
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -301,7 +160,7 @@ class Assignment:
     case; a bare name or LOCAL is "session"), "next" (`SET @@x` and `SET TRANSACTION` without SESSION
     where it means the next transaction only: `transaction_isolation`, `transaction_read_only`), "names"
     (value: the character set; `collate` the collation), "charset" (SET CHARACTER SET).
-    `value` renders the right side as SQL, unquoted for names; None is DEFAULT. `constant`: the right side
+    `value` renders the right side as the client wrote it; None is DEFAULT. `constant`: the right side
     is one literal or one bare word, so that no server is needed to evaluate it.
     """
 
@@ -329,10 +188,12 @@ class Builtin(Plan):
     show_databases        like, where: Template | None
     show_tables           database: str; full: bool; like, where: Template | None
     show_table_status     database: str; like, where: Template | None
-    show_columns          database, table: str; full, extended: bool; like, where: Template | None
+    show_columns          database, table: str; full, extended: bool; like (DESCRIBE t c: perhaps a bare
+                          name), where: Template | None
     show_index            database, table: str; where: Template | None
     show_create_table     database, table: str
     show_create_database  database: str
+    unlock_tables         nothing
     empty                 nothing (only comments, or nothing at all)
 
     A Template renders, with the values, the argument's SQL text: a quoted string (`like`), a number, an
@@ -344,18 +205,3 @@ class Builtin(Plan):
     name: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     assignments: tuple[Assignment, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reject(Plan):
-    """Not run. `error` is an entry of the error registry, `arguments` fill its text.
-
-    `probe`: the rewriter could not read the statement, so that the server may well refuse it too: have a
-    server PREPARE the client's bytes, and if that fails with 1064 give this error instead.
-    """
-
-    kind: ClassVar[str] = "reject"
-    access: Access = Access.NONE
-    error: str
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    probe: bool = False

@@ -91,6 +91,12 @@ _FINDALL: Final = {
 }
 
 
+IN_INTEGERS: Final = re.compile(_in_list(b""))
+IN_STRINGS: Final = re.compile(_in_list(b"'"))
+LIST_END: Final = re.compile(rb"\s*+\)")
+"""A literal after one of the first two (matched at its start) and before the third is a whole list."""
+
+
 def findall(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
     """The function that cuts a statement ending in a NUL byte into (text, literal) pairs."""
     return _FINDALL[ansi_quotes, no_backslash_escapes]

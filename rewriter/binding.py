@@ -1,0 +1,172 @@
+"""Values to shards, shards to statements: what the plans on sharded tables do at every binding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from config.topology import Host, Keyspace, Topology
+
+from .bound import BindError, HostStatement, Notice
+from .columns import Extra
+from .routing import Between, Comparison, Placed, Route
+from .splice import Template
+from .values import NotPlain, Value
+
+if TYPE_CHECKING:
+    from config.layout import Layout
+
+CHUNK: Final = 64
+"""So many shards at most go into one UNION ALL."""
+
+MAX_ROWS: Final = 18446744073709551615
+"""MySQL's largest LIMIT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How a statement finds its shards, and what is computed for each.
+
+    `routes` has one route for each reference to a sharded table. With `one_shard` they must all lead to one
+    and the same shard. `extras` are computed in this order.
+    """
+
+    keyspace: str
+    tables: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+    ranges: tuple[Between, ...]
+    routes: tuple[Route, ...]
+    extras: tuple[Extra, ...]
+
+    def place(self, values: tuple[bytes, ...], keyspace: Keyspace) -> list[Placed]:
+        """Each comparison's constants by shard. Raises NotPlain."""
+        return [one.place(values, keyspace) for one in self.comparisons]
+
+    def shards(
+        self, placed: list[Placed], values: tuple[bytes, ...], keyspace: Keyspace
+    ) -> list[set[int] | None]:
+        """The shards of each route that exist; None for all. Raises NotPlain."""
+        between = [one.shards(values, keyspace) for one in self.ranges]
+        found = [route.shards(placed, between) for route in self.routes]
+        return [
+            one if one is None else {shard for shard in one if keyspace.host_of(shard) is not None}
+            for one in found
+        ]
+
+    def computed(
+        self,
+        shard: int,
+        placed: list[Placed],
+        values: tuple[bytes, ...],
+        keyspace: Keyspace,
+        rows: bytes = b"",
+    ) -> tuple[bytes, ...]:
+        """`values` with the extras for one shard behind them."""
+        found = []
+        for extra in self.extras:
+            if extra.kind == "database":
+                found.append(keyspace.database_of(shard))
+            elif extra.kind == "base":
+                layout: Layout | None = keyspace.layout
+                found.append(b"%d" % (layout.base(shard, extra.number) if layout is not None else 0))
+            elif extra.kind == "constants":
+                number = extra.number
+                found.append(self.comparisons[number].write(placed[number], shard, values))
+            elif extra.label is not None:
+                found.append(extra.label.render(values))
+            else:
+                found.append(rows)
+        return (*values, *found)
+
+    def unmatched(self, values: tuple[bytes, ...], keyspace: Keyspace) -> tuple[Notice, ...]:
+        """The warning that some ID matches nothing; none when the conditions merely contradict each other."""
+        for one in self.comparisons:
+            if one.key.takes_text or one.key.rule not in ("object", "id"):
+                continue
+            for number in one.integers(values):
+                shard = one.key.shard_of_integer(number, keyspace)
+                if shard is None or keyspace.host_of(shard) is None:
+                    reason = why_not(number, one, keyspace)
+                    return (
+                        Notice(
+                            "id_matches_nothing",
+                            {"id": str(number), "table": self.tables[0].partition(".")[2], "reason": reason},
+                        ),
+                    )
+        return ()
+
+
+def why_not(number: int, comparison: Comparison, keyspace: Keyspace) -> str:
+    """Why an ID matches no row, in words."""
+    layout = comparison.key.layout
+    if number < 0:
+        return "it is negative"
+    if number >> 64:
+        return "it has more than 64 bits"
+    if layout is None:
+        return "it is no ID"
+    if number & layout.reserved_bits:
+        return "its reserved bits are set"
+    fields = layout.decompose(number)
+    if comparison.key.rule == "object" and layout.has_type and fields["type"] != comparison.key.type:
+        return f"its type is {fields['type']}, this table's is {comparison.key.type}"
+    return f"shard {fields['shard']} does not exist"
+
+
+def host(keyspace: Keyspace, shard: int) -> Host:
+    """The master of a shard. Raises BindError when no range holds it."""
+    found = keyspace.host_of(shard)
+    if found is None:
+        raise BindError("unknown_database", database=keyspace.database_of(shard).decode())
+    return found
+
+
+def by_host(keyspace: Keyspace, shards: Iterable[int]) -> dict[Host, list[int]]:
+    """Shards by their master, both in ascending order of shards."""
+    found: dict[Host, list[int]] = {}
+    for shard in sorted(shards):
+        found.setdefault(host(keyspace, shard), []).append(shard)
+    return found
+
+
+def some_shard(keyspace: Keyspace) -> int:
+    """A shard to ask when none can hold a match: the first that there is. Raises BindError."""
+    for shard in keyspace.all_shards:
+        return shard
+    raise BindError("no_open_shard", keyspace=keyspace.name)
+
+
+def keyspace_of(topology: Topology, name: str) -> Keyspace:
+    """The keyspace; BindError when the topology lost it."""
+    keyspace = topology.keyspaces.get(name)
+    if keyspace is None:
+        raise BindError("unknown_database", database=name)
+    return keyspace
+
+
+def each(
+    template: Template,
+    routing: Routing,
+    shards: Sequence[int],
+    placed: list[Placed],
+    values: tuple[bytes, ...],
+    keyspace: Keyspace,
+    rows: bytes = b"",
+) -> list[bytes]:
+    """The statement of every shard."""
+    return [template.render(routing.computed(shard, placed, values, keyspace, rows)) for shard in shards]
+
+
+def union(host_: Host, shards: Sequence[int], selects: Sequence[bytes], tail: bytes) -> HostStatement:
+    """One statement for several shards of a host."""
+    sql = b"(" + b") UNION ALL (".join(selects) + b")" + tail
+    return HostStatement(host_, tuple(shards), sql)
+
+
+def limit_number(value: Value, values: tuple[bytes, ...]) -> int:
+    """A number of LIMIT. Raises BindError when it is none."""
+    try:
+        return min(max(value.integer(values), 0), MAX_ROWS)
+    except NotPlain:
+        raise BindError("syntax_error", reason="LIMIT must be a number") from None

@@ -1,0 +1,106 @@
+"""What binding a plan gives: the bytes for each host, and what to make of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from config.topology import Host
+
+
+class BindError(Exception):
+    """The statement's values rule it out: `name` is an entry of the error registry."""
+
+    def __init__(self, name: str, **arguments: str) -> None:
+        super().__init__(name, arguments)
+        self.name = name
+        self.arguments = arguments
+
+
+class Notice(NamedTuple):
+    """A warning for SHOW WARNINGS: `name` is an entry of the error registry."""
+
+    name: str
+    arguments: Mapping[str, str]
+
+
+class HostStatement(NamedTuple):
+    """One statement for one host. `shards` are those it touches, ascending; () when not sharded."""
+
+    host: Host
+    shards: tuple[int, ...]
+    sql: bytes
+
+
+class SortKey(NamedTuple):
+    """One key of a merge.
+
+    `column` is the index in the wire row of the column that holds the key; `weight` is the index of a
+    hidden WEIGHT_STRING column, to be compared byte by byte instead when the key's column arrives as
+    text (a NULL weight goes with a NULL key). Negative indexes count from the row's end, as in Python.
+    Weights are not padded: for a PAD SPACE collation the shorter one must be taken as going on with the
+    weight of a space. NULLs come first ascending and last descending.
+    """
+
+    column: int
+    descending: bool
+    weight: int | None
+
+
+class Aggregate(NamedTuple):
+    """One column of an aggregated row and how partial values combine: "count", "sum", "min" or "max".
+
+    `weight`: as in `SortKey`, for min and max of text.
+    """
+
+    column: int
+    function: str
+    weight: int | None
+
+
+class Merge(NamedTuple):
+    """How rows of several statements become one result.
+
+    With `aggregates`, every row read is a partial one and they are combined into one; else rows are
+    merged by `order` (streams that are each in this order; () for any order). Then `offset` rows are
+    skipped, at most `limit` are given (None: all), and the `hidden` last columns are cut off.
+    """
+
+    order: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    hidden: int = 0
+    aggregates: tuple[Aggregate, ...] = ()
+
+
+class Inserted(NamedTuple):
+    """What one statement of an INSERT adds, for composing last_insert_id.
+
+    `base`: add it to the last_insert_id that the server reports (when not 0); None when the server's
+    number is to be reported as it is (no composed ID, or the client gave the `id`). `rows`: how many
+    rows of the client's statement are in it. `first`: the index of its first row in the client's order.
+    """
+
+    shard: int
+    base: int | None
+    rows: int
+    first: int
+
+
+class Bound(NamedTuple):
+    """A plan with its values: what to send where, and what to make of the answers.
+
+    One statement and no merge: the reply passes through as bytes. No statement at all (a write that can
+    match nothing): an OK packet with 0 rows. `reference`, when set, is a statement whose column
+    definitions the client must get instead of those of `statements`. `warnings` are for SHOW WARNINGS.
+    `inserted` goes with `statements`, one for one, for INSERT and REPLACE; else (). `scatter`: it runs
+    on all shards because nothing narrows it, so the user's scatter policy applies. Statements for one
+    host stand in the order to run them in; different hosts run in parallel.
+    """
+
+    statements: tuple[HostStatement, ...]
+    merge: Merge | None = None
+    reference: HostStatement | None = None
+    warnings: tuple[Notice, ...] = ()
+    inserted: tuple[Inserted, ...] = ()
+    scatter: bool = False

@@ -1,0 +1,309 @@
+"""Statements about the session itself: transactions, SET, USE, KILL."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .columns import fill_slots
+from .context import Statement
+from .edits import Edits
+from .plan import Access, Plan
+from .plans import Assignment, Builtin
+from .scope import Refuse
+from .splice import Template
+from .tokens import NAME, STRING, WORD, Source, Unreadable
+from .values import Slots
+
+_LEVELS: Final = {
+    "READ UNCOMMITTED": b"'READ-UNCOMMITTED'",
+    "READ COMMITTED": b"'READ-COMMITTED'",
+    "REPEATABLE READ": b"'REPEATABLE-READ'",
+    "SERIALIZABLE": b"'SERIALIZABLE'",
+}
+_NEXT: Final = frozenset(
+    {"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"}
+)
+_SCOPES: Final = {
+    "GLOBAL": "global", "SESSION": "session", "LOCAL": "session", "PERSIST": "persist",
+    "PERSIST_ONLY": "persist_only",
+}  # fmt: skip
+_MODES: Final = {"READ ONLY", "READ WRITE", "WITH CONSISTENT SNAPSHOT"}
+
+
+class Words:
+    """Walks over a statement's tokens by their words."""
+
+    def __init__(self, source: Source, at: int = 0) -> None:
+        self.source = source
+        self.at = at
+
+    def take(self, *words: str) -> bool:
+        """Step over these words, if they stand here in this order."""
+        if all(self.source.is_word(self.at + number, word) for number, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def op(self, *operators: str) -> bool:
+        """Step over one of these operators."""
+        if self.source.is_op(self.at, *operators):
+            self.at += 1
+            return True
+        return False
+
+    def name(self) -> str:
+        """Step over a name. Raises Unreadable when none stands here."""
+        if not self.source.is_name(self.at):
+            raise Unreadable("expected a name")
+        self.at += 1
+        return self.source.tokens[self.at - 1].name
+
+    @property
+    def done(self) -> bool:
+        """Whether this is the end."""
+        return self.at >= len(self.source.tokens)
+
+    def finish(self) -> None:
+        """Raises Unreadable when this is not the end."""
+        if not self.done:
+            raise Unreadable(f"unexpected {self.source.tokens[self.at].text}")
+
+
+def transaction(statement: Statement) -> Plan | None:
+    """BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE SAVEPOINT. Raises Unreadable."""
+    words = Words(statement.source)
+    plan: Plan | None = None
+    if words.take("BEGIN") or words.take("START", "TRANSACTION"):
+        plan = _begin(words)
+    elif words.take("COMMIT"):
+        plan = _end(words, "commit")
+    elif words.take("ROLLBACK"):
+        words.take("WORK")
+        if words.take("TO"):
+            words.take("SAVEPOINT")
+            plan = Builtin(name="rollback_to", arguments={"name": words.name()})
+        else:
+            plan = _end(words, "rollback")
+    elif words.take("SAVEPOINT"):
+        plan = Builtin(name="savepoint", arguments={"name": words.name()})
+    elif words.take("RELEASE", "SAVEPOINT"):
+        plan = Builtin(name="release_savepoint", arguments={"name": words.name()})
+    if plan is not None:
+        words.finish()
+    return plan
+
+
+def _begin(words: Words) -> Plan:
+    words.take("WORK")
+    modes: list[str] = []
+    while not words.done:
+        mode = next((one for one in sorted(_MODES) if words.take(*one.split())), None)
+        if mode is None:
+            raise Unreadable("expected a transaction mode")
+        modes.append(mode)
+        if not words.op(","):
+            break
+    sql = "START TRANSACTION" + (" " + ", ".join(modes) if modes else "")
+    return Builtin(name="begin", arguments={"sql": Template((sql.encode(),))})
+
+
+def _end(words: Words, name: str) -> Plan:
+    words.take("WORK")
+    chain = words.take("AND", "CHAIN")
+    if not chain:
+        words.take("AND", "NO", "CHAIN")
+    release = words.take("RELEASE")
+    if not release:
+        words.take("NO", "RELEASE")
+    return Builtin(name=name, arguments={"chain": chain, "release": release})
+
+
+def use(statement: Statement) -> Plan | None:
+    """USE database. Raises Unreadable."""
+    words = Words(statement.source)
+    if not words.take("USE"):
+        return None
+    database = words.name()
+    words.finish()
+    return Builtin(name="use", arguments={"database": database}, databases=(database,))
+
+
+def kill(statement: Statement) -> Plan | None:
+    """KILL [CONNECTION | QUERY] id. Raises Unreadable."""
+    words = Words(statement.source)
+    if not words.take("KILL"):
+        return None
+    query = words.take("QUERY")
+    if not query:
+        words.take("CONNECTION")
+    texts = Texts(statement)
+    target = texts.template(words.at, len(statement.source.tokens))
+    return Builtin(
+        name="kill", arguments={"id": target, "query": query}, session_slots=tuple(texts.slots.names)
+    )
+
+
+class Texts:
+    """Templates of parts of a statement, with the session's values in them."""
+
+    def __init__(self, statement: Statement) -> None:
+        self.source = statement.source
+        self.slots = Slots(len(self.source.literals))
+        self.edits = Edits(self.source)
+        fill_slots(self.source, self.slots, self.edits)
+
+    def template(self, first: int, end: int) -> Template:
+        """The tokens from `first` to `end`. Raises Unreadable when there are none."""
+        if first >= end:
+            raise Unreadable("expected a value")
+        return self.edits.template(first, end)
+
+
+def set_(statement: Statement) -> Plan | None:
+    """SET, in all its forms. Raises Unreadable and Refuse."""
+    source = statement.source
+    words = Words(source)
+    if not words.take("SET"):
+        return None
+    if source.is_word(1, "PASSWORD", "ROLE", "RESOURCE", "STATEMENT") or words.take("DEFAULT", "ROLE"):
+        raise _unsupported(f"SET {source.tokens[1].text}")
+    if any(source.is_word(at, "SELECT") for at in range(len(source.tokens))):
+        raise _unsupported("a subquery in SET", "SELECT the value first.")
+    texts = Texts(statement)
+    assignments = _transaction(words)
+    if not assignments:
+        assignments = _assignments(words, texts)
+    words.finish()
+    return Builtin(
+        name="set",
+        access=Access.ADMIN if any(one.scope.startswith("persist") for one in assignments) else Access.NONE,
+        assignments=tuple(assignments),
+        session_slots=tuple(texts.slots.names),
+    )
+
+
+def _unsupported(what: str, alternative: str = "") -> Refuse:
+    return Refuse(
+        "not_supported_yet", what=what, reason="the proxy does not pass it on", alternative=alternative
+    )
+
+
+def _transaction(words: Words) -> list[Assignment]:
+    """SET [scope] TRANSACTION …; nothing when it is something else."""
+    start = words.at
+    scope = "next"
+    for word, meaning in _SCOPES.items():
+        if words.take(word):
+            scope = meaning
+            break
+    if not words.take("TRANSACTION"):
+        words.at = start
+        return []
+    found = []
+    while True:
+        if words.take("ISOLATION", "LEVEL"):
+            level = next((one for one in _LEVELS if words.take(*one.split())), None)
+            if level is None:
+                raise Unreadable("expected an isolation level")
+            value = Template((_LEVELS[level],))
+            found.append(Assignment(scope=scope, name="transaction_isolation", value=value))
+        elif words.take("READ", "ONLY"):
+            found.append(Assignment(scope=scope, name="transaction_read_only", value=Template((b"1",))))
+        elif words.take("READ", "WRITE"):
+            found.append(Assignment(scope=scope, name="transaction_read_only", value=Template((b"0",))))
+        else:
+            raise Unreadable("expected a transaction characteristic")
+        if not words.op(","):
+            return found
+
+
+def _assignments(words: Words, texts: Texts) -> list[Assignment]:
+    found = []
+    sticky = "session"
+    while True:
+        end = _item_end(texts.source, words.at)
+        special = _names(words, texts, end)
+        if special is not None:
+            found.append(special)
+        else:
+            assignment, sticky = _assignment(words, texts, end, sticky)
+            found.append(assignment)
+        words.at = end
+        if not words.op(","):
+            return found
+
+
+def _item_end(source: Source, at: int) -> int:
+    while at < len(source.tokens) and not source.is_op(at, ","):
+        at = source.closing.get(at, at) + 1
+    return at
+
+
+def _names(words: Words, texts: Texts, end: int) -> Assignment | None:
+    """NAMES …, CHARACTER SET … or CHARSET …"""
+    source = texts.source
+    if source.is_op(words.at + 1, "=", ":="):
+        return None
+    names = words.take("NAMES")
+    if not names and not words.take("CHARACTER", "SET") and not words.take("CHARSET"):
+        return None
+    scope = "names" if names else "charset"
+    if words.take("DEFAULT"):
+        if words.at != end:
+            raise Unreadable("expected the end")
+        return Assignment(scope=scope, name=scope, value=None)
+    charset = _charset(texts, words.at)
+    collate = None
+    words.at += 1
+    if names and words.take("COLLATE"):
+        collate = _charset(texts, words.at)
+        words.at += 1
+    if words.at != end:
+        raise Unreadable("expected the end")
+    return Assignment(scope=scope, name=scope, value=charset, collate=collate)
+
+
+def _charset(texts: Texts, at: int) -> Template:
+    """A character set's or collation's name, as written."""
+    token = texts.source.at(at)
+    if token.kind not in (WORD, NAME, STRING):
+        raise Unreadable("expected a name")
+    if token.kind == STRING:
+        return texts.template(at, at + 1)
+    return Template((token.name.encode("utf-8", "surrogateescape"),))
+
+
+def _assignment(words: Words, texts: Texts, end: int, sticky: str) -> tuple[Assignment, str]:
+    source = texts.source
+    token = source.at(words.at)
+    scope, name = sticky, ""
+    if token.kind == "variable":
+        scope, name = "user", token.text
+        words.at += 1
+    elif token.kind == "system":
+        scope, name = _system_variable(token.text)
+        words.at += 1
+    else:
+        for word, meaning in _SCOPES.items():
+            if source.is_name(words.at + 1) and words.take(word):
+                scope = sticky = meaning
+                break
+        name = words.name().lower()
+        while words.op("."):
+            name += "." + words.name().lower()
+    if not words.op("=", ":=") or words.at >= end:
+        raise Unreadable("expected =")
+    default = end - words.at == 1 and source.is_word(words.at, "DEFAULT")
+    value = None if default else texts.template(words.at, end)
+    constant = end - words.at == 1 or (end - words.at == 2 and source.is_op(words.at, "-", "+"))
+    constant = constant and source.at(end - 1).kind != "system"
+    return Assignment(scope=scope, name=name, value=value, constant=constant), sticky
+
+
+def _system_variable(text: str) -> tuple[str, str]:
+    """@@name or @@scope.name to scope and name."""
+    first, dot, rest = text[2:].partition(".")
+    if dot and first.upper() in _SCOPES:
+        return _SCOPES[first.upper()], rest
+    return ("next" if text[2:] in _NEXT else "session"), text[2:]
+

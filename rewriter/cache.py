@@ -1,0 +1,75 @@
+"""A bounded cache of plans, by the shape of a statement and the settings it was read with.
+
+Two generations instead of an order of use: what is found in the older one moves to the younger, and when
+the younger is half of the capacity, the older is dropped and the younger becomes it. So a hit costs a
+look-up and no bookkeeping, and what is in use stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from .plan import Plan
+
+PlanKey = tuple[bytes, bytes]
+"""The shape (see shape.py) and the key of the session's settings (`Env.key`). A plan also depends on the
+schema and the topology, whose change clears the cache."""
+
+MAX_STEERED: Final = 64
+"""So many plans of one shape that differ in a literal (ORDER BY 2) are kept."""
+
+
+@dataclass(slots=True)
+class Steered:
+    """A shape with literals that steer its plan: their indexes, and the plans by their values."""
+
+    literals: tuple[int, ...]
+    plans: dict[tuple[bytes, ...], Plan] = field(default_factory=dict)
+
+
+Entry = Plan | Steered
+
+
+class Cache:
+    """At most `capacity` entries (at least two), the least recently used of which go first."""
+
+    def __init__(self, capacity: int) -> None:
+        self._half = max(1, capacity // 2)
+        self._young: dict[PlanKey, Entry] = {}
+        self._old: dict[PlanKey, Entry] = {}
+
+    def get(self, key: PlanKey) -> Entry | None:
+        """The entry, or None."""
+        entry = self._young.get(key)
+        if entry is None:
+            entry = self._old.get(key)
+            if entry is not None:
+                self.put(key, entry)
+        return entry
+
+    def put(self, key: PlanKey, entry: Entry) -> None:
+        """Keep `entry`."""
+        if len(self._young) >= self._half:
+            self._old, self._young = self._young, {}
+        self._young[key] = entry
+
+    def put_plan(self, key: PlanKey, plan: Plan, steering: set[int], literals: tuple[bytes, ...]) -> None:
+        """Keep a plan that depends on the values of the literals with the indexes `steering`."""
+        if not steering:
+            self.put(key, plan)
+            return
+        entry = self._young.get(key)
+        indexes = tuple(sorted(steering))
+        if not isinstance(entry, Steered) or entry.literals != indexes or len(entry.plans) >= MAX_STEERED:
+            entry = Steered(indexes)
+            self.put(key, entry)
+        entry.plans[tuple(literals[index] for index in indexes)] = plan
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._young.clear()
+        self._old.clear()
+
+    def __len__(self) -> int:
+        return len(self._young) + sum(key not in self._young for key in self._old)

@@ -1,0 +1,320 @@
+"""What changes in a statement's text so that a shard understands it.
+
+Tables get their physical database, the virtual `id` becomes `(local_id + K)` (or `local_id`, where it is
+compared with constants or only orders rows), `*` of an object table becomes its logical columns, session
+values and shardgate's own functions are filled in, its own hints are taken out. Result columns keep the
+names that the client would have seen.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from config.layout import Layout
+
+from .edits import Edits, Label, original
+from .facts import Block, Projection, Span, TableRef
+from .predicates import Conditions
+from .scope import Chain, Refuse, Scope, chain_at, chains
+from .splice import Part
+from .tokens import HINT, Source
+from .values import ID_FUNCTIONS, Slots, slot_at
+
+
+class Extra(NamedTuple):
+    """A value that binding computes for one shard, behind the literals and the session's values.
+
+    `kind`: "database", "base" (the K of object type `number`), "constants" (of comparison `number`), "label"
+    (`label`), "limit" (the rows a shard must give).
+    """
+
+    kind: str
+    number: int = 0
+    label: Label | None = None
+
+
+class Extras:
+    """Gives each computed value its index among the values."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self.items: list[Extra] = []
+
+    def index(self, extra: Extra) -> int:
+        """The index of `extra`."""
+        if extra not in self.items:
+            self.items.append(extra)
+        return self._first + self.items.index(extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """shardgate's own optimizer hints: `shard(N)`, `same_shard_as(ID)`, `scatter`."""
+
+    shard: int | None = None
+    same_shard_as: int | None = None
+    scatter: bool = False
+
+
+_OWN_HINTS: Final = re.compile(
+    r"\b(?:(shard)\s*\(\s*([0-9]{1,20})\s*\)|(same_shard_as)\s*\(\s*([0-9]{1,20})\s*\)|(scatter)\b(?!\s*\())",
+    re.IGNORECASE,
+)
+
+
+def take_hints(source: Source, edits: Edits) -> Hints:
+    """Our hints in the statement, which are taken out of it."""
+    shard = same = None
+    scatter = False
+    for at, token in enumerate(source.tokens):
+        if token.kind != HINT:
+            continue
+        found = list(_OWN_HINTS.finditer(token.text))
+        for one in found:
+            shard = int(one[2]) if one[1] else shard
+            same = int(one[4]) if one[3] else same
+            scatter = scatter or bool(one[5])
+        if found:
+            rest = _OWN_HINTS.sub(" ", token.text[3:-2]).strip()
+            text = f"/*+ {rest} */" if rest else " "
+            edits.replace(Span(at, at + 1), text.encode("utf-8", "surrogateescape"))
+    return Hints(shard, same, scatter)
+
+
+def fill_slots(source: Source, slots: Slots, edits: Edits) -> None:
+    """Put the session's values in the place of what stands for them.
+
+    In a statement that assigns user variables the server's own are meant, so these are left alone.
+    """
+    assigns = any(source.is_op(at, ":=") for at in range(len(source.tokens)))
+    into = any(
+        source.is_word(at - 1, "INTO") and token.kind == "variable" for at, token in enumerate(source.tokens)
+    )
+    at = 0
+    while at < len(source.tokens):
+        found = slot_at(source, at)
+        if found is None or (found[0].startswith("@") and found[0][1:2] != "@" and (assigns or into)):
+            at += 1
+            continue
+        edits.replace(Span(at, found[1]), slots.index(found[0]))
+        at = found[1]
+
+
+def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:
+    """Write SHARD_OF, TYPE_OF, LOCAL_OF and MAKE_ID as the arithmetic that they are. Raises Refuse."""
+    for at in range(len(source.tokens)):
+        if not source.is_word(at, *ID_FUNCTIONS) or not source.is_op(at + 1, "("):
+            continue
+        name, close = source.tokens[at].text, source.closing[at + 1]
+        places = {
+            "SHARD_OF": [layout and (layout.shard_shift, layout.shard_mask)],
+            "TYPE_OF": [layout and (layout.type_shift, layout.type_mask)],
+            "LOCAL_OF": [layout and (layout.local_shift, layout.local_mask)],
+        }.get(name)
+        if layout is None or not (layout.has_local and layout.has_type):
+            raise Refuse("unknown_function", function=name)
+        commas = _commas(source, at + 2, close)
+        if len(commas) != (2 if places is None else 0) or close == at + 2:
+            raise Refuse("wrong_parameter_count", function=name)
+        edits.replace(Span(at, at + 2), b"((")
+        if places is None:
+            edits.replace(Span(commas[0], commas[0] + 1), b") << %d | (" % layout.shard_shift)
+            edits.replace(Span(commas[1], commas[1] + 1), b") << %d | (" % layout.type_shift)
+            edits.replace(Span(close, close + 1), b"))")
+        elif places[0]:
+            edits.replace(Span(close, close + 1), b") >> %d & %d)" % places[0])
+
+
+def _commas(source: Source, at: int, end: int) -> list[int]:
+    found = []
+    while at < end:
+        if source.is_op(at, ","):
+            found.append(at)
+        at = source.closing.get(at, at) + 1
+    return found
+
+
+def add_labels(source: Source, block: Block, edits: Edits, extras: Extras) -> None:
+    """Name the result columns whose text was edited as the client wrote them."""
+    for projection in block.projections:
+        if projection.alias is not None or projection.star or not edits.touches(projection.span):
+            continue
+        last = projection.span.end - 1
+        chain = chain_at(source, projection.span.first)
+        whole = chain is not None and chain.end == projection.span.end
+        if chain is not None and whole and slot_at(source, chain.first) is None:
+            if chain.column == "ID":
+                edits.insert_behind(last, b" AS " + source.text(last, last + 1))
+            continue
+        tokens = source.tokens
+        text = original(source, tokens[projection.span.first].start, tokens[last].end)
+        edits.insert_behind(last, b" AS ", extras.index(Extra("label", label=Label(tuple(text)))))
+
+
+@dataclass(slots=True, eq=False)
+class Columns:
+    """Edits the blocks of one statement on sharded (or schema's single) tables."""
+
+    source: Source
+    scope: Scope
+    edits: Edits
+    extras: Extras
+    conditions: Conditions | None = None
+    matched: dict[int, bool] = field(default_factory=dict)
+
+    def block(self, block: Block) -> None:
+        """Edit one block; not the queries in it. Raises Refuse."""
+        for ref in block.tables:
+            self.table(ref)
+        by_id = "*" in block.shared_columns or "ID" in block.shared_columns
+        if by_id and any(self.scope.targets[ref].is_object for ref in block.tables):
+            raise Refuse(
+                "not_supported_yet",
+                what="a join by common column names",
+                reason="the tables' `id` is not stored",
+                alternative="Write the condition with ON.",
+            )
+        for projection in block.projections:
+            if projection.star:
+                self._star(block, projection)
+            else:
+                self._expression(projection.span, block)
+        for clause, span in block.expressions():
+            if clause in ("on clause", "where clause", "window clause"):
+                self._expression(span, block)
+        for assigned in block.assignments:
+            self._expression(assigned.column, block)
+            self._expression(assigned.value, block)
+        self._keys(block)
+        if block.having is not None:
+            self._having(block, block.having)
+        add_labels(self.source, block, self.edits, self.extras)
+
+    def table(self, ref: TableRef) -> None:
+        """Qualify a table's name with its physical database."""
+        target = self.scope.targets[ref]
+        name = self.source.text(ref.span.end - 1, ref.span.end)
+        if target.form == "sharded":
+            self.edits.replace(ref.span, b"`", self.extras.index(Extra("database")), b"`." + name)
+        elif target.form == "single":
+            self.edits.replace(ref.span, b"`" + target.physical.replace(b"`", b"``") + b"`." + name)
+
+    def base(self, ref: TableRef) -> int:
+        """The index of the K of an object table."""
+        table = self.scope.targets[ref].table
+        return self.extras.index(Extra("base", (table.type or 0) if table is not None else 0))
+
+    def _expression(self, span: Span, block: Block) -> None:
+        if self.conditions is not None:
+            self.conditions.find(span, block)
+            for match in list(self.conditions.matches.values()):
+                if span.first <= match.span.first and match.span.end <= span.end:
+                    self._comparison(match.number, match.relation, match.column, match.constants)
+        for chain in chains(self.source, span, block):
+            self._chain(chain, block)
+
+    def _comparison(self, number: int, relation: str, column: Chain, constants: Span) -> None:
+        if self.conditions is None or relation not in ("is one of", "is none of"):
+            return
+        comparison = self.conditions.comparisons[number]
+        if comparison.rewritten:
+            self.edits.replace(constants, self.extras.index(Extra("constants", number)))
+            self.matched[column.first] = comparison.key.local
+
+    def _chain(self, chain: Chain, block: Block) -> None:
+        if len(chain.parts) == 1 and chain.column != "ID":
+            return
+        ref = self.scope.table_of(chain, block)
+        target = None if ref is None else self.scope.targets[ref]
+        if ref is None or target is None or target.table is None:
+            return
+        if chain.column == "ID" and target.is_object:
+            self._id(chain, ref, local=self.matched.get(chain.first, False))
+        elif len(chain.parts) > 2:
+            self.edits.replace(Span(chain.first, chain.end - 3), b"")
+
+    def _id(self, chain: Chain, ref: TableRef, *, local: bool) -> None:
+        qualifier = self._qualifier(chain)
+        span = Span(chain.first, chain.end)
+        if local:
+            self.edits.replace(span, qualifier + b"local_id")
+        else:
+            self.edits.replace(span, b"(" + qualifier + b"local_id + ", self.base(ref), b")")
+
+    def _qualifier(self, chain: Chain) -> bytes:
+        """The table part of a column's name with its dot, without the database."""
+        if len(chain.parts) == 1:
+            return b""
+        return self.source.text(chain.end - 3, chain.end - 2) + b"."
+
+    def _star(self, block: Block, projection: Projection) -> None:
+        refs = self.scope.starred(block, projection)
+        if not any(self.scope.targets[ref].is_object for ref in refs):
+            if projection.span.end - projection.span.first == 5:  # demo.pins.*
+                self.edits.replace(Span(projection.span.first, projection.span.first + 2), b"")
+            return
+        shown: list[Part] = []
+        for ref in refs:
+            label = b"`" + ref.label.replace("`", "``").encode("utf-8", "surrogateescape") + b"`."
+            qualifier = label if len(block.tables) > 1 or projection.qualifier is not None else b""
+            shown += [b", "] if shown else []
+            shown += self._all_columns(ref, qualifier)
+        self.edits.replace(projection.span, *shown)
+
+    def _all_columns(self, ref: TableRef, qualifier: bytes) -> list[Part]:
+        target = self.scope.targets[ref]
+        if not target.is_object or target.table is None:
+            return [(qualifier or b"") + b"*"]
+        shown: list[Part] = [b"(" + qualifier + b"local_id + ", self.base(ref), b") AS id"]
+        others = target.table.logical_columns[1:]
+        return shown + [b", " + qualifier + b"`" + name.encode() + b"`" for name in others]
+
+    def _keys(self, block: Block) -> None:
+        """GROUP BY and ORDER BY: a key that is just `id` groups and orders as the local id does."""
+        folded = "DISTINCT" in block.modifiers or "DISTINCTROW" in block.modifiers or bool(block.group)
+        for item in block.group:
+            self._key(item.span, block, local=True)
+        for item in block.order:
+            if self.aliased(item.span, block) is None:
+                self._key(item.span, block, local=not folded)
+
+    def _key(self, span: Span, block: Block, *, local: bool) -> None:
+        chain = chain_at(self.source, span.first)
+        if chain is not None and chain.end == span.end and chain.column == "ID":
+            ref = self.scope.table_of(chain, block)
+            if ref is not None and self.scope.targets[ref].is_object:
+                self._id(chain, ref, local=local)
+            elif ref is not None:
+                self._chain(chain, block)
+            return
+        for one in chains(self.source, span, block):
+            self._chain(one, block)
+
+    def aliased(self, span: Span, block: Block) -> Projection | None:
+        """The select expression that an ORDER BY key names by its alias."""
+        if span.end - span.first != 1 or not self.source.is_name(span.first):
+            return None
+        name = self.source.tokens[span.first].name.lower()
+        found = [one for one in block.projections if one.alias is not None and one.alias.lower() == name]
+        return found[0] if found else None
+
+    def _having(self, block: Block, span: Span) -> None:
+        """`id` in HAVING means the select list's column of that name, if there is one."""
+        for chain in chains(self.source, span, block):
+            if chain.column == "ID" and self._shows_id(block, chain):
+                if len(chain.parts) > 1:
+                    self.edits.replace(Span(chain.first, chain.end), b"id")
+            else:
+                self._chain(chain, block)
+
+    def _shows_id(self, block: Block, chain: Chain) -> bool:
+        if block.group:
+            return False
+        for one in block.projections:
+            if one.star:
+                return True
+            if self.scope.label(one).lower() == chain.parts[-1].lower():
+                return True
+        return False

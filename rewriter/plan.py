@@ -1,0 +1,80 @@
+"""What all plans have in common, and the plan of not running a statement. See plans.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import ClassVar
+
+from config.topology import Topology
+
+from .bound import BindError, Bound
+from .splice import Template
+
+Values = tuple[bytes, ...]
+"""The literals of one statement, raw, followed by the values of the plan's session slots."""
+
+Choose = Callable[[Sequence[int]], int]
+"""Picks one of some shards (random among the open ones for a new object; tests pass a fixed choice)."""
+
+
+Argument = str | int | bool | None | Template
+"""An argument of a statement that the proxy answers itself."""
+
+
+class Access(IntEnum):
+    """What a statement does to data, for the user's role; each includes the ones before it."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    ADMIN = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What all plans have.
+
+    `access`: what the user must be allowed. `session_slots`: names of the values that only the session
+    knows, in the order in which they follow the literals: function calls as `LAST_INSERT_ID()`,
+    `DATABASE()`, `CONNECTION_ID()`, `USER()`, `CURRENT_USER()`, `FOUND_ROWS()`, `ROW_COUNT()`; user
+    variables as `@name` (lower case); system variables as `@@last_insert_id`. Values are SQL literals;
+    a session that is tied to a backend connection may give `@name` itself for a user variable.
+    `databases`: the logical (or physical, or unknown) databases that the statement names or implies,
+    for the user's list of allowed ones. `tie`: afterwards the session must stay on the backend
+    connection the statement ran on (temporary table, GET_LOCK, LOCK TABLES, user variable assigned in
+    a statement, PREPARE). `implicit_commit`: the server commits an open transaction before it (DDL).
+    """
+
+    kind: ClassVar[str]
+    access: Access = Access.READ
+    session_slots: tuple[str, ...] = ()
+    databases: tuple[str, ...] = ()
+    tie: bool = False
+    implicit_commit: bool = False
+
+    @property
+    def scatter(self) -> bool:
+        """Whether every binding runs on all shards; `Bound.scatter` tells of one binding."""
+        return False
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        """The statements for the hosts. Raises BindError; also for plans that have none (Builtin, Reject)."""
+        del values, topology, choose
+        raise BindError("internal", reason=f"a plan of kind {self.kind} has nothing to send")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reject(Plan):
+    """Not run. `error` is an entry of the error registry, `arguments` fill its text.
+
+    `probe`: the rewriter could not read the statement, so that the server may well refuse it too: have a
+    server PREPARE the client's bytes, and if that fails with 1064 give this error instead.
+    """
+
+    kind: ClassVar[str] = "reject"
+    access: Access = Access.NONE
+    error: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    probe: bool = False

@@ -1,0 +1,149 @@
+"""The front door: a statement in, its plan out.
+
+On a hit: one regular-expression pass and one look-up. On a miss the statement is opened (executable
+comments), cut into tokens and shown to `RULES`, in order, until one of them knows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from config.schema import Schema
+from config.topology import Topology
+
+from .builtins import kill, set_, transaction, use
+from .cache import Cache, Steered
+from .context import Statement, refused
+from .env import Env
+from .plan import Plan, Reject
+from .plans import Builtin
+from .rules import admin, confined, do, explain, explain_route, query, several_statements
+from .scope import Names, Refuse
+from .show import describe, show
+from .statement import open_comments
+from .tokens import Source, Unreadable, read
+
+Rule = Callable[[Statement], Plan | None]
+
+RULES: Final[tuple[Rule, ...]] = (
+    several_statements,
+    transaction,
+    set_,
+    use,
+    kill,
+    explain_route,
+    show,
+    describe,
+    confined,
+    explain,
+    query,
+    do,
+    admin,
+)
+"""Each takes a statement and gives its plan, or None when it is not for this rule to say."""
+
+
+class Rewriter:
+    """Plans statements for one schema and one topology at a time. Not for several threads."""
+
+    def __init__(self, schema: Schema, topology: Topology, *, cache_size: int = 10_000) -> None:
+        self._schema = schema
+        self._topology = topology
+        self._cache = Cache(cache_size)
+        self.hits = 0
+        self.misses = 0
+
+    @property
+    def topology(self) -> Topology:
+        """The topology that plans are made for."""
+        return self._topology
+
+    def replace(self, topology: Topology, schema: Schema | None = None) -> None:
+        """Plan for another topology (and schema) from now on. Plans given before stay valid to bind with
+        the topology that they were made for.
+        """
+        self._topology = topology
+        self._schema = schema or self._schema
+        self._cache.clear()
+
+    def plan(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
+        """The plan of a statement and its literals, to bind it with. Never raises."""
+        texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
+        if literals.count(b"") == 1:
+            entry = self._cache.get((b"\0".join(texts), env.key))
+            if entry is not None:
+                if not isinstance(entry, Steered):
+                    self.hits += 1
+                    return entry, literals
+                plan = entry.plans.get(tuple([literals[index] for index in entry.literals]))
+                if plan is not None:
+                    self.hits += 1
+                    return plan, literals
+        return self._miss(sql, env)
+
+    def cached(self, sql: bytes, env: Env) -> bool:
+        """Whether `plan` would find the statement's plan without making it."""
+        shape, literals = _shape(open_comments(sql, env), env)
+        entry = self._cache.get((shape, env.key)) if shape else None
+        if isinstance(entry, Steered):
+            return tuple(literals[index] for index in entry.literals) in entry.plans
+        return entry is not None
+
+    def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
+        opened = open_comments(sql, env)
+        shape, literals = _shape(opened, env)
+        if not shape:
+            self.misses += 1
+            return _unreadable("a quote or a comment is not closed, or there is a NUL byte"), (b"",)
+        key = (shape, env.key)
+        entry = self._cache.get(key) if opened is not sql else None
+        if entry is not None and not isinstance(entry, Steered):
+            self.hits += 1
+            return entry, literals
+        self.misses += 1
+        names = Names(self._schema, self._topology, env)
+        try:
+            statement = Statement(_without_end(read(opened, literals, env)), names)
+        except Unreadable as error:
+            return _unreadable(str(error)), (b"",)
+        plan = _planned(statement)
+        self._cache.put_plan(key, plan, statement.steering, literals)
+        return plan, literals
+
+
+def _shape(sql: bytes, env: Env) -> tuple[bytes, tuple[bytes, ...]]:
+    texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
+    return (b"\0".join(texts), literals) if literals.count(b"") == 1 else (b"", ())
+
+
+def _without_end(source: Source) -> Source:
+    """The statement without semicolons at its end."""
+    tokens = list(source.tokens)
+    while tokens and tokens[-1].text == ";" and tokens[-1].kind == "operator":
+        tokens.pop()
+    return source if len(tokens) == len(source.tokens) else replace(source, tokens=tuple(tokens))
+
+
+def _planned(statement: Statement) -> Plan:
+    if not statement.source.tokens:
+        return Builtin(name="empty")
+    try:
+        for rule in RULES:
+            plan = rule(statement)
+            if plan is not None:
+                return plan
+    except Refuse as refusal:
+        return refused(refusal)
+    except RecursionError:
+        return _unreadable("the statement is nested too deep")
+    except Unreadable as error:
+        return _unreadable(str(error))
+    return _unreadable(f"unknown statement {statement.source.tokens[0].text}")
+
+
+def _unreadable(reason: str) -> Plan:
+    """The plan of what this cannot read: a server shall say what is wrong with it."""
+    arguments = {"reason": f"You have an error in your SQL syntax: {reason}"}
+    return Reject(error="syntax_error", arguments=arguments, probe=True)

@@ -1,0 +1,359 @@
+"""WHERE and ON to routes, soundly.
+
+Two passes over the tokens of a condition. `Conditions.find` finds every comparison of a routing column
+with constants, wherever it stands between boundaries that bind less than a comparison does (AND, OR, a
+parenthesis, a comma …). `Conditions.route` then reads a condition's ANDs, ORs and parentheses exactly as
+MySQL's grammar does; a leaf that is one of those comparisons narrows, and everything else does not.
+
+So that `x + id = 5`, `id = 5 = 1`, `NOT id = 5`, `a BETWEEN 1 AND id = 5` and `id = 5 COLLATE y` are left
+alone without this having to know what they mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from config.schema import KeyType, Kind, Table
+from config.topology import Topology
+
+from .env import Env
+from .facts import Block, Span, TableRef
+from .routing import ALL, Between, Comparison, Key, Route, both, either
+from .scope import Chain, Scope, chain_at
+from .tokens import LIST, Source
+from .values import ConstantReader, Value
+
+_LEFT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "CASE"})
+_RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
+_ENCODINGS: Final = {"utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "latin1": "cp1252"}
+
+
+class Match(NamedTuple):
+    """A comparison in the text. `relation`: "is one of", "is none of", "between" or "is column".
+
+    `number` is the comparison's index (the range's for "between"); `constants` is the span of the constants
+    and `column` the routing column's name. For "is column", `other` is the other table.
+    """
+
+    span: Span
+    ref: TableRef
+    relation: str
+    number: int
+    column: Chain
+    constants: Span
+    other: TableRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Finds the key by which a column of a table routes."""
+
+    topology: Topology
+    env: Env
+
+    def key(self, table: Table, column: str) -> Key | None:
+        """The key of `column` (upper case), or None when it does not route."""
+        keyspace = self.topology.keyspaces.get(table.keyspace)
+        if keyspace is None:
+            return None
+        if table.shard_key is not None and column == table.shard_key.upper() and column != "ID":
+            return Key("modulo", keyspace.layout)
+        if not table.routing or column != table.routing.upper():
+            return None
+        if table.kind is Kind.OBJECT:
+            return Key("object", keyspace.layout, table.type or 0)
+        if table.kind is Kind.HASHED:
+            return self._hashed(table)
+        return Key("id", keyspace.layout) if keyspace.layout is not None else None
+
+    def _hashed(self, table: Table) -> Key:
+        backslashes = not self.env.no_backslash_escapes
+        if table.key_type is KeyType.BINARY:
+            return Key("hash", text="binary", backslashes=backslashes)
+        if table.key_type is KeyType.TEXT:
+            encoding = _ENCODINGS.get(self.env.charset, "unknown")
+            return Key("hash", text=encoding, backslashes=backslashes)
+        return Key("hash")
+
+
+class Conditions:
+    """The comparisons of one statement, collected condition by condition.
+
+    `strict`: only constants that cannot turn out to be something else narrow (no strings, no session
+    values): the plan to fall back on.
+    """
+
+    def __init__(
+        self, source: Source, scope: Scope, keys: Keys, constants: ConstantReader, *, strict: bool
+    ) -> None:
+        self._source = source
+        self._scope = scope
+        self._keys = keys
+        self._constants = constants
+        self._strict = strict
+        self.comparisons: list[Comparison] = []
+        self.ranges: list[Between] = []
+        self.matches: dict[Span, Match] = {}
+
+    # finding comparisons
+
+    def find(self, span: Span, block: Block) -> None:
+        """Collect the comparisons in `span`, outside of subqueries."""
+        booleans = self._booleans(span, block)
+        inner = {query.first: query.end for query in block.queries}
+        at = span.first
+        while at < span.end:
+            if at in inner:
+                at = inner[at]
+                continue
+            match = None
+            if at == span.first or self._opens(at - 1, booleans):
+                match = self._match(at, span.end, block)
+            if match is not None and (match.span.end == span.end or self._closes(match.span.end, booleans)):
+                self._keep(match)
+                at = match.span.end
+            else:
+                at += 1
+
+    def _booleans(self, span: Span, block: Block) -> set[int]:
+        """The ANDs in `span` that are no part of a BETWEEN."""
+        source, found = self._source, set()
+        inner = {query.first: query.end for query in block.queries}
+        pending = [0]
+        at = span.first
+        while at < span.end:
+            if at in inner:
+                at = inner[at]
+                continue
+            if source.is_op(at, "(") or source.is_word(at, "CASE"):
+                pending.append(0)
+            elif (source.is_op(at, ")") or source.is_word(at, "END")) and len(pending) > 1:
+                pending.pop()
+            elif source.is_word(at, "BETWEEN"):
+                pending[-1] += 1
+            elif source.is_word(at, "AND"):
+                if pending[-1]:
+                    pending[-1] -= 1
+                else:
+                    found.add(at)
+            at += 1
+        return found
+
+    def _opens(self, at: int, booleans: set[int]) -> bool:
+        """Whether the token at `at` binds what follows less than a comparison does."""
+        source = self._source
+        if at in booleans or source.is_op(at, "(", ",", "&&"):
+            return True
+        if source.is_op(at, "||"):
+            return not self._keys.env.pipes_as_concat
+        if source.is_word(at, "NOT"):
+            return not self._keys.env.high_not_precedence
+        return source.is_word(at, *_LEFT)
+
+    def _closes(self, at: int, booleans: set[int]) -> bool:
+        """Whether the token at `at` binds what stands before it less than a comparison does."""
+        source = self._source
+        if at in booleans or source.is_op(at, ")", ",", "&&"):
+            return True
+        if source.is_op(at, "||"):
+            return not self._keys.env.pipes_as_concat
+        return source.is_word(at, *_RIGHT)
+
+    def _match(self, at: int, end: int, block: Block) -> Match | None:
+        chain = chain_at(self._source, at)
+        if chain is not None:
+            found = self._routing_column(chain, block)
+            return None if found is None else self._column_first(chain, *found, end, block)
+        return self._constant_first(at, end, block)
+
+    def _routing_column(self, chain: Chain, block: Block) -> tuple[TableRef, Key] | None:
+        ref = self._scope.table_of(chain, block)
+        target = None if ref is None else self._scope.targets[ref]
+        if ref is None or target is None or target.table is None or target.form != "sharded":
+            return None
+        key = self._keys.key(target.table, chain.column)
+        return None if key is None else (ref, key)
+
+    def _column_first(self, chain: Chain, ref: TableRef, key: Key, end: int, block: Block) -> Match | None:
+        source, at = self._source, chain.end
+        if source.is_op(at, "=", "<=>", "!=", "<>"):
+            relation = "is one of" if source.is_op(at, "=", "<=>") else "is none of"
+            found = self._constant(key, at + 1, end)
+            if found is not None:
+                span = Span(chain.first, found[1])
+                return self._single(span, ref, relation, key, found[0], chain, Span(at + 1, found[1]))
+            return self._columns(chain, ref, at, block) if source.is_op(at, "=") else None
+        negated = source.is_word(at, "NOT")
+        at += negated
+        if source.is_word(at, "IN") and source.is_op(at + 1, "("):
+            return self._in(chain, ref, key, at + 1, "is none of" if negated else "is one of")
+        if source.is_word(at, "BETWEEN") and not negated:
+            return self._between(chain, ref, key, at + 1, end)
+        return None
+
+    def _constant(self, key: Key, at: int, end: int) -> tuple[Value, int] | None:
+        found = self._constants.prefix(at, end)
+        if found is None:
+            return None
+        value = found[0]
+        if key.takes_text and value.kind not in ("string", "slot"):
+            return None
+        return None if self._strict and Comparison(key, (value,)).may_fail else found
+
+    def _single(
+        self, span: Span, ref: TableRef, relation: str, key: Key, value: Value, chain: Chain, constants: Span
+    ) -> Match:
+        self.comparisons.append(Comparison(key, (value,), rewritten=key.local))
+        return Match(span, ref, relation, len(self.comparisons) - 1, chain, constants)
+
+    def _columns(self, chain: Chain, ref: TableRef, at: int, block: Block) -> Match | None:
+        """`column = column`, both routing."""
+        other = chain_at(self._source, at + 1)
+        found = None if other is None else self._routing_column(other, block)
+        if other is None or found is None or found[0] is ref:
+            return None
+        span = Span(chain.first, other.end)
+        return Match(span, ref, "is column", -1, chain, Span(at, at), found[0])
+
+    def _in(self, chain: Chain, ref: TableRef, key: Key, open_: int, relation: str) -> Match | None:
+        source = self._source
+        close = source.closing[open_]
+        span, inside = Span(chain.first, close + 1), Span(open_ + 1, close)
+        token = source.at(open_ + 1)
+        if token.kind == LIST:
+            if key.takes_text and token.text != "string":
+                return None
+            comparison = Comparison(key, (), token.literal, token.text)
+        else:
+            constants = self._constant_list(key, inside)
+            if constants is None:
+                return None
+            comparison = Comparison(key, tuple(constants), rewritten=key.local)
+        if self._strict and comparison.may_fail:
+            return None
+        self.comparisons.append(comparison)
+        return Match(span, ref, relation, len(self.comparisons) - 1, chain, inside)
+
+    def _constant_list(self, key: Key, inside: Span) -> list[Value] | None:
+        found: list[Value] = []
+        at = inside.first
+        while at < inside.end:
+            constant = self._constant(key, at, inside.end)
+            if constant is None:
+                return None
+            found.append(constant[0])
+            at = constant[1]
+            if at < inside.end and not self._source.is_op(at, ","):
+                return None
+            at += 1
+        return found
+
+    def _between(self, chain: Chain, ref: TableRef, key: Key, at: int, end: int) -> Match | None:
+        low = self._constants.prefix(at, end)
+        if low is None or not self._source.is_word(low[1], "AND") or key.rule not in ("object", "id"):
+            return None
+        high = self._constants.prefix(low[1] + 1, end)
+        if high is None or (self._strict and (low[0].may_fail or high[0].may_fail)):
+            return None
+        self.ranges.append(Between(key, low[0], high[0]))
+        span = Span(chain.first, high[1])
+        return Match(span, ref, "between", len(self.ranges) - 1, chain, Span(at, high[1]))
+
+    def _constant_first(self, at: int, end: int, block: Block) -> Match | None:
+        source = self._source
+        found = self._constants.prefix(at, end)
+        if found is None or not source.is_op(found[1], "=", "<=>", "!=", "<>"):
+            return None
+        chain = chain_at(source, found[1] + 1)
+        column = None if chain is None else self._routing_column(chain, block)
+        if chain is None or column is None:
+            return None
+        ref, key = column
+        value = self._constant(key, at, end)
+        if value is None:
+            return None
+        relation = "is one of" if source.is_op(found[1], "=", "<=>") else "is none of"
+        return self._single(Span(at, chain.end), ref, relation, key, value[0], chain, Span(at, found[1]))
+
+    def _keep(self, match: Match) -> None:
+        self.matches[match.span] = match
+
+    # reading a condition
+
+    def route(self, span: Span, ref: TableRef) -> Route:
+        """The shards on which rows of `ref` can be that the condition is true for."""
+        if any(self._source.is_op(at, ":=") for at in range(*span)):
+            return ALL
+        return self._or(span, ref)
+
+    def _or(self, span: Span, ref: TableRef) -> Route:
+        span = self._bare(span)
+        parts = self._split(span, "OR", "||", "XOR")
+        if len(parts) == 1:
+            return both([self._leaf(part, ref) for part in self._split(span, "AND", "&&")])
+        if any(self._source.is_word(part.first - 1, "XOR") for part in parts[1:]):
+            return ALL
+        if any(self._source.is_op(part.first - 1, "||") for part in parts[1:]) and (
+            self._keys.env.pipes_as_concat
+        ):
+            return ALL
+        return either([self._or(part, ref) for part in parts])
+
+    def _leaf(self, span: Span, ref: TableRef) -> Route:
+        bare = self._bare(span)
+        if bare != span:
+            return self._or(bare, ref)
+        match = self.matches.get(span)
+        if match is None or match.ref is not ref:
+            return ALL
+        if match.relation == "is one of":
+            return Route("in", match.number)
+        return Route("between", match.number) if match.relation == "between" else ALL
+
+    def equalities(self, span: Span) -> list[Match]:
+        """The `column = column` leaves that must be true for the condition to be."""
+        span = self._bare(span)
+        if any(self._source.is_op(at, ":=") for at in range(*span)):
+            return []
+        if len(self._split(span, "OR", "||", "XOR")) > 1:
+            return []
+        found = []
+        for part in self._split(span, "AND", "&&"):
+            bare = self._bare(part)
+            if bare != part:
+                found += self.equalities(bare)
+            elif (match := self.matches.get(part)) is not None and match.relation == "is column":
+                found.append(match)
+        return found
+
+    def _bare(self, span: Span) -> Span:
+        """`span` without parentheses around all of it."""
+        source = self._source
+        while source.is_op(span.first, "(") and source.closing[span.first] == span.end - 1:
+            if source.is_word(span.first + 1, "SELECT", "WITH", "VALUES", "TABLE"):
+                return span
+            span = Span(span.first + 1, span.end - 1)
+        return span
+
+    def _split(self, span: Span, *separators: str) -> list[Span]:
+        """The parts of `span` between separators at its own level."""
+        source, parts, first, at = self._source, [], span.first, span.first
+        pending = cases = 0
+        while at < span.end:
+            if source.is_op(at, "("):
+                at = source.closing[at]
+            elif source.is_word(at, "CASE"):
+                cases += 1
+            elif source.is_word(at, "END") and cases:
+                cases -= 1
+            elif cases == 0 and source.is_word(at, "BETWEEN"):
+                pending += 1
+            elif cases == 0 and source.is_word(at, "AND") and pending:
+                pending -= 1
+            elif cases == 0 and (source.is_word(at, *separators) or source.is_op(at, *separators)):
+                parts.append(Span(first, at))
+                first = at + 1
+            at += 1
+        parts.append(Span(first, span.end))
+        return parts

@@ -1,0 +1,222 @@
+"""The planner's rules for statements that name tables, and for those that no other rule knows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .context import Statement, not_yet
+from .facts import Block, Query, Span, TableRef
+from .parse import Parser
+from .parse_write import WriteParser
+from .plan import Access, Plan
+from .plans import Builtin
+from .scope import Scope
+from .select import plan_select
+from .statement import QUERIES, access_of
+from .tokens import Source, Unreadable
+from .unsharded import About, Place, Text, mixed, plan_confined, plan_unsharded
+
+_SESSION: Final = frozenset(
+    {"SET", "USE", "BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "LOCK", "UNLOCK", "XA"}
+    | {"KILL"}
+)
+_WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
+
+
+def access(source: Source) -> tuple[Access, bool]:
+    """What the statement needs, judged by its words, and whether it commits an open transaction."""
+    verb = source.tokens[0].text
+    needed, commits = access_of(verb, source.at(1).text)
+    for at in range(1, len(source.tokens)):
+        if source.is_word(at, "OUTFILE", "DUMPFILE") and source.is_word(at - 1, "INTO"):
+            needed = max(needed, Access.ADMIN)
+        locks = source.is_word(at, "UPDATE", "SHARE") and source.is_word(at - 1, "FOR")
+        writes = verb in ("WITH", "EXPLAIN", "ANALYZE", "DESC", "DESCRIBE") and source.is_word(at, *_WRITING)
+        if locks or (writes and not source.is_op(at + 1, "(")):
+            needed = max(needed, Access.WRITE)
+    if verb == "PREPARE":
+        needed = Access.ADMIN
+    return needed, commits
+
+
+def several_statements(statement: Statement) -> Plan | None:
+    """Text with a semicolon in its middle."""
+    source = statement.source
+    breaks = [at for at in range(len(source.tokens)) if source.is_op(at, ";")]
+    if not breaks:
+        return None
+    if source.tokens[0].text in ("CREATE", "ALTER"):  # the body of a routine
+        return None
+    words = [source.at(at + 1).text for at in (-1, *breaks)]
+    if not _SESSION & set(words):
+        needed = max(access_of(word, "")[0] for word in words)
+        plan = plan_confined(statement, max(needed, access(source)[0]))
+        if plan is not None:
+            return plan
+    return not_yet("several statements at once", "each may go elsewhere", "Send them one by one.")
+
+
+def explain_route(statement: Statement) -> Plan | None:
+    """EXPLAIN ROUTE statement."""
+    source = statement.source
+    if not source.is_word(0, "EXPLAIN") or not source.is_word(1, "ROUTE"):
+        return None
+    if len(source.tokens) < 3:
+        raise Unreadable("expected a statement behind EXPLAIN ROUTE")
+    return Builtin(name="explain_route", access=Access.READ, arguments={"offset": source.tokens[2].start})
+
+
+def confined(statement: Statement) -> Plan | None:
+    """Anything, while the current database is not sharded and no sharded one is named."""
+    needed, commits = access(statement.source)
+    return plan_confined(statement, needed, implicit_commit=commits)
+
+
+def query(statement: Statement) -> Plan | None:
+    """SELECT, WITH, VALUES, TABLE and parenthesized queries."""
+    if statement.source.tokens[0].text not in QUERIES:
+        return None
+    return _query(statement, 0)
+
+
+def _query(statement: Statement, first: int) -> Plan:
+    parser = Parser(statement.source)
+    parser.at = first
+    found = parser.query(None)
+    if parser.at < parser.end:
+        raise parser.unreadable("the end")
+    scope = Scope(statement.source)
+    scope.add_query(statement.names, found)
+    if not scope.sharded():
+        return plan_unsharded(statement, found.all_blocks(), scope, access(statement.source)[0])
+    only_sharded(scope)
+    return plan_select(statement, found, scope, explain=first > 0)
+
+
+def only_sharded(scope: Scope) -> None:
+    """Refuse a statement that has other tables than sharded ones."""
+    if any(target.form not in ("sharded", "inner") for target in scope.targets.values()):
+        raise mixed(scope)
+
+
+def explain(statement: Statement) -> Plan | None:
+    """EXPLAIN of a statement, by the server."""
+    source = statement.source
+    if not source.is_word(0, "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE") or source.is_word(1, "TABLE"):
+        return None
+    at = 1
+    while at < len(source.tokens) and not source.is_word(at, "SELECT", "WITH", *_WRITING):
+        if source.is_op(at, "("):
+            break
+        at += 1
+    if at == len(source.tokens):
+        return None
+    if not source.is_word(at, *_WRITING):
+        return _query(statement, at)
+    scope, blocks = _write_scope(statement, at)
+    if scope.sharded():
+        return not_yet("EXPLAIN of a write", "every shard has its own execution plan", "Use EXPLAIN ROUTE.")
+    return plan_unsharded(statement, blocks, scope, access(source)[0])
+
+
+def _write_scope(statement: Statement, first: int) -> tuple[Scope, list[Block]]:
+    """The tables and blocks of the write that begins at `first`."""
+    parser = WriteParser(statement.source)
+    parser.at = first
+    scope = Scope(statement.source)
+    inner: Query | None = None
+    if parser.word() in ("INSERT", "REPLACE"):
+        insertion = parser.insert()
+        block, inner = insertion.block, insertion.query
+    else:
+        block = (parser.update() if parser.word() == "UPDATE" else parser.delete()).block
+    scope.add_block(statement.names, block)
+    if inner is not None:
+        scope.add_query(statement.names, inner)
+    blocks = [*block.all_blocks(), *(inner.all_blocks() if inner is not None else ())]
+    return scope, blocks
+
+
+def do(statement: Statement) -> Plan | None:
+    """DO expressions."""
+    if not statement.source.is_word(0, "DO"):
+        return None
+    parser = Parser(statement.source)
+    parser.at = 1
+    block = Block(1)
+    parser.expression(block, lambda: False)
+    scope = Scope(statement.source)
+    scope.add_block(statement.names, block)
+    if scope.sharded():
+        return not_yet("DO", "it reads sharded tables", "Use SELECT.")
+    return plan_unsharded(statement, block.all_blocks(), scope)
+
+
+def admin(statement: Statement) -> Plan | None:
+    """SHOW of what is no logical table, definitions, and everything else that begins with a known word."""
+    source = statement.source
+    verb, second = source.tokens[0].text, source.at(1).text
+    if verb == "UNLOCK":
+        return Builtin(name="unlock_tables")
+    needed, commits = access(source)
+    about = About(needed, implicit_commit=commits)
+    if verb in ("SHOW", "HELP"):
+        return _elsewhere(statement, about) or Text(statement).plan(Place(), about)
+    if verb in ("CREATE", "ALTER", "DROP") and second in ("DATABASE", "SCHEMA"):
+        return _database(statement, about)
+    if verb in _KNOWN:
+        found = _elsewhere(statement, about)
+        if found is not None:
+            return found
+        what = f"{verb} {second}" if verb in ("CREATE", "ALTER", "DROP", "LOCK", "LOAD") else verb
+        reason = "it does not say which shard it is for"
+        return not_yet(what, reason, "Name a physical database (USE db00000).")
+    return None
+
+
+_KNOWN: Final = frozenset(
+    {"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "CHECKSUM"}
+    | {"LOCK", "LOAD", "CALL", "HANDLER", "PREPARE", "EXECUTE", "DEALLOCATE", "XA", "GRANT", "FLUSH"}
+    | {"REVOKE", "EXPLAIN", "DESCRIBE", "DESC", "INSTALL", "UNINSTALL", "IMPORT", "CACHE", "RESET", "PURGE"}
+    | {"CHANGE", "START", "STOP", "SHUTDOWN", "RESTART", "CLONE", "BINLOG", "SIGNAL", "BACKUP"}
+)
+
+
+def _elsewhere(statement: Statement, about: About) -> Plan | None:
+    """The plan of a statement all of whose qualified names are in one database that is not sharded."""
+    source, names = statement.source, statement.names
+    found: dict[str, None] = {}
+    for at in range(1, len(source.tokens)):
+        if not source.is_name(at):
+            continue
+        qualifies = source.is_op(at + 1, ".") and not source.is_op(at - 1, ".")
+        if qualifies or source.is_word(at - 1, "FROM", "IN"):
+            name = source.tokens[at].name
+            if name in names.schema.databases or names.topology.physical(name) is not None or qualifies:
+                found[name] = None
+    if len(found) != 1:
+        return None
+    database = next(iter(found))
+    logical = names.schema.databases.get(database)
+    if logical is not None and logical.keyspace is None:
+        return None
+    target = names.target(TableRef("table", Span(0, 0), "", database))
+    about = about._replace(databases=(database,))
+    if target.form == "physical":
+        return Text(statement).plan(Place(locations=((target.keyspace, target.shard),)), about)
+    return Text(statement).plan(Place((target.keyspace,)), about)
+
+
+def _database(statement: Statement, about: About) -> Plan:
+    """CREATE, ALTER or DROP DATABASE: of one that the schema does not name, on the default host."""
+    source, names = statement.source, statement.names
+    at = 2
+    while source.is_word(at, "IF", "NOT", "EXISTS"):
+        at += 1
+    database = source.at(at).name
+    known = database in names.schema.databases or names.topology.physical(database) is not None
+    if known or names.topology.default is None:
+        what = f"{source.tokens[0].text} DATABASE"
+        return not_yet(what, f"'{database}' is the topology's business", "Use the fleet tools.")
+    return Text(statement).plan(Place(("",)), about._replace(databases=(database,)))
+

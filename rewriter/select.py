@@ -1,0 +1,157 @@
+"""Planning a SELECT on sharded tables."""
+
+from __future__ import annotations
+
+from config.schema import Table
+
+from .binding import Routing
+from .columns import Extra
+from .context import Splicer, Statement, keyspace_of, not_yet
+from .facts import Query, TableRef
+from .plan import Access, Plan, Reject
+from .routing import Route
+from .scope import Refuse, Scope
+from .several import plan_several
+from .sharded import Point, Several, ShardSelect
+from .splice import Template
+
+
+def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bool = False) -> Plan:
+    """The plan of a SELECT, some of whose tables are sharded and none are anywhere else.
+
+    `explain`: the query stands behind EXPLAIN, so that it can run on one shard only. Raises Refuse.
+    """
+    refs = scope.sharded()
+    keyspace = keyspace_of(scope, refs)
+    _check(statement, query)
+    splicer = Splicer(statement, scope)
+    for block in query.all_blocks():
+        splicer.columns.block(block)
+    routes = splicer.routes(refs)
+    several = _several(splicer, query, refs, explain=explain)
+    unrouted = any(route.unbounded for route in routes)
+    if unrouted and isinstance(several, Reject):
+        return several
+    template = splicer.edits.template()
+    conditions = splicer.conditions
+    routing = Routing(
+        keyspace=keyspace,
+        tables=table_names(scope, refs),
+        comparisons=tuple(conditions.comparisons),
+        ranges=tuple(conditions.ranges),
+        routes=tuple(routes),
+        extras=tuple(splicer.extras.items),
+    )
+    locks = any(block.lock is not None for block in query.all_blocks())
+    return ShardSelect(
+        access=Access.WRITE if locks else Access.READ,
+        session_slots=tuple(splicer.slots.names),
+        databases=tuple(dict.fromkeys(scope.targets[ref].database for ref in refs)),
+        routing=routing,
+        template=template,
+        several=several,
+        unrouted=unrouted,
+        point=point(routing, template, splicer.slots.end),
+        fallback=None if statement.strict else _fallback(statement, query, scope, routing, explain=explain),
+    )
+
+
+def _fallback(
+    statement: Statement, query: Query, scope: Scope, routing: Routing, *, explain: bool
+) -> Plan | None:
+    """The plan for values that are no plain constants; None when that cannot happen."""
+    if not may_fail(routing):
+        return None
+    strict = Statement(statement.source, statement.names, strict=True)
+    plan = plan_select(strict, query, scope, explain=explain)
+    statement.steering |= strict.steering
+    return plan
+
+
+def may_fail(routing: Routing) -> bool:
+    """Whether placing the statement's constants may raise NotPlain."""
+    return any(one.may_fail for one in routing.comparisons) or any(
+        one.low.may_fail or one.high.may_fail for one in routing.ranges
+    )
+
+
+def _check(statement: Statement, query: Query) -> None:
+    source = statement.source
+    for block in query.all_blocks():
+        if block.into is not None:
+            raise Refuse(
+                "not_supported_yet",
+                what="SELECT … INTO",
+                reason="the rows come from shards",
+                alternative="Fetch the rows and keep them in the application.",
+            )
+        if block.odd is not None:
+            raise Refuse(
+                "not_supported_yet",
+                what=source.tokens[block.odd.first].text,
+                reason="it is not looked into",
+                alternative="Use LIMIT.",
+            )
+    if any(source.is_op(at, ":=") for at in range(len(source.tokens))):
+        raise Refuse(
+            "not_supported_yet",
+            what="assigning a user variable in a SELECT",
+            reason="the rows come from shards",
+            alternative="Use SET.",
+        )
+
+
+def _several(splicer: Splicer, query: Query, refs: list[TableRef], *, explain: bool) -> Several | Reject:
+    if explain:
+        reason = "every shard has its own execution plan"
+        return not_yet("EXPLAIN", reason, "Use EXPLAIN ROUTE, or name one ID.")
+    if len(refs) > 1:
+        reason = f"it joins rows of {' and '.join(table_names(splicer.scope, refs))}"
+        return not_yet("this statement", reason, "Give every table an ID of the same shard.")
+    return plan_several(splicer, query)
+
+
+def table_names(scope: Scope, refs: list[TableRef]) -> tuple[str, ...]:
+    """The tables as `database.table`, each once."""
+    tables: list[Table] = []
+    for ref in refs:
+        table = scope.targets[ref].table
+        if table is not None:
+            tables.append(table)
+    return tuple(dict.fromkeys(f"{table.database}.{table.name}" for table in tables))
+
+
+def point(routing: Routing, template: Template, first: int) -> Point | None:
+    """The short way of binding, for a statement whose one route is one ID that is one literal."""
+    if len(routing.comparisons) != 1 or routing.ranges or routing.routes != (Route("in", 0),):
+        return None
+    comparison = routing.comparisons[0]
+    key, layout = comparison.key, comparison.key.layout
+    if len(comparison.values) != 1 or comparison.values[0].kind != "integer" or layout is None:
+        return None
+    if key.rule not in ("object", "id"):
+        return None
+    places: dict[int, int] = {}
+    for number, extra in enumerate(routing.extras):
+        if extra.kind not in ("database", "constants", "base"):
+            return None
+        if extra.kind == "base" and (key.rule != "object" or extra != Extra("base", key.type)):
+            return None
+        places[first + number] = first + ("database", "constants", "base").index(extra.kind)
+    parts = [places.get(part, part) if isinstance(part, int) else part for part in template.parts]
+    free = layout.shard_mask << layout.shard_shift
+    if key.rule == "object":
+        free |= layout.local_mask << layout.local_shift
+        if not layout.has_type:
+            free |= layout.type_mask << layout.type_shift
+    else:
+        free = ((1 << 64) - 1) & ~layout.reserved_bits
+    return Point(
+        literal=comparison.values[0].index,
+        mask=~free,
+        expected=layout.base(0, key.type) if key.rule == "object" else 0,
+        shard_shift=layout.shard_shift,
+        shard_mask=layout.shard_mask,
+        local_mask=layout.local_mask,
+        template=Template(parts),
+    )

@@ -1,0 +1,337 @@
+"""Planning a SELECT for several shards: what each shard adds, and how it is merged."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .bound import Aggregate, SortKey
+from .columns import Extra
+from .context import Splicer, not_yet, one_block
+from .edits import Edits
+from .facts import Block, Limit, Projection, Query, SortItem, Span
+from .plan import Reject
+from .scope import chain_at
+from .sharded import Several
+from .splice import Part
+from .values import Value
+
+_AGGREGATES: Final = frozenset(
+    {"COUNT", "SUM", "MIN", "MAX", "AVG", "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP"}
+    | {"VAR_SAMP", "BIT_AND", "BIT_OR", "BIT_XOR", "GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"}
+)
+_MERGED: Final = {"COUNT": "count", "SUM": "sum", "MIN": "min", "MAX": "max"}
+_BY_VALUE: Final = re.compile(
+    r"\s*(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|dec|fixed|float|double|real|bit|bool"
+    r"|boolean|date|datetime|timestamp|time|year|binary|varbinary|tinyblob|blob|mediumblob|longblob)\b",
+    re.IGNORECASE,
+)
+
+
+class _Cannot(Exception):
+    """Why a SELECT cannot run on several shards."""
+
+    def __init__(self, what: str, reason: str, alternative: str = "") -> None:
+        super().__init__(what)
+        self.plan = not_yet(what, reason, alternative)
+
+
+_ONE_SHARD: Final = "Name the shard by an ID."
+
+
+def plan_several(splicer: Splicer, query: Query) -> Several | Reject:
+    """How the query runs on several shards, or why it cannot."""
+    block = one_block(query)
+    if block is None:
+        return not_yet("this statement", "it has subqueries, joins or set operations", _ONE_SHARD)
+    try:
+        _check(splicer, block)
+        aggregates = _aggregates(splicer, block)
+        if aggregates:
+            return _aggregated(splicer, block, aggregates)
+        return _ordered(splicer, block)
+    except _Cannot as cannot:
+        return cannot.plan
+
+
+def _check(splicer: Splicer, block: Block) -> None:
+    words = {
+        "DISTINCT": "DISTINCT",
+        "DISTINCTROW": "DISTINCT",
+        "SQL_CALC_FOUND_ROWS": "SQL_CALC_FOUND_ROWS",
+    }
+    for modifier, what in words.items():
+        if modifier in block.modifiers:
+            raise _Cannot(what, "the rows of several shards are not compared yet", _ONE_SHARD)
+    if block.group:
+        raise _Cannot("GROUP BY", "groups of several shards are not combined yet", _ONE_SHARD)
+    if block.having is not None:
+        raise _Cannot("HAVING", "it is not evaluated over several shards yet", _ONE_SHARD)
+    for clause, span in block.expressions():
+        for at in range(*span):
+            if splicer.source.is_word(at, "OVER") and not splicer.source.is_op(at - 1, ",", "("):
+                raise _Cannot("a window function", "a window does not reach over shards yet", _ONE_SHARD)
+            if clause != "field list" and _aggregate_at(splicer, at):
+                raise _Cannot("an aggregate function here", f"it stands in the {clause}", _ONE_SHARD)
+
+
+def _aggregate_at(splicer: Splicer, at: int) -> bool:
+    return splicer.source.is_word(at, *_AGGREGATES) and splicer.source.is_op(at + 1, "(")
+
+
+# aggregates
+
+
+def _aggregates(splicer: Splicer, block: Block) -> list[Projection]:
+    """The projections with an aggregate: all, or none."""
+    found = [
+        projection
+        for projection in block.projections
+        if any(_aggregate_at(splicer, at) for at in range(*projection.span))
+    ]
+    if found and len(found) != len(block.projections):
+        reason = "what is not aggregated is of no certain row"
+        raise _Cannot("a select list with and without aggregates", reason, _ONE_SHARD)
+    return found
+
+
+def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -> Several:
+    source = splicer.source
+    edits = splicer.edits.copy()
+    aggregates = []
+    weights: list[int] = []
+    hidden: list[Part] = []
+    for column, projection in enumerate(projections):
+        span = projection.span
+        name = source.tokens[span.first].text
+        whole = _aggregate_at(splicer, span.first) and source.closing[span.first + 1] == span.end - 1
+        if not whole or name not in _MERGED or source.is_word(span.first + 2, "DISTINCT"):
+            text = source.text(*span).decode("utf-8", "replace")
+            raise _Cannot(f"{text}", "only plain COUNT, SUM, MIN and MAX are combined yet", _ONE_SHARD)
+        argument = Span(span.first + 2, span.end - 1)
+        weigh = name in ("MIN", "MAX") and not _by_value(splicer, block, argument)
+        if weigh:
+            weights.append(column)
+            hidden += [b", WEIGHT_STRING(", *edits.inside(span), b")"]
+        aggregates.append((column, _MERGED[name], weigh))
+    total = len(weights)
+    merged = tuple(
+        Aggregate(column, function, weights.index(column) - total if weigh else None)
+        for column, function, weigh in aggregates
+    )
+    edits.insert_behind(block.select_end - 1, *hidden)
+    reference = splicer.edits.copy()
+    for one in (edits, reference):
+        for clause in (block.order_span, block.limit.span if block.limit else None):
+            if clause is not None:
+                one.remove(clause)
+    _cut_reference(reference, block)
+    rows, offset = _limit(splicer, block.limit)
+    return Several(
+        part=edits.template(),
+        reference=reference.template(),
+        hidden=total,
+        rows=rows,
+        offset=offset,
+        aggregates=merged,
+    )
+
+
+# rows
+
+
+def _ordered(splicer: Splicer, block: Block) -> Several:
+    rows, offset = _limit(splicer, block.limit)
+    edits = splicer.edits.copy()
+    keys = [_key(splicer, block, item, number) for number, item in enumerate(block.order)]
+    hidden = [column for key in keys for column in key.hidden]
+    order = []
+    for key, item in zip(keys, block.order, strict=True):
+        column = key.visible
+        if column is None:
+            column = hidden.index(key.hidden[0]) - len(hidden)
+        weight = hidden.index(key.hidden[-1]) - len(hidden) if key.weighed else None
+        order.append(SortKey(column, item.descending, weight))
+        edits.replace(item.span, *key.inner)
+    for parts in hidden:
+        edits.insert_behind(block.select_end - 1, b", ", *parts)
+    if block.limit is not None:
+        edits.remove(block.limit.span)
+        _limit_here(splicer, edits, block)
+    reference = splicer.edits.copy()
+    _cut_reference(reference, block)
+    for clause in (block.order_span, block.limit.span if block.limit else None):
+        if clause is not None:
+            reference.remove(clause)
+    outer = [
+        key.outer + (b" DESC" if item.descending else b"")
+        for key, item in zip(keys, block.order, strict=True)
+    ]
+    return Several(
+        part=edits.template(),
+        reference=reference.template(),
+        tail=b" ORDER BY " + b", ".join(outer) if outer else b"",
+        order=tuple(order),
+        hidden=len(hidden),
+        rows=rows,
+        offset=offset,
+    )
+
+
+def _limit_here(splicer: Splicer, edits: Edits, block: Block) -> None:
+    """The shard's own LIMIT, where the client's stood."""
+    assert block.limit is not None
+    edits.insert_behind(block.limit.span.first - 1, splicer.extras.index(Extra("limit")))
+
+
+def _cut_reference(edits: Edits, block: Block) -> None:
+    """No rows and no locks: only the column definitions are wanted."""
+    if block.lock is not None:
+        edits.remove(block.lock)
+    edits.insert_behind(block.end - 1, b" LIMIT 0")
+
+
+def _limit(splicer: Splicer, limit: Limit | None) -> tuple[Value | None, Value | None]:
+    if limit is None:
+        return None, None
+    found: list[Value | None] = []
+    for span in (limit.rows, limit.offset):
+        if span is None:
+            found.append(None)
+            continue
+        token = splicer.source.tokens[span.first]
+        if span.end - span.first != 1 or token.kind != "integer" or token.literal < 0:
+            raise _Cannot("this LIMIT", "it is no plain number", "Write the number.")
+        found.append(Value("integer", token.literal))
+    return found[0], found[1]
+
+
+Parts = tuple[Part, ...]
+
+
+class _Key:
+    """One sort key.
+
+    `inner` is written in each shard's ORDER BY, `outer` in that of a host's UNION; `visible` is the index of
+    the column that shows it, or None: then the first of `hidden` does. With `weighed` the last of `hidden` is
+    its weight.
+    """
+
+    def __init__(
+        self, inner: Parts, outer: bytes, visible: int | None, hidden: list[Parts], *, weighed: bool = False
+    ) -> None:
+        self.inner = inner
+        self.outer = outer
+        self.visible = visible
+        self.hidden = hidden
+        self.weighed = weighed
+
+
+def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
+    span, visible = item.span, None
+    place = _place(splicer, block, item)
+    if place is not None:
+        span, visible = block.projections[place[0]].span, place[1]
+    _refuse_json(splicer, block, span)
+    name = b"`sg_key_%d`" % number
+    expression = splicer.edits.inside(span)
+    if _enumerated(splicer, block, span):
+        return _Key((name,), name, None, [(b"(", *expression, b" + 0) AS " + name)])
+    if visible is not None:
+        key = _Key(splicer.edits.inside(item.span), b"%d" % (visible + 1), visible, [])
+    else:
+        full = _full_id(splicer, block, span)
+        inner = expression if full else (name,)
+        expression = full or expression
+        key = _Key(inner, name, None, [(*expression, b" AS " + name)])
+    if not _by_value(splicer, block, span):
+        key.hidden.append((b"WEIGHT_STRING(", *expression, b") AS `sg_weight_%d`" % number))
+        key.weighed = True
+    return key
+
+
+def _full_id(splicer: Splicer, block: Block, span: Span) -> tuple[Part, ...]:
+    """The virtual `id` that `span` names, as an expression; () when it is something else."""
+    chain = chain_at(splicer.source, span.first)
+    if chain is None or chain.end != span.end or chain.column != "ID":
+        return ()
+    ref = splicer.scope.table_of(chain, block)
+    if ref is None or not splicer.scope.targets[ref].is_object:
+        return ()
+    return (b"(local_id + ", splicer.columns.base(ref), b")")
+
+
+def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | None:
+    """The projection that an ORDER BY key names by its number or alias, and that projection's column."""
+    source, span = splicer.source, item.span
+    token = source.tokens[span.first]
+    if span.end - span.first != 1:
+        return None
+    if token.kind == "integer":
+        splicer.statement.steer(span)
+        column = 0
+        for number, projection in enumerate(block.projections):
+            width = _width(splicer, block, projection)
+            if column + 1 <= int(token.text[:9]) <= column + width:
+                if projection.star:
+                    raise _Cannot("ORDER BY a number", "the column is one of *", "Write the column's name.")
+                return number, column
+            column += width
+        raise _Cannot("this ORDER BY", f"there is no column {token.text}", "Write the column's name.")
+    aliased = splicer.columns.aliased(span, block)
+    if aliased is None:
+        return None
+    number = block.projections.index(aliased)
+    return number, sum(_width(splicer, block, one) for one in block.projections[:number])
+
+
+def _width(splicer: Splicer, block: Block, projection: Projection) -> int:
+    """How many columns a projection shows."""
+    if not projection.star:
+        return 1
+    return sum(
+        len(splicer.scope.targets[ref].columns or ()) for ref in splicer.scope.starred(block, projection)
+    )
+
+
+def _definition(splicer: Splicer, block: Block, span: Span) -> str | None:
+    """The declared type of the column that `span` is; "bigint" for an `id`, None for anything else."""
+    chain = chain_at(splicer.source, span.first)
+    if chain is None or chain.end != span.end:
+        return None
+    ref = splicer.scope.table_of(chain, block)
+    target = None if ref is None else splicer.scope.targets[ref]
+    if target is None or target.table is None:
+        return None
+    if target.is_object and chain.column == "ID":
+        return "bigint"
+    column = target.table.column(chain.column)
+    return None if column is None else column.definition
+
+
+def _by_value(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether values order by themselves: numbers, dates, bytes; not text."""
+    source = splicer.source
+    definition = _definition(splicer, block, span)
+    if definition is not None:
+        return _BY_VALUE.match(definition) is not None
+    if source.is_word(span.first, "COUNT", "SUM", "LENGTH", "CHAR_LENGTH", "ABS", "RAND", "UNIX_TIMESTAMP"):
+        return source.is_op(span.first + 1, "(") and source.closing[span.first + 1] == span.end - 1
+    return False
+
+
+def _enumerated(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether this is an ENUM or SET column, which orders by number."""
+    definition = _definition(splicer, block, span) or ""
+    return re.match(r"\s*(enum|set)\b", definition, re.IGNORECASE) is not None
+
+
+def _refuse_json(splicer: Splicer, block: Block, span: Span) -> None:
+    """JSON values have an order of their own, which only a server knows."""
+    source = splicer.source
+    definition = _definition(splicer, block, span) or ""
+    column = re.match(r"\s*json\b", definition, re.IGNORECASE)
+    part = any(source.is_op(at, "->") for at in range(*span))
+    call = source.is_word(span.first, "JSON_EXTRACT") and source.closing.get(span.first + 1) == span.end - 1
+    if column or part or call:
+        raise _Cannot("ORDER BY a JSON value", "its order is not known here", "Use ->> or CAST.")

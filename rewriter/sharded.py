@@ -1,0 +1,239 @@
+"""The plans that run on sharded tables.
+
+They are listed, with all the others, in plans.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from config.topology import Keyspace, Topology
+
+from .binding import (
+    CHUNK,
+    MAX_ROWS,
+    Routing,
+    by_host,
+    each,
+    keyspace_of,
+    limit_number,
+    some_shard,
+    union,
+)
+from .binding import host as host_of
+from .bound import Aggregate, BindError, Bound, HostStatement, Merge, SortKey
+from .plan import Access, Choose, Plan, Reject, Values
+from .routing import Placed
+from .splice import Template
+from .values import NotPlain, Value
+
+
+class Point(NamedTuple):
+    """A statement routed by one ID that is one literal: bound without further ado.
+
+    A valid ID has `id & mask == expected`. `template` has holes for three values behind the literals: the
+    shard's database, the local id, and K.
+    """
+
+    literal: int
+    mask: int
+    expected: int
+    shard_shift: int
+    shard_mask: int
+    local_mask: int
+    template: Template
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sharded(Plan):
+    """What plans on sharded tables have in common.
+
+    `routing` finds the shards; `template` is the statement for one of them. `fallback` is the plan when a
+    value turns out to be no plain constant. `unrouted`: nothing narrows it.
+    """
+
+    routing: Routing
+    template: Template
+    fallback: Plan | None = None
+    point: Point | None = None
+    unrouted: bool = False
+
+    @property
+    def keyspace(self) -> str:
+        """The name of the keyspace of its tables."""
+        return self.routing.keyspace
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Its sharded tables, as `database.table`."""
+        return self.routing.tables
+
+    @property
+    def scatter(self) -> bool:
+        return self.unrouted
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        point = self.point
+        if point is not None:
+            raw = values[point.literal]
+            number = int(raw) if len(raw) < 40 else -1
+            if number & point.mask == point.expected:
+                shard = number >> point.shard_shift & point.shard_mask
+                keyspace = topology.keyspaces[self.routing.keyspace]
+                host = keyspace.host_of(shard)
+                if host is not None:
+                    local = number & point.local_mask
+                    database = keyspace.database_of(shard)
+                    sql = point.template.render((*values, database, b"%d" % local, b"%d" % (number - local)))
+                    return Bound((HostStatement(host, (shard,), sql),))
+        return self._bind(values, topology, choose)
+
+    def _bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        """Bind when there is more to do than to look at one ID."""
+        keyspace = keyspace_of(topology, self.routing.keyspace)
+        try:
+            placed = self.routing.place(values, keyspace)
+            found = self.routing.shards(placed, values, keyspace)
+        except NotPlain:
+            if self.fallback is None:
+                raise BindError("internal", reason="a value is no plain constant") from None
+            return self.fallback.bind(values, topology, choose)
+        if len(found) == 1:
+            shards = found[0]
+        elif None in found:
+            raise self.not_one_shard(keyspace)
+        else:
+            shards = set().union(*(one for one in found if one is not None))
+            if len(shards) > 1:
+                raise self.not_one_shard(keyspace)
+        return self.run_on(shards, placed, values, keyspace)
+
+    def not_one_shard(self, keyspace: Keyspace) -> BindError:
+        """The error that the tables of a statement are on more than one shard."""
+        del keyspace
+        return BindError(
+            "not_supported_yet",
+            what="this statement",
+            reason=f"it joins rows of {', '.join(self.tables)} that are on different shards",
+            alternative="Give every table an ID of the same shard.",
+        )
+
+    def run_on(
+        self, shards: set[int] | None, placed: list[Placed], values: Values, keyspace: Keyspace
+    ) -> Bound:
+        """The statements for these shards, or for all."""
+        raise self.not_one_shard(keyspace)
+
+    def on_one(self, shard: int, placed: list[Placed], values: Values, keyspace: Keyspace) -> HostStatement:
+        """The statement for one shard."""
+        sql = self.template.render(self.routing.computed(shard, placed, values, keyspace))
+        return HostStatement(host_of(keyspace, shard), (shard,), sql)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Several:
+    """How a SELECT runs on several shards.
+
+    `part` is each shard's SELECT inside a UNION ALL, with the `hidden` columns at its end that `order` and
+    `aggregates` need; `tail` orders a host's result. `rows` and `offset` are those of LIMIT: a shard gives
+    the first `rows` + `offset`. `reference` has the column definitions that the client must get.
+    """
+
+    part: Template
+    reference: Template
+    tail: bytes = b""
+    order: tuple[SortKey, ...] = ()
+    hidden: int = 0
+    rows: Value | None = None
+    offset: Value | None = None
+    aggregates: tuple[Aggregate, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShardSelect(Sharded):
+    """A SELECT on sharded tables: on one shard as the client wrote it, on several by UNION ALL and merge.
+
+    `several` is how, or why it cannot.
+    """
+
+    kind: ClassVar[str] = "select"
+    several: Several | Reject
+
+    def run_on(
+        self, shards: set[int] | None, placed: list[Placed], values: Values, keyspace: Keyspace
+    ) -> Bound:
+        scatter = shards is None
+        if shards is None:
+            shards = set(keyspace.all_shards)
+        if len(shards) == 1:
+            return Bound((self.on_one(next(iter(shards)), placed, values, keyspace),), scatter=scatter)
+        if not shards:
+            nowhere = self.on_one(some_shard(keyspace), placed, values, keyspace)
+            return Bound((nowhere,), warnings=self.routing.unmatched(values, keyspace))
+        if isinstance(self.several, Reject):
+            raise BindError(self.several.error, **self.several.arguments)
+        return self._fan_out(self.several, shards, placed, values, keyspace)._replace(scatter=scatter)
+
+    def _fan_out(
+        self, how: Several, shards: set[int], placed: list[Placed], values: Values, keyspace: Keyspace
+    ) -> Bound:
+        rows = None if how.rows is None else limit_number(how.rows, values)
+        offset = 0 if how.offset is None else limit_number(how.offset, values)
+        within = b""
+        if rows is not None and not how.aggregates:
+            within = b" LIMIT %d" % min(rows + offset, MAX_ROWS)
+        chunks = [
+            (host, group[at : at + CHUNK])
+            for host, group in by_host(keyspace, shards).items()
+            for at in range(0, len(group), CHUNK)
+        ]
+        alone = len(chunks) == 1 and not how.aggregates
+        tail = how.tail + within
+        if alone and rows is not None:
+            tail = how.tail + b" LIMIT %d, %d" % (offset, rows)
+        statements = tuple(
+            union(host, group, each(how.part, self.routing, group, placed, values, keyspace, within), tail)
+            for host, group in chunks
+        )
+        if alone:
+            merge = Merge(hidden=how.hidden) if how.hidden else None
+        else:
+            merge = Merge(how.order, rows, offset, how.hidden, how.aggregates)
+        if all(len(group) == 1 for _, group in chunks):
+            return Bound(statements, merge)
+        first = chunks[0][1][0]
+        values = self.routing.computed(first, placed, values, keyspace)
+        reference = HostStatement(chunks[0][0], (first,), how.reference.render(values))
+        return Bound(statements, merge, reference)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShardWrite(Sharded):
+    """UPDATE or DELETE on a sharded table: one statement a shard.
+
+    `denied` is the error when it would run on all shards, None when it may.
+    """
+
+    kind: ClassVar[str] = "write"
+    access: Access = Access.WRITE
+    several: Reject | None = None
+    denied: Reject | None = None
+
+    def run_on(
+        self, shards: set[int] | None, placed: list[Placed], values: Values, keyspace: Keyspace
+    ) -> Bound:
+        scatter = shards is None
+        if scatter and self.denied is not None:
+            raise BindError(self.denied.error, **self.denied.arguments)
+        shards = set(keyspace.all_shards) if shards is None else shards
+        if len(shards) > 1 and self.several is not None:
+            raise BindError(self.several.error, **self.several.arguments)
+        if not shards:
+            return Bound((), warnings=self.routing.unmatched(values, keyspace))
+        statements = tuple(
+            self.on_one(shard, placed, values, keyspace)
+            for group in by_host(keyspace, shards).values()
+            for shard in group
+        )
+        return Bound(statements, scatter=scatter)

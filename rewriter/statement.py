@@ -1,0 +1,104 @@
+"""Before a statement is parsed: executable comments opened, and what its first word says."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .env import Env
+from .plan import Access
+
+_SCAN: Final = {
+    (ansi, raw): re.compile(
+        rb"(?P<open>/\*M?!)|(?P<close>\*/)|(?P<skip>"
+        + (rb"'(?:[^']++|'')*+'" if raw else rb"'(?:[^'\\]++|\\.|'')*+'")
+        + (
+            rb'|"(?:[^"]++|"")*+"'
+            if ansi or raw
+            else rb'|"(?:[^"\\]++|\\.|"")*+"'
+        )
+        + rb"|`[^`]*+`|/\*(?:[^*]++|\*(?!/))*+\*/|--(?=[\s\x00-\x20]|\Z)[^\n]*+|#[^\n]*+)",
+        re.DOTALL,
+    )
+    for ansi in (False, True)
+    for raw in (False, True)
+}  # fmt: skip
+_VERSION: Final = re.compile(rb"[0-9]{5,6}")
+_NESTED: Final = re.compile(rb"/\*|\*/")
+
+
+def open_comments(sql: bytes, env: Env) -> bytes:
+    """The statement with its executable comments opened, as the server of `env` would.
+
+    `/*!80000 …*/` becomes its content when the server is of that version or later, and blanks otherwise; so
+    does `/*M! …*/` on MariaDB alone. Nothing else moves: all offsets stay.
+    """
+    if b"/*!" not in sql and b"/*M!" not in sql:
+        return sql
+    text = bytearray(sql)
+    scan = _SCAN[env.ansi_quotes, env.no_backslash_escapes]
+    at = 0
+    opened = 0
+    while (found := scan.search(sql, at)) is not None:
+        at = found.end()
+        if found.lastgroup == "open":
+            foreign = found[0] == b"/*M!" and not env.mariadb
+            version = _VERSION.match(sql, at)
+            if foreign or (version is not None and not _opens(int(version[0]), env)):
+                at = _end(sql, at)
+            else:
+                at = version.end() if version is not None else at
+                opened += 1
+            _blank(text, found.start(), at)
+        elif found.lastgroup == "close" and opened:
+            opened -= 1
+            _blank(text, found.start(), at)
+    return bytes(text)
+
+
+def _opens(version: int, env: Env) -> bool:
+    if env.mariadb and 50700 <= version <= 99999:
+        return False  # MariaDB leaves what is meant for later MySQLs alone
+    return version <= env.server_version
+
+
+def _end(sql: bytes, at: int) -> int:
+    """The end of a comment from inside of it; comments in it nest one level."""
+    depth = 1
+    while (found := _NESTED.search(sql, at)) is not None:
+        at = found.end()
+        depth += 1 if found[0] == b"/*" else -1
+        if depth == 0:
+            return at
+    return len(sql)
+
+
+def _blank(text: bytearray, start: int, end: int) -> None:
+    text[start:end] = b" " * (end - start)
+
+
+QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
+WRITES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
+READS: Final = QUERIES | {"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "DO", "HELP", "CHECKSUM", "HANDLER"}
+TIED: Final = frozenset({"LOCK", "UNLOCK", "PREPARE", "EXECUTE", "DEALLOCATE"})
+DEFINITIONS: Final = frozenset(
+    {"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "GRANT"}
+    | {"REVOKE", "FLUSH", "INSTALL", "UNINSTALL", "IMPORT", "CACHE", "RESET", "PURGE", "CHANGE", "START"}
+    | {"STOP", "SHUTDOWN", "RESTART", "CLONE", "BINLOG", "SIGNAL", "BACKUP"}
+)
+_NO_COMMIT: Final = frozenset({"SIGNAL", "BINLOG", "SHUTDOWN", "RESTART"})
+
+
+def access_of(verb: str, second: str) -> tuple[Access, bool]:
+    """What a statement with these first words needs, and whether it commits an open transaction."""
+    if verb in READS:
+        return Access.READ, False
+    if verb in WRITES or verb in ("LOAD", "CALL"):
+        return Access.WRITE, False
+    if verb in ("CREATE", "DROP") and second == "TEMPORARY":
+        return Access.WRITE, False
+    if verb in TIED:
+        return Access.READ, verb == "LOCK"
+    if verb in DEFINITIONS:
+        return Access.ADMIN, verb not in _NO_COMMIT
+    return Access.ADMIN, False

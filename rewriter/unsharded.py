@@ -1,0 +1,227 @@
+"""Planning statements that reach no sharded table: one host runs them as the client wrote them.
+
+Only names of single tables (when their physical database has another name), session values and
+shardgate's own functions and hints are written into the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypedDict
+
+from .columns import Columns, Extras, fill_functions, fill_slots, take_hints
+from .context import Statement
+from .edits import Edits, Label
+from .facts import Block, Query, Span, TableRef
+from .parse import Parser
+from .plan import Access, Plan
+from .plans import AnyHost, Passthrough, Physical
+from .scope import Refuse, Scope, Target
+from .splice import Template
+from .tokens import Source, Unreadable
+from .values import Slots
+
+_TYING = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_USED_LOCK", "SQL_CALC_FOUND_ROWS"})
+
+
+class _Common(TypedDict):
+    access: Access
+    session_slots: tuple[str, ...]
+    databases: tuple[str, ...]
+    tie: bool
+    implicit_commit: bool
+    template: Template
+    unchanged: bool
+    database: str | None
+    labels: tuple[Label, ...]
+
+
+class Place(NamedTuple):
+    """Where a statement runs: unsharded keyspaces ("" for the default host), or physical locations, or,
+    with neither, on any host.
+    """
+
+    keyspaces: tuple[str, ...] = ()
+    locations: tuple[tuple[str, int | None], ...] = ()
+
+
+class About(NamedTuple):
+    """What else a plan says of a statement; see the attributes of the plans."""
+
+    access: Access
+    databases: tuple[str, ...] = ()
+    database: str | None = None
+    implicit_commit: bool = False
+
+
+class Text:
+    """A statement's text with the session's values in it, and the names of these values."""
+
+    def __init__(self, statement: Statement) -> None:
+        source = statement.source
+        self.source = source
+        self.slots = Slots(len(source.literals))
+        self.edits = Edits(source)
+        fill_slots(source, self.slots, self.edits)
+        take_hints(source, self.edits)
+        fill_functions(source, self.edits, statement.layout([]))
+        self.extras = Extras(self.slots.end)
+
+    def blocks(self, blocks: Iterable[Block], scope: Scope) -> None:
+        """Edit the tables and result names of query blocks."""
+        columns = Columns(self.source, scope, self.edits, self.extras)
+        for block in blocks:
+            columns.block(block)
+
+    def plan(self, place: Place, about: About) -> Plan:
+        """The plan of this text."""
+        unchanged = not self.edits
+        template = whole(self.source) if unchanged else self.edits.template()
+        labels = tuple(extra.label for extra in self.extras.items if extra.label is not None)
+        common = _Common(
+            access=about.access,
+            session_slots=tuple(self.slots.names),
+            databases=about.databases,
+            tie=ties(self.source),
+            implicit_commit=about.implicit_commit,
+            template=template,
+            unchanged=unchanged,
+            database=about.database,
+            labels=labels,
+        )
+        if place.locations:
+            return Physical(locations=place.locations, **common)
+        if place.keyspaces:
+            return Passthrough(keyspaces=place.keyspaces, **common)
+        return AnyHost(**common)
+
+
+def whole(source: Source) -> Template:
+    """The statement's very bytes."""
+    parts = (literal if literal >= 0 else source.sql[start:end] for start, end, literal in source.pieces)
+    return Template(parts)
+
+
+def ties(source: Source) -> bool:
+    """Whether the session must stay on the backend connection that runs the statement."""
+    for at, token in enumerate(source.tokens):
+        if token.kind == "word" and token.text in _TYING and source.is_op(at + 1, "("):
+            return True
+        if token.kind == "word" and token.text == "SQL_CALC_FOUND_ROWS":
+            return True
+        if token.kind == "variable" and (source.is_op(at + 1, ":=") or source.is_word(at - 1, "INTO")):
+            return True
+    return source.is_word(0, "LOCK", "PREPARE", "EXECUTE", "DEALLOCATE", "HANDLER") or (
+        source.is_word(0, "CREATE", "DROP") and source.is_word(1, "TEMPORARY")
+    )
+
+
+def plan_unsharded(
+    statement: Statement, blocks: Iterable[Block], scope: Scope, access: Access = Access.READ
+) -> Plan:
+    """The plan of a statement none of whose tables is sharded. Raises Refuse."""
+    text = Text(statement)
+    text.blocks(blocks, scope)
+    targets = {ref: target for ref, target in scope.targets.items() if target.form != "inner"}
+    forms = {target.form for target in targets.values()}
+    databases = tuple(dict.fromkeys(target.database for target in targets.values()))
+    if not forms or forms == {"system"}:
+        return text.plan(Place(), About(access, databases, system(targets)))
+    about = About(access, databases, statement.names.env.database if _unqualified(targets) else None)
+    locations = [(one.keyspace, one.shard) for one in targets.values() if one.form == "physical"]
+    if locations and forms - {"physical", "system"}:
+        raise mixed(scope)
+    keyspaces = [
+        "" if one.form == "default" else one.keyspace for one in targets.values() if one.form != "system"
+    ]
+    if locations:
+        return text.plan(Place(locations=tuple(dict.fromkeys(locations))), about)
+    return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+
+
+def system(targets: dict[TableRef, Target]) -> str | None:
+    """The system database that unqualified names are in."""
+    for ref, target in targets.items():
+        if ref.database is None:
+            return target.database
+    return None
+
+
+def _unqualified(targets: dict[TableRef, Target]) -> bool:
+    """Whether the current database matters on the backend: the schema's single tables get qualified."""
+    return any(ref.database is None and target.form != "single" for ref, target in targets.items())
+
+
+def mixed(scope: Scope) -> Refuse:
+    """The refusal of a statement whose tables are in places that one host does not have."""
+    names = dict.fromkeys(
+        f"{target.database}.{ref.name}" for ref, target in scope.targets.items() if target.form != "inner"
+    )
+    return Refuse(
+        "not_supported_yet",
+        what="this statement",
+        reason=f"its tables are kept in different ways ({', '.join(names)})",
+        alternative="Read the tables one by one.",
+    )
+
+
+def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool = False) -> Plan | None:
+    """The plan of any statement while the current database is not a sharded one, and no other is named.
+
+    None when the statement's tables have to be looked at.
+    """
+    names, source = statement.names, statement.source
+    database = names.env.database
+    if database is None:
+        return None
+    try:
+        home = names.target(TableRef("table", Span(0, 0), "", database))
+    except Refuse:
+        return None
+    others = _named_databases(statement)
+    if others is None:
+        return None
+    text = Text(statement)
+    if text.slots.names and source.is_word(0, "SELECT", "WITH"):
+        _label(statement, text)
+    about = About(access, (database, *others), database, implicit_commit)
+    if home.form == "physical":
+        return None if others else text.plan(Place(locations=((home.keyspace, home.shard),)), about)
+    if home.form == "system":
+        return text.plan(Place(), about)
+    keyspaces = [home.keyspace, *(names.schema.databases[name].keyspace or "" for name in others)]
+    return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+
+
+def _named_databases(statement: Statement) -> tuple[str, ...] | None:
+    """The other pass-through databases that a statement names; None when it may name a sharded one."""
+    names, source = statement.names, statement.source
+    found: dict[str, None] = {}
+    for at, token in enumerate(source.tokens):
+        if token.kind not in ("word", "name") or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
+            continue
+        if token.name == names.env.database:
+            continue
+        logical = names.schema.databases.get(token.name)
+        if logical is not None and logical.keyspace is None:
+            return None
+        if logical is not None:
+            found[token.name] = None
+        elif names.topology.physical(token.name) is not None:
+            return None
+    return tuple(found)
+
+
+def _label(statement: Statement, text: Text) -> None:
+    """Keep the result names of a query with session values in it, if it can be read."""
+    parser = Parser(statement.source)
+    try:
+        query: Query = parser.query(None)
+    except Unreadable:
+        return
+    if parser.at == parser.end:
+        scope = Scope(statement.source)
+        for block in query.all_blocks():
+            for ref in block.tables:
+                scope.targets[ref] = Target("inner")
+        text.blocks(query.all_blocks(), scope)

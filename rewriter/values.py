@@ -1,0 +1,306 @@
+"""Constant expressions of a statement, evaluated when its literals are at hand.
+
+A `Value` is made once for a shape and evaluated for every statement of it: to a Python integer, or to
+bytes. What is not plainly one of these raises `NotPlain`, and the statement is bound by a plan that does
+not look at the value: `'12abc'` equals 12 for MySQL, NULL equals nothing, and that is for MySQL to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from config.layout import Layout
+
+from .tokens import HEX, INTEGER, LIST, STRING, VARIABLE, Source
+
+HUGE: Final = 1 << 200
+"""Stands for an integer of more digits than anything stored has."""
+
+_DIGITS: Final = re.compile(rb"-?[0-9]{1,60}\Z")
+
+
+class NotPlain(Exception):
+    """A value is not plainly an integer (or not plainly a text): it cannot be used for routing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A constant expression: `kind` is "integer", "string", "hex", "slot" or an operation.
+
+    `index` is that of a literal or slot, `parts` are the operands.
+    """
+
+    kind: str
+    index: int = -1
+    parts: tuple[Value, ...] = ()
+    layout: Layout | None = None
+
+    def integer(self, values: tuple[bytes, ...]) -> int:
+        """The value as an integer. Raises NotPlain."""
+        kind = self.kind
+        if kind == "integer":
+            return plain_integer(values[self.index])
+        if kind == "string":
+            return quoted_integer(values[self.index])
+        if kind == "hex":
+            return int(values[self.index], 16) & 0xFFFFFFFFFFFFFFFF
+        if kind == "slot":
+            return slot_integer(values[self.index])
+        return _OPERATIONS[kind](self.layout, [part.integer(values) for part in self.parts])
+
+    def text(self, values: tuple[bytes, ...], backslashes: bool) -> bytes:
+        """The value as a text's bytes. Raises NotPlain."""
+        raw = values[self.index] if self.kind in ("string", "slot") else b""
+        if self.kind == "slot":
+            raw = raw[1:] if raw[:1] == b"'" and len(raw) > 1 else b""
+        return unquote(raw, backslashes)
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether `integer` may raise NotPlain (for a text: only that of a slot may)."""
+        return self.kind in ("string", "slot", *ID_FUNCTIONS) or any(part.may_fail for part in self.parts)
+
+
+def plain_integer(raw: bytes) -> int:
+    """The integer of unsigned decimal digits; HUGE when they are too many to matter."""
+    return int(raw) if len(raw) < 60 else HUGE
+
+
+def quoted_integer(raw: bytes) -> int:
+    """The integer in a string (raw, with its closing quote). Raises NotPlain unless it is all digits."""
+    digits = raw[:-1]
+    if not digits.isdigit() or raw[-1:] not in (b"'", b'"'):
+        raise NotPlain
+    return plain_integer(digits)
+
+
+def slot_integer(raw: bytes) -> int:
+    """The integer of an SQL literal that the session gave. Raises NotPlain."""
+    if _DIGITS.match(raw):
+        return int(raw)
+    return quoted_integer(raw[1:]) if raw[:1] == b"'" else _refuse()
+
+
+def _refuse() -> int:
+    raise NotPlain
+
+
+_ESCAPES: Final = {
+    b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"%": b"\\%", b"_": b"\\_"
+}  # fmt: skip
+
+
+def unquote(raw: bytes, backslashes: bool) -> bytes:
+    """The bytes that a quoted string means; `raw` is its inside with the closing quote.
+
+    `backslashes`: they escape. Raises NotPlain when the quote is missing.
+    """
+    quote, inside = raw[-1:], raw[:-1]
+    if quote not in (b"'", b'"'):
+        raise NotPlain
+    if quote in inside:
+        inside = inside.replace(quote * 2, quote) if not backslashes or b"\\" not in inside else inside
+    if not backslashes or b"\\" not in inside:
+        return inside
+    pattern = rb"\\(.)|" + quote * 2
+    return re.sub(
+        pattern,
+        lambda found: quote if found[1] is None else _ESCAPES.get(found[1], found[1]),
+        inside,
+        flags=re.DOTALL,
+    )
+
+
+def quoted(text: bytes, backslashes: bool) -> bytes:
+    """`text` as a quoted SQL string."""
+    if backslashes:
+        text = text.replace(b"\\", b"\\\\")
+    return b"'" + text.replace(b"'", b"''") + b"'"
+
+
+def _make_id(layout: Layout | None, numbers: list[int]) -> int:
+    try:
+        if layout is None or len(numbers) != 3:
+            raise NotPlain
+        return layout.compose(shard=numbers[0], type=numbers[1], local=numbers[2])
+    except ValueError:
+        raise NotPlain from None
+
+
+def _field(name: str) -> Callable[[Layout | None, list[int]], int]:
+    def take(layout: Layout | None, numbers: list[int]) -> int:
+        try:
+            if layout is None or len(numbers) != 1:
+                raise NotPlain
+            return layout.decompose(numbers[0])[name]
+        except (ValueError, KeyError):
+            raise NotPlain from None
+
+    return take
+
+
+_OPERATIONS: Final[dict[str, Callable[[Layout | None, list[int]], int]]] = {
+    "+": lambda _, numbers: numbers[0] + numbers[1],
+    "-": lambda _, numbers: numbers[0] - numbers[1],
+    "*": lambda _, numbers: numbers[0] * numbers[1],
+    "negative": lambda _, numbers: -numbers[0],
+    "MAKE_ID": _make_id,
+    "SHARD_OF": _field("shard"),
+    "TYPE_OF": _field("type"),
+    "LOCAL_OF": _field("local"),
+}
+
+ID_FUNCTIONS: Final = frozenset({"MAKE_ID", "SHARD_OF", "TYPE_OF", "LOCAL_OF"})
+SLOT_FUNCTIONS: Final = {
+    "LAST_INSERT_ID": "LAST_INSERT_ID()",
+    "DATABASE": "DATABASE()",
+    "SCHEMA": "DATABASE()",
+    "CONNECTION_ID": "CONNECTION_ID()",
+    "USER": "USER()",
+    "SESSION_USER": "USER()",
+    "SYSTEM_USER": "USER()",
+    "CURRENT_USER": "CURRENT_USER()",
+    "FOUND_ROWS": "FOUND_ROWS()",
+    "ROW_COUNT": "ROW_COUNT()",
+}
+"""Functions without arguments whose value only the session knows, and the name of their slot."""
+
+SLOT_VARIABLES: Final = {
+    "@@last_insert_id": "@@last_insert_id",
+    "@@session.last_insert_id": "@@last_insert_id",
+    "@@local.last_insert_id": "@@last_insert_id",
+    "@@identity": "@@last_insert_id",
+    "@@session.identity": "@@last_insert_id",
+    "@@local.identity": "@@last_insert_id",
+    "@@pseudo_thread_id": "CONNECTION_ID()",
+}
+
+
+class Slots:
+    """The session values a statement needs: gives each name the index of its value."""
+
+    def __init__(self, literals: int) -> None:
+        self._first = literals
+        self.names: list[str] = []
+
+    def index(self, name: str) -> int:
+        """The index, among the values, of slot `name`."""
+        if name not in self.names:
+            self.names.append(name)
+        return self._first + self.names.index(name)
+
+    @property
+    def end(self) -> int:
+        """The index of the first value behind the slots."""
+        return self._first + len(self.names)
+
+
+def slot_at(source: Source, at: int) -> tuple[str, int] | None:
+    """The session value that the tokens at `at` stand for: its slot and where it ends; None if it is none."""
+    token = source.at(at)
+    if token.kind == VARIABLE:
+        return None if source.is_op(at + 1, ":=") or not token.text else ("@" + token.text, at + 1)
+    if token.kind == "system":
+        name = SLOT_VARIABLES.get(token.text)
+        return None if name is None else (name, at + 1)
+    if token.kind != "word" or source.is_op(at - 1, "."):
+        return None
+    if token.text in SLOT_FUNCTIONS and source.is_op(at + 1, "(") and source.is_op(at + 2, ")"):
+        return SLOT_FUNCTIONS[token.text], at + 3
+    if token.text == "CURRENT_USER" and not source.is_op(at + 1, "(", "."):
+        return "CURRENT_USER()", at + 1
+    return None
+
+
+class ConstantReader:
+    """Reads a constant expression off a span of tokens."""
+
+    def __init__(self, source: Source, slots: Slots, layout: Layout | None) -> None:
+        self._source = source
+        self._slots = slots
+        self._layout = layout
+        self._at = 0
+        self._end = 0
+
+    def read(self, first: int, end: int) -> Value | None:
+        """The constant that exactly these tokens are, or None."""
+        found = self.prefix(first, end)
+        return found[0] if found is not None and found[1] == end else None
+
+    def prefix(self, first: int, end: int) -> tuple[Value, int] | None:
+        """The longest constant that stands at `first`, and where it ends; None when there is none."""
+        self._at, self._end = first, end
+        value = self._sum()
+        return None if value is None else (value, self._at)
+
+    def _operator(self, *operators: str) -> str:
+        if self._at < self._end and self._source.is_op(self._at, *operators):
+            self._at += 1
+            return self._source.tokens[self._at - 1].text
+        return ""
+
+    def _sum(self) -> Value | None:
+        left = self._product()
+        while left is not None and (operator := self._operator("+", "-")):
+            right = self._product()
+            left = _arithmetic(operator, left, right)
+        return left
+
+    def _product(self) -> Value | None:
+        left = self._signed()
+        while left is not None and self._operator("*"):
+            right = self._signed()
+            left = _arithmetic("*", left, right)
+        return left
+
+    def _signed(self) -> Value | None:
+        if self._operator("-"):
+            inner = self._signed()
+            return None if inner is None or inner.kind == "string" else Value("negative", parts=(inner,))
+        if self._operator("+"):
+            inner = self._signed()
+            return None if inner is None or inner.kind == "string" else inner
+        return self._primary()
+
+    def _primary(self) -> Value | None:
+        source, at = self._source, self._at
+        if at >= self._end:
+            return None
+        token = source.at(at)
+        if token.kind in (INTEGER, STRING, HEX) and token.literal >= 0:
+            self._at += 1
+            return Value(token.kind, token.literal)
+        if token.kind == LIST:
+            return None
+        if self._operator("("):
+            inner = self._sum()
+            return inner if self._operator(")") else None
+        slot = slot_at(source, at)
+        if slot is not None and slot[1] <= self._end:
+            self._at = slot[1]
+            return Value("slot", self._slots.index(slot[0]))
+        if source.is_word(at, *ID_FUNCTIONS) and source.is_op(at + 1, "("):
+            return self._call(token.text)
+        return None
+
+    def _call(self, name: str) -> Value | None:
+        self._at += 2
+        parts = []
+        while True:
+            part = self._sum()
+            if part is None:
+                return None
+            parts.append(part)
+            if self._operator(")"):
+                return Value(name, parts=tuple(parts), layout=self._layout)
+            if not self._operator(","):
+                return None
+
+
+def _arithmetic(operator: str, left: Value, right: Value | None) -> Value | None:
+    if right is None or "string" in (left.kind, right.kind):
+        return None
+    return Value(operator, parts=(left, right))
