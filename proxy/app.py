@@ -31,6 +31,7 @@ from .peers import Peers
 from .services import Services
 from .session.client import ClientConnection
 from .session.settings import LOGIN
+from .status import snapshot
 from .status.server import StatusServer
 from .tasks import Tasks
 from .wire.auth import Credential, Form, RsaKey
@@ -98,8 +99,7 @@ class Worker:
             )
             self.services = services
             if self.peers is not None:
-                self.peers.handlers["kill"] = lambda request: end(services, **request)
-                await self.peers.start()
+                await self._meet(self.peers, services)
             await self._listen(services)
             log.info("serving", version=facts.version, topology=current.version, listen=self.addresses())
             await self._stopping.wait()
@@ -131,10 +131,24 @@ class Worker:
     # -- parts
     # ------------------------------------------------------------------------------------------------------
 
+    async def _meet(self, peers: Peers, services: Services) -> None:
+        """Answer the other workers' questions."""
+        started = time.time()
+        peers.handlers["kill"] = lambda request: end(services, **request)
+        peers.handlers["snapshot"] = lambda request: snapshot.take(
+            services, ready=self.ready, started=started, now=time.time()
+        )
+        await peers.start()
+
     async def _start_status(self) -> None:
         listen = self.settings.status.listen
         if listen is not None and self.number == 0:
-            self.status = StatusServer(lambda: self.services, lambda: self.ready)
+            self.status = StatusServer(
+                lambda: self.services,
+                lambda: self.ready,
+                lambda: self.source.status if self.source is not None else "",
+                peers=self.peers,
+            )
             await self.status.start(listen)
 
     def _make_pool(self, host: str) -> HostPool:

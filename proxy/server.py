@@ -92,8 +92,8 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until told to stop; the worst exit status of the workers' first start."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
+        for stopping in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(stopping, self._stop)
         signal.signal(signal.SIGHUP, self._pass_on)
         for worker in range(self._count):
             self._fork(worker)

@@ -138,8 +138,6 @@ def proxy_sessions(client: ClientConnection, plan: Builtin, values: Values) -> N
     now = time.monotonic()
     for id, other in sorted(client.services.clients.items()):
         session = other.session
-        if session is None:
-            continue
         busy = other.work is not None or other is client
         rows.append(
             [

@@ -6,7 +6,7 @@ integers, and `Metrics` is a collector that turns a snapshot into metric familie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -26,15 +26,16 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 class Metrics(Collector):
-    """The registry of one process; `take` gives the snapshot that a scrape shows."""
+    """A registry that shows one snapshot."""
 
-    def __init__(self, take: Callable[[], Snapshot]) -> None:
-        self._take = take
+    def __init__(self) -> None:
+        self._shown: Snapshot | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def render(self) -> bytes:
+    def render(self, taken: Snapshot) -> bytes:
         """The metrics in Prometheus' text format, `CONTENT_TYPE`."""
+        self._shown = taken
         return generate_latest(self._registry)
 
     def describe(self) -> Iterable[Metric]:
@@ -42,8 +43,9 @@ class Metrics(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All families, of one and the same snapshot."""
-        yield from families(self._take())
+        """All families of the snapshot at hand."""
+        if self._shown is not None:
+            yield from families(self._shown)
 
 
 def families(taken: Snapshot) -> Iterator[Metric]:

@@ -17,9 +17,11 @@ from aiohttp import web
 from config.address import Address
 
 from . import page, snapshot
+from .combine import combine
 from .metrics import CONTENT_TYPE, Metrics
 
 if TYPE_CHECKING:
+    from proxy.peers import Peers
     from proxy.services import Services
 
 #: Seconds that an answer under way has to end when the server stops.
@@ -33,10 +35,10 @@ _PAGE_HEADERS = _HEADERS | {
 
 
 class StatusServer:
-    """Answers for one worker process. `start` once, then `stop`.
+    """Answers for all worker processes. `start` once, then `stop`.
 
     `services` gives the worker's services, None before they exist; `ready` whether clients are welcome;
-    `source` one line about where the topology comes from.
+    `source` one line about where the topology comes from; `peers` the other workers, who are asked each time.
     """
 
     def __init__(
@@ -45,13 +47,15 @@ class StatusServer:
         ready: Callable[[], bool],
         source: Callable[[], str] = lambda: "",
         now: Callable[[], float] = snapshot.clock,
+        peers: Peers | None = None,
     ) -> None:
         self._services = services
         self._ready = ready
         self._source = source
         self._now = now
         self._started = now()
-        self._metrics = Metrics(self.snapshot)
+        self._peers = peers
+        self._metrics = Metrics()
         self._runner: web.AppRunner | None = None
         self._path: str | None = None
         self.address = ""
@@ -61,8 +65,13 @@ class StatusServer:
         """Where a browser finds the page; empty before `start` and on a Unix socket."""
         return f"http://{self.address}/" if self.address and self._path is None else ""
 
+    async def everything(self) -> snapshot.Snapshot:
+        """The state of all worker processes now."""
+        own = self.snapshot()
+        return combine(own, await self._peers.ask_others("snapshot")) if self._peers is not None else own
+
     def snapshot(self) -> snapshot.Snapshot:
-        """The state now."""
+        """The state of this process now."""
         return snapshot.take(
             self._services(),
             ready=self._ready(),
@@ -112,14 +121,17 @@ class StatusServer:
     # -------------------------------------------------------------------------------------------------------
 
     async def _page(self, request: web.Request) -> web.Response:
-        text = page.render(self.snapshot(), refresh=page.refresh_of(request.query.get("refresh", "")))
+        text = page.render(await self.everything(), refresh=page.refresh_of(request.query.get("refresh", "")))
         return web.Response(text=text, content_type="text/html", headers=_PAGE_HEADERS)
 
     async def _status(self, request: web.Request) -> web.Response:
-        return web.json_response(self.snapshot(), headers=_HEADERS)
+        return web.json_response(await self.everything(), headers=_HEADERS)
 
     async def _scrape(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._metrics.render(), headers=_HEADERS | {"Content-Type": CONTENT_TYPE})
+        return web.Response(
+            body=self._metrics.render(await self.everything()),
+            headers=_HEADERS | {"Content-Type": CONTENT_TYPE},
+        )
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.json_response({"status": "alive"}, headers=_HEADERS)

@@ -6,7 +6,8 @@ shardgate never asks a server for DEPRECATE_EOF or LOCAL_FILES, so there is noth
 
 `ReplyScanner.feed` walks the packet headers of whatever arrives, cut anywhere, and remembers the little a
 session must know: the last status flags, the warning count, the insert id, an error. It keeps a few bytes
-only where a header or one of the short packets it reads is cut. A row's bytes are never touched.
+only where a header or one of the short packets it reads is cut. A row's bytes are never touched. What cannot
+be a reply raises `ProtocolError`, nothing else; the scanner is of no use after that.
 """
 
 from __future__ import annotations
@@ -87,13 +88,16 @@ class ReplyScanner:
             # the same columns as last time, as with every point select: one comparison instead of a walk
             state = ROWS
             self.rows_begun = True
+            self.ok = None
             pos = len(self._header)
             self.seq = self._header[-6]
         # a packet that was being skipped is finished now
         header = (self.seq + (pos > 0 and not begun) & 0xFF) << 24
         while state != DONE:
             if end - pos < 5:
-                if end - pos == 4 and self._continued and data[pos : pos + 3] == b"\0\0\0":
+                if end - pos == 4 and data[pos : pos + 3] == b"\0\0\0":
+                    if not self._continued:
+                        raise ProtocolError("an empty packet")
                     header = data[pos + 3] << 24  # the empty end of a payload of exactly 16 MB - 1
                     self._continued = False
                     pos = end
@@ -110,9 +114,17 @@ class ReplyScanner:
                         break
                     state = self._end(data[pos + 4 : stop])
                     begun = begun and state != FIRST
-                elif length == MAX_PAYLOAD:
+                elif not 0 < length < MAX_PAYLOAD:
+                    if not length:
+                        raise ProtocolError("an empty packet")
                     self._continued = True
+            elif first == 0xFF:
+                if stop > end:
+                    break
+                state = self._end(data[pos + 4 : stop])
             elif state == COLUMNS:
+                if not 0 < length < MAX_PAYLOAD:
+                    raise ProtocolError("a column definition has an impossible length")
                 self._columns -= 1
                 if not self._columns:
                     state = COLUMNS_END
@@ -123,6 +135,8 @@ class ReplyScanner:
                     state = self._first(data[pos + 4 : stop])
                     begun = begun and state != FIRST
                 else:
+                    if first != 0xFE or length != 5:
+                        raise ProtocolError("no EOF packet ends the column definitions")
                     state = ROWS
                     if begun and stop <= _HEADER_LIMIT:
                         self._header = data[:stop]
@@ -143,29 +157,37 @@ class ReplyScanner:
         self.partial = end - pos
         return -1
 
+    @property
+    def within_row(self) -> bool:
+        """Whether a row of several packets (16 MB and more) has begun and not ended."""
+        return self._continued
+
     def _first(self, payload: bytes) -> int:
-        """An OK, an ERR or a column count; returns the next state."""
-        first = payload[0] if payload else 0xFB
+        """An OK packet or a column count; returns the next state."""
+        if not payload:
+            raise ProtocolError("an empty packet")
+        first = payload[0]
         if first == 0:
             ok = self.ok = parse_ok(payload)
             self.status = ok.status
             self.warnings = ok.warnings
             return FIRST if ok.status & _MORE else DONE
-        if first == 0xFF:
-            self.err = parse_err(payload)
-            return DONE
         if first == 0xFB:
             raise ProtocolError("the server asked for a local file, which was not offered")
-        columns, _ = read_lenenc(payload, 0)
-        self._columns = columns or 0
+        columns, end = read_lenenc(payload, 0)
+        if not columns or columns > 0xFFFF or end != len(payload):
+            raise ProtocolError("not a column count")
+        self._columns = columns
         self.ok = None
         self.rows_begun = True
         return COLUMNS
 
     def _end(self, payload: bytes) -> int:
-        """The EOF or ERR packet behind the rows; returns the next state."""
-        if payload[0] == 0xFF:
+        """The EOF packet behind the rows, or an ERR packet anywhere; returns the next state."""
+        if payload[:1] == b"\xff":
             self.err = parse_err(payload)
             return DONE
+        if len(payload) != 5:
+            raise ProtocolError("not an EOF packet")
         self.warnings, self.status = _EOF.unpack_from(payload, 1)
         return FIRST if self.status & _MORE else DONE

@@ -106,27 +106,32 @@ def encode_row(values: Iterable[object]) -> bytes:
 
 
 def decode_row(payload: bytes, columns: int) -> list[bytes | None]:
-    """A text row's values."""
+    """A text row's values. ProtocolError when they do not fill the row."""
     values: list[bytes | None] = []
     pos = 0
     for _ in range(columns):
         value, pos = read_lenenc_bytes(payload, pos)
         values.append(value)
+    if pos != len(payload):
+        raise ProtocolError("a row has more than its columns")
     return values
 
 
 def value_offsets(payload: bytes, columns: int) -> list[int]:
-    """Where each value of a text row begins, and the row's end: `columns + 1` offsets."""
+    """Where each value of a text row begins, and the row's end: `columns + 1` offsets. ProtocolError when the
+    values do not fill the row.
+    """
     offsets = [0] * (columns + 1)
-    pos = 0
+    pos, end = 0, len(payload)
     for index in range(columns):
         offsets[index] = pos
-        first = payload[pos]
-        if first < 251:
-            pos += 1 + first
+        if pos < end and payload[pos] < 251:
+            pos += 1 + payload[pos]
         else:
             length, pos = read_lenenc(payload, pos)
             pos += length or 0
+    if pos != end:
+        raise ProtocolError("a row's values do not fill it")
     offsets[columns] = pos
     return offsets
 
@@ -134,13 +139,15 @@ def value_offsets(payload: bytes, columns: int) -> list[int]:
 def header_packets(
     definitions: Sequence[bytes], status: int, seq: int = 1, warnings: int = 0
 ) -> tuple[bytes, int]:
-    """Column count, definitions (payloads) and EOF as packets, and the sequence number of the first row."""
+    """Column count, definitions (payloads) and EOF as packets, and the sequence number of the first row (below
+    256).
+    """
     pieces = [frame(lenenc(len(definitions)), seq)]
     for payload in definitions:
         seq += 1
         pieces.append(frame(payload, seq))
     pieces.append(eof_packet(seq + 1, status, warnings))
-    return b"".join(pieces), seq + 2
+    return b"".join(pieces), (seq + 2) & 0xFF
 
 
 def text_resultset(

@@ -1,7 +1,7 @@
 """A result set taken apart packet by packet, for what has to be merged or read.
 
 `ResultReader` takes a reply's bytes in blocks that end at packet ends. It keeps the column definitions and
-gives the rest on as *row blocks*: whole row packets, headers included, nothing else. `split_rows` and
+gives the rest on as *row blocks*: the packets of whole rows, headers included, nothing else. `split_rows` and
 `renumber` walk such a block.
 """
 
@@ -21,17 +21,18 @@ class ResultReader:
     """Reads one reply. `columns` are definition payloads; after the end `ended` is true (OK and ERR end it at
     once).
 
-    Of a multi-result reply only the first result set's rows are given on.
+    Of a multi-result reply only the first result set's rows are given on. A row of 16 MB and more is held
+    until its last packet is there.
     """
 
-    __slots__ = ("_count", "_joined", "columns", "ended", "state")
+    __slots__ = ("_count", "_held", "columns", "ended", "state")
 
     def __init__(self) -> None:
         self.state = HEADER
         self.columns: list[bytes] = []
         self.ended = False
         self._count = 0
-        self._joined = False
+        self._held: list[bytes] = []  # the first packets of a row that goes on
 
     @property
     def rows_begun(self) -> bool:
@@ -40,16 +41,42 @@ class ResultReader:
 
     def feed(self, data: bytes) -> bytes:
         """The row block in `data`, which ends at a packet's end."""
+        start = 0 if self.state == ROWS else self._header(data)
+        if self.state == ENDED:
+            return b""
+        whole, pos, end = start, start, len(data)
+        joined = bool(self._held)
+        while pos < end:
+            length = _U32.unpack_from(data, pos)[0] & 0xFFFFFF
+            if joined or length == MAX_PAYLOAD:
+                joined = length == MAX_PAYLOAD
+            elif (length < 9 and data[pos + 4] == 0xFE) or data[pos + 4] == 0xFF:
+                self.state = ENDED
+                self.ended = True
+                break
+            pos += 4 + length
+            if not joined:
+                whole = pos
+        block = data[start:whole] if start or whole < end else data
+        if self._held and block:
+            block = b"".join([*self._held, block])
+            self._held = []
+        if joined:
+            self._held.append(data[whole:])
+        return block
+
+    def _header(self, data: bytes) -> int:
+        """Read what comes before the rows; returns where they begin."""
         pos, end = 0, len(data)
         while pos < end and self.state < ROWS:
             length = _U32.unpack_from(data, pos)[0] & 0xFFFFFF
             payload = data[pos + 4 : pos + 4 + length]
             pos += 4 + length
-            if self.state == HEADER:
-                if not payload or payload[0] in (0x00, 0xFF):
-                    self.state = ENDED
-                    self.ended = True
-                    return b""
+            if payload[:1] == b"\xff" or (self.state == HEADER and payload[:1] == b"\0"):
+                self.state = ENDED
+                self.ended = True
+                self._count = 0
+            elif self.state == HEADER:
                 self._count = read_lenenc(payload, 0)[0] or 0
                 self.state = DEFINITIONS
             elif self.state == DEFINITIONS:
@@ -58,25 +85,11 @@ class ResultReader:
                     self.state = DEFINITIONS_END
             else:
                 self.state = ROWS
-        if self.state == ENDED:
-            return b""
-        start = pos
-        while pos < end:
-            length = _U32.unpack_from(data, pos)[0] & 0xFFFFFF
-            if self._joined:
-                self._joined = length == MAX_PAYLOAD
-            elif length == MAX_PAYLOAD:
-                self._joined = True
-            elif (length < 9 and data[pos + 4] == 0xFE) or data[pos + 4] == 0xFF:
-                self.state = ENDED
-                self.ended = True
-                break
-            pos += 4 + length
-        return data[start:pos] if start or pos < end else data
+        return pos
 
 
 def split_rows(block: bytes) -> list[bytes]:
-    """The payloads of a row block; rows of 16 MB and more are put together."""
+    """The payloads of a row block of whole rows; those of 16 MB and more are put together."""
     rows: list[bytes] = []
     pos, end = 0, len(block)
     unpack = _U32.unpack_from
@@ -100,6 +113,7 @@ def split_rows(block: bytes) -> list[bytes]:
 def renumber(block: bytes, seq: int) -> tuple[bytearray, int, int]:
     """A row block with its packets numbered from `seq`; the number behind the last; how many rows."""
     out = bytearray(block)
+    seq &= 0xFF
     pos, end = 0, len(out)
     unpack = _U32.unpack_from
     rows = 0

@@ -1,0 +1,92 @@
+"""The snapshots of all worker processes as one: what an operator sees is the proxy, not a process of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .snapshot import Clients, Host, PlanCache, Process, Snapshot, Statements
+
+
+def combine(own: Snapshot, others: Sequence[Snapshot]) -> Snapshot:
+    """Counts are summed; what is the same everywhere (versions, the shard map) is `own`'s."""
+    if not others:
+        return own
+    every = [own, *others]
+    together = own.copy()
+    together["process"] = _process([one["process"] for one in every])
+    clients = [one["clients"] for one in every if one["clients"] is not None]
+    together["clients"] = _clients(clients) if clients else None
+    together["statements"] = _statements(every)
+    caches = [one["plan_cache"] for one in every if one["plan_cache"] is not None]
+    together["plan_cache"] = _caches(caches) if caches else None
+    together["hosts"] = _hosts(every)
+    return together
+
+
+def _process(parts: Sequence[Process]) -> Process:
+    return {
+        "pid": parts[0]["pid"],
+        "cpu_seconds": sum(one["cpu_seconds"] for one in parts),
+        "memory_bytes": sum(one["memory_bytes"] for one in parts),
+        "open_files": sum(one["open_files"] for one in parts),
+    }
+
+
+def _clients(parts: Sequence[Clients]) -> Clients:
+    refused: dict[str, int] = {}
+    for one in parts:
+        for error, count in one["refused"].items():
+            refused[error] = refused.get(error, 0) + count
+    return {
+        "connections": sum(one["connections"] for one in parts),
+        "sessions": sum(one["sessions"] for one in parts),
+        "busy": sum(one["busy"] for one in parts),
+        "in_transaction": sum(one["in_transaction"] for one in parts),
+        "limit": sum(one["limit"] for one in parts),
+        "total": sum(one["total"] for one in parts),
+        "refused": refused,
+    }
+
+
+def _statements(snapshots: Sequence[Snapshot]) -> list[Statements]:
+    found: dict[str, Statements] = {}
+    for taken in snapshots:
+        for one in taken["statements"]:
+            known = found.get(one["plan"])
+            if known is None:
+                found[one["plan"]] = {
+                    **one,
+                    "outcomes": dict(one["outcomes"]),
+                    "buckets": list(one["buckets"]),
+                }
+                continue
+            for outcome, count in one["outcomes"].items():
+                known["outcomes"][outcome] = known["outcomes"].get(outcome, 0) + count
+            known["buckets"] = [a + b for a, b in zip(known["buckets"], one["buckets"], strict=True)]
+            known["seconds"] += one["seconds"]
+    return [found[plan] for plan in sorted(found)]
+
+
+def _caches(parts: Sequence[PlanCache]) -> PlanCache:
+    return {
+        "entries": sum(one["entries"] for one in parts),
+        "limit": sum(one["limit"] for one in parts),
+        "hits": sum(one["hits"] for one in parts),
+        "misses": sum(one["misses"] for one in parts),
+    }
+
+
+def _hosts(snapshots: Sequence[Snapshot]) -> list[Host]:
+    found: dict[str, Host] = {}
+    for taken in snapshots:
+        for one in taken["hosts"]:
+            known = found.get(one["host"])
+            if known is None:
+                found[one["host"]] = one.copy()
+                continue
+            for name in ("busy", "idle", "opening", "waiting", "limit", "opened"):
+                known[name] += one[name]
+            known["failures"] = max(known["failures"], one["failures"])
+            known["error"] = known["error"] or one["error"]
+            known["up"] = known["up"] and one["up"]
+    return list(found.values())
