@@ -8,8 +8,10 @@ Read the room in this order:
     address.py     how a server or a listener is written
     document.py    YAML or JSON text to plain values, with the line of every field
     node.py        walking such a document; problems are collected, none stops the reading
-    read_schema.py, read_topology.py
-                   documents to the models above
+    read_schema.py, columns.py
+                   the schema document; what each kind of table needs of its columns
+    read_topology.py, ranges.py
+                   the topology document; how its ranges must lie
     checks.py      what must hold between a schema and a topology, and between two versions of one
     units.py, fields.py
                    durations, sizes, paths and the like as settings write them

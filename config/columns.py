@@ -51,18 +51,27 @@ _SOUND: Final = ("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
 
 @dataclass(frozen=True)
 class Draft:
-    """The declared part of a table: its node, columns (None: not declared) and indexes (likewise)."""
+    """The declared part of a table: its node, columns (None: not declared) and indexes (likewise).
+
+    `places` maps a column's name to its definition and where that stands.
+    """
 
     node: Node
-    columns: dict[str, str] | None
+    places: dict[str, tuple[str, Node]] | None
     indexes: tuple[str, ...] | None
+
+    @property
+    def columns(self) -> dict[str, str] | None:
+        """Name to definition, in order; None when not declared."""
+        if self.places is None:
+            return None
+        return {name: definition for name, (definition, _) in self.places.items()}
 
     def find(self, name: str) -> tuple[str, Node] | None:
         """The definition of a declared column (case-insensitive) and its place, or None."""
-        listed = self.node.get("columns")
-        for column, definition in (self.columns or {}).items():
-            if column.lower() == name.lower() and listed:
-                return definition, listed.child(column, definition)
+        for column, found in (self.places or {}).items():
+            if column.lower() == name.lower():
+                return found
         return None
 
     def needs(self, name: str, why: str) -> tuple[str, Node] | None:
@@ -74,9 +83,9 @@ class Draft:
 
     def declared(self) -> bool:
         """Whether there are columns; a problem when not."""
-        if self.columns is None:
+        if self.places is None:
             self.node.refuse("field 'columns' is missing")
-        return self.columns is not None
+        return self.places is not None
 
 
 def object_table(table: Table, draft: Draft, *, type_: int | None, colocate: Colocation | None) -> Table:

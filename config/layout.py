@@ -180,6 +180,8 @@ def layout_problems(fields: Sequence[Field], epoch_ms: int | None) -> list[str]:
             problems.append(f"field {missing[0]!r} is missing: {choice}")
         if "type" in names:
             problems.append("field 'type' needs a field 'local'")
+        if "time" in names and next(name for name in names if name != "reserved") != "time":
+            problems.append("field 'time' must be the first one but for 'reserved': IDs sort by time")
     if ("time" in names) != (epoch_ms is not None):
         problems.append("epoch_ms is needed with a field 'time', and only then")
     elif epoch_ms is not None and epoch_ms < 0:

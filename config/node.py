@@ -71,6 +71,26 @@ class Node:
         for name, value in self.value.items():
             yield str(name), self.child(str(name), value)
 
+    def ordered(self, what: str) -> Iterator[tuple[str, Node]]:
+        """Entries whose order counts: those of a mapping, or of a list of mappings with one entry each.
+
+        The second form is for tools that write the keys of a mapping in an order of their own.
+        """
+        if not isinstance(self.value, list):
+            yield from self.items(what)
+            return
+        seen: set[str] = set()
+        for element in self.elements(what):
+            if not isinstance(element.value, Mapping) or len(element.value) != 1:
+                element.refuse(f"must be a mapping with one entry, not {describe(element.value)}")
+                continue
+            for name, node in element.items(what):
+                if name in seen:
+                    node.refuse("is given twice")
+                else:
+                    seen.add(name)
+                    yield name, node
+
     def elements(self, what: str) -> Iterator[Node]:
         """The elements of a list; `what` says of what, in messages."""
         if not isinstance(self.value, list):

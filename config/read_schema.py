@@ -10,7 +10,8 @@
           usernames:      {kind: single, keyspace: global}
       legacy: {keyspace: legacy}          # passes through: every table single
 
-`columns` is an ordered mapping of names to the SQL that follows the name in CREATE TABLE. What each
+`columns` is an ordered mapping of names to the SQL that follows the name in CREATE TABLE (or a list of
+mappings with one entry each, for tools that sort keys). What each
 kind needs of them is checked here, in `columns.py`; what a kind needs of its keyspace, in `checks.py`.
 """
 
@@ -138,21 +139,21 @@ def _check_fields(node: Node, kind: Kind) -> None:
         node.child(name, None).refuse(f"is a field of {owner} tables, and this one is {kind}")
 
 
-def _read_columns(node: Node) -> dict[str, str] | None:
-    """Name to definition, in order; None when not declared."""
+def _read_columns(node: Node) -> dict[str, tuple[str, Node]] | None:
+    """Name to definition and its place, in order; None when not declared."""
     listed = node.get("columns")
     if listed is None:
         return None
-    made: dict[str, str] = {}
+    made: dict[str, tuple[str, Node]] = {}
     seen: dict[str, str] = {}
-    for name, definition_node in listed.items("column definitions by name, like {data: JSON NOT NULL}"):
+    for name, definition_node in listed.ordered("column definitions by name, like {data: JSON NOT NULL}"):
         if not IDENTIFIER.fullmatch(name):
             definition_node.refuse("a column's name has 1 to 64 letters, digits, _ or $")
         elif seen.setdefault(name.lower(), name) != name:
             definition_node.refuse(f"is the same column as {seen[name.lower()]}: names ignore case")
         definition = definition_node.text()
-        made[name] = " ".join(definition.split()) if definition else ""
-    if not made and isinstance(listed.value, Mapping):
+        made[name] = (" ".join(definition.split()) if definition else "", definition_node)
+    if not listed.value and isinstance(listed.value, dict | list):
         listed.refuse("needs at least one column")
     return made
 

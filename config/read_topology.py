@@ -88,7 +88,7 @@ def read_layouts(node: Node, taken: Mapping[str, Layout]) -> dict[str, Layout]:
         epoch = epoch_node.integer(0) if epoch_node else None
         fields = []
         listed = entry.need("fields")
-        for field_name, width in listed.items("field widths in bits") if listed else ():
+        for field_name, width in listed.ordered("field widths in bits") if listed else ():
             bits = width.integer(1, 63)
             if bits is not None:
                 fields.append(Field(field_name, bits))

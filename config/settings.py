@@ -151,6 +151,13 @@ class User(Credentials):
             )
         return SecretStr(text)
 
+    @field_validator("require_tls")
+    @classmethod
+    def _refuse_tls(cls, value: bool) -> bool:
+        if value:
+            raise ValueError("clients cannot connect over TLS yet: this user could never log in")
+        return value
+
     @model_validator(mode="after")
     def _check_given(self) -> Self:
         if self.secret is None and self.password_hash is None:
@@ -312,10 +319,20 @@ class Logging(Model):
     slow_query_ms: Annotated[float, Field(ge=0)] | None = 1000.0
 
 
+def _ordered(value: object) -> object:
+    """A list of mappings with one entry each is as good as an ordered mapping."""
+    if isinstance(value, list) and all(isinstance(one, Mapping) and len(one) == 1 for one in value):
+        pairs = [pair for one in value for pair in one.items()]
+        if len({name for name, _ in pairs}) < len(pairs):
+            raise ValueError("a field is given twice")
+        return dict(pairs)
+    return value
+
+
 class LayoutSettings(Model):
     """A further ID layout: field widths in bits from bit 63 down."""
 
-    fields: dict[str, Positive]
+    fields: Annotated[dict[str, Positive], BeforeValidator(_ordered)]
     epoch_ms: Count | None = None
 
     @model_validator(mode="after")

@@ -140,6 +140,7 @@ def test_compose_refuses(fields: dict[str, int], message: str) -> None:
         ([("shard", 16), ("time", 24), ("local", 24)], 1, "cannot stand beside 'time'"),
         ([("time", 48), ("shard", 16)], 1, "'sequence' is missing"),
         ([("time", 41), ("shard", 13), ("sequence", 10)], None, "epoch_ms is needed"),
+        ([("sequence", 10), ("shard", 13), ("time", 41)], 1, "'time' must be the first"),
         ([("time", 41), ("shard", 13), ("sequence", 10)], -1, "must not be negative"),
         ([("shard", 28), ("local", 36)], 5, "only then"),
         ([("type", 1), ("time", 40), ("shard", 13), ("sequence", 10)], 5, "'type' needs a field 'local'"),

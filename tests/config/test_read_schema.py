@@ -150,6 +150,14 @@ def test_further_columns_are_kept_in_order() -> None:
     )
 
 
+def test_columns_may_be_a_list_for_tools_that_sort_keys() -> None:
+    document = {"kind": "hashed", "keyspace": "l", "key": "k", "columns": [{"v": "INT"}, {"k": "VARCHAR(9)"}]}
+    made = load_schema({"databases": {"d": {"tables": {"t": document}}}}).table("d", "t")
+    assert made is not None
+    assert made.logical_columns == ("v", "k")
+    assert made.key_length == 9
+
+
 def test_single_tables_may_leave_their_columns_undeclared() -> None:
     usernames = table("usernames")
     assert (usernames.columns, usernames.logical_columns, usernames.routing) == ((), (), "")

@@ -127,17 +127,24 @@ def test_a_keyspace_need_not_begin_at_shard_0() -> None:
     assert topology.keyspaces["m"].all_shards[0] == 4096
 
 
-def test_a_layout_of_its_own() -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "{reserved: 1, time: 41, shard: 10, sequence: 12}",
+        "[{reserved: 1}, {time: 41}, {shard: 10}, {sequence: 12}]",
+    ],
+)
+def test_a_layout_of_its_own(fields: str) -> None:
     topology = load_topology(
-        b"""
+        f"""
         version: 1
         layouts:
           snowflake:
-            fields: {reserved: 1, time: 41, shard: 10, sequence: 12}
+            fields: {fields}
             epoch_ms: 1288834974657
         keyspaces:
-          tweets: {layout: snowflake, database: "t{shard}", ranges: [{range: [0, 1023], master: a}]}
-        """
+          tweets: {{layout: snowflake, database: "t{{shard}}", ranges: [{{range: [0, 1023], master: a}}]}}
+        """.encode()
     )
     layout = topology.keyspaces["tweets"].layout
     assert layout is not None

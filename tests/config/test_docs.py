@@ -1,0 +1,149 @@
+"""docs/configuration.md: its examples load, every setting is in it, and its defaults are the code's."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from config import read_schema, read_topology
+from config.document import parse
+from config.load import ConfigError, load_schema, load_settings, load_topology
+from config.settings import Model, Scatter, Settings
+from tests.config.test_settings import LEAST
+
+TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+BLOCKS = re.findall(r"^```(?:yaml|json) ([a-z ]+)\n(.*?)^```$", TEXT, re.M | re.S)
+ROWS = re.findall(r"^\| `([^`]+)` \| (.+?) \| (required|`[^`]*`) \| ?(.*?) ?\|$", TEXT, re.M)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files and variables that the examples name."""
+    for name in ("backend-password", "root-password"):
+        (tmp_path / name).write_text("secret\n")
+    for name in ("APP_PASSWORD", "REPORT_PASSWORD"):
+        monkeypatch.setenv(name, "secret")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[f"{i} {kind}" for i, (kind, _) in enumerate(BLOCKS)])
+def test_examples_load(kind: str, text: str, folder: Path) -> None:
+    match kind:
+        case "settings":
+            load_settings(text.encode(), base=folder)
+        case "settings part":
+            part = parse(text).value
+            assert isinstance(part, dict)
+            load_settings(LEAST | part, base=folder)
+        case "schema":
+            load_schema(text.encode())
+        case "topology":
+            load_topology(text.encode())
+        case _:
+            raise AssertionError(kind)
+
+
+def test_there_are_examples_of_everything_that_fit_together(folder: Path) -> None:
+    of_kind: dict[str, list[bytes]] = {}
+    for kind, text in BLOCKS:
+        of_kind.setdefault(kind, []).append(text.encode())
+    assert {kind: len(found) for kind, found in of_kind.items()} == {
+        "settings": 1,
+        "settings part": 4,
+        "schema": 2,
+        "topology": 4,
+    }
+    for schema, topology in zip(of_kind["schema"], of_kind["topology"], strict=False):
+        load_topology(topology, schema=load_schema(schema))
+
+
+def names(model: type[Model] = Settings, before: str = "") -> Iterator[str]:
+    """Every setting's name as the document has it: users[].name, backends.hosts.HOST.user."""
+    for name, info in model.model_fields.items():
+        path = f"{before}{info.alias or name}"
+        inner = [one for one in models(info.annotation) if one is not Scatter]
+        if not inner or not is_plain(info.annotation):
+            yield path
+        form = str(info.annotation)
+        joint = "[]." if "tuple[" in form else ".HOST." if "HostOver" in form else "."
+        if "LayoutSettings" in form:
+            joint = ".NAME."
+        for one in inner:
+            yield from names(one, path + joint)
+
+
+def models(annotation: Any) -> Iterator[type[Model]]:
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for one in get_args(annotation):
+        yield from models(one)
+
+
+def is_plain(annotation: Any) -> bool:
+    """Whether a field is just a group of others, with nothing to say of itself."""
+    return isinstance(annotation, type) and issubclass(annotation, Model)
+
+
+def test_every_setting_is_documented_and_no_other() -> None:
+    documented = {row[0] for row in ROWS}
+    wanted = set(names())
+    assert wanted - documented == set()
+    assert documented - wanted == {"topology", "users[].scatter.limit"}
+    assert len(documented) == len(ROWS)
+
+
+def document_with(name: str) -> tuple[dict[str, Any], Any, str | int]:
+    """A document with all optional groups; the mapping or list in it that holds the setting, and its key."""
+    document: dict[str, Any] = {
+        "users": [{"name": "app"}],
+        "backends": {"user": "proxy", "hosts": {"HOST:3306": {}}},
+        "topology": {"file": "t"} if name == "topology.zookeeper" else {"zookeeper": {"hosts": "zk"}},
+        "schema": "s",
+        "listen": [{"address": "127.0.0.1:3307"}],
+        "layouts": {"NAME": {"fields": {"shard": 28, "local": 36}}},
+    }
+    document["users"][0] |= {"password_env": "PATH"} if name == "users[].password" else {"password": "x"}
+    parts = re.findall(r"[^.\[\]]+|\[\]", name)
+    path: list[str | int] = [0 if part == "[]" else part.replace("HOST", "HOST:3306") for part in parts]
+    holder: Any = document
+    for key in path[:-1]:
+        holder = holder[key] if isinstance(key, int) else holder.setdefault(key, {})
+    return document, holder, path[-1]
+
+
+CHECKED = [
+    row for row in ROWS if not row[0].startswith("backends.tls.") and row[0] != "users[].scatter.limit"
+]
+
+
+@pytest.mark.parametrize("row", CHECKED, ids=[row[0] for row in CHECKED])
+def test_documented_defaults_are_the_defaults(row: tuple[str, ...]) -> None:
+    """Setting a field to its documented default changes nothing; a required one cannot be left out."""
+    name, _, default, _ = row
+    document, holder, key = document_with(name)
+    holder.pop(key, None)
+    if default == "required":
+        with pytest.raises(ConfigError, match=r"is missing|must"):
+            load_settings(document, base=Path("/base"))
+        return
+    before = load_settings(copy.deepcopy(document), base=Path("/base"))
+    value = parse(f"x: {default.strip('`')}").value
+    assert isinstance(value, dict)
+    holder[key] = value["x"]
+    assert load_settings(document, base=Path("/base")) == before
+
+
+def test_every_field_of_the_schema_and_the_topology_is_documented() -> None:
+    fields = {*read_schema._COMMON, "databases", "tables", "version", "default", "layouts", "keyspaces"}
+    for own in read_schema._FIELDS.values():
+        fields |= set(own)
+    fields |= {*read_topology._SHARDED_FIELDS, *read_topology._SINGLE_FIELDS, *read_topology._RANGE_FIELDS}
+    start = TEXT.index("## The schema")
+    written = set(re.findall(r"`([a-z_]+)`", TEXT[start:])) | {"tables", "kind"}
+    assert fields - written == set()
+    assert "databases.NAME.tables" in TEXT
