@@ -157,6 +157,8 @@ class ThreadedSource(ABC):
                 self._post(_succeed, self._ended, None)
 
     def _look(self, forced: bool) -> None:
+        if forced:
+            self._refused = None  # who asks is told again
         try:
             self._again(forced)
         except Exception as error:

@@ -18,6 +18,7 @@ Start a source after forking: kazoo's threads do not survive a fork.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import tempfile
@@ -86,6 +87,9 @@ class ZooKeeperSource(ThreadedSource):
 
     def _on_state(self, state: str) -> None:
         self._connected = state == KazooState.CONNECTED
+        if not self._stopping.is_set():
+            level = logging.INFO if self._connected else logging.WARNING
+            log.log(level, "zookeeper %s: %s", self._settings.hosts, state.lower())
         self._wake.set()
 
     def _on_event(self, event: object) -> None:
@@ -122,8 +126,6 @@ class ZooKeeperSource(ThreadedSource):
             return
         text, reason = self._read_node()
         if text is not None:
-            if forced:
-                self._refused = None
             if self._offer(text) is not None:
                 self._write_cache(text)
         elif self._connected:

@@ -145,6 +145,10 @@ async def test_reload_looks_at_once(path: Path, listener: Listener) -> None:
     source.reload()
     await settle()
     assert listener.quiet
+    write(path, BAD)
+    for _ in range(2):
+        source.reload()
+        assert "unknown field" in await listener.told()
     await source.stop()
 
 

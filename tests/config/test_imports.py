@@ -1,0 +1,43 @@
+"""The rule of the room: it imports nothing of the others, and its models nothing but each other."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "config").rglob("*.py"))
+MODELS = {"layout", "schema", "topology", "address"}
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
+def test_imports_run_one_way(path: Path) -> None:
+    modules = imported(path)
+    assert not {one.partition(".")[0] for one in modules} & {"proxy", "rewriter", "fleet", "tests"}
+    if path.stem in MODELS and path.parent.name == "config":
+        ours = {one.removeprefix("config.") for one in modules if one.startswith("config")}
+        assert ours <= MODELS
+        assert not {one.partition(".")[0] for one in modules} & {"pydantic", "yaml", "kazoo", "asyncio"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 50, node.name
