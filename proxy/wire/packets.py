@@ -18,7 +18,6 @@ from struct import error as StructError
 from .constants import MAX_PAYLOAD
 
 _U16 = Struct("<H")
-_U32 = Struct("<I")
 _U64 = Struct("<Q")
 
 
