@@ -10,7 +10,7 @@ from config.topology import Host, Keyspace, Topology
 
 from .bound import BindError, HostStatement, Notice
 from .columns import Extra
-from .routing import Between, Comparison, Placed, Route
+from .routing import Between, Comparison, Key, Placed, Route
 from .splice import Template
 from .values import NotPlain, Value
 
@@ -73,8 +73,6 @@ class Routing:
             elif extra.kind == "constants":
                 number = extra.number
                 found.append(self.comparisons[number].write(placed[number], shard, values))
-            elif extra.label is not None:
-                found.append(extra.label.render(values))
             else:
                 found.append(rows)
         return (*values, *found)
@@ -87,7 +85,7 @@ class Routing:
             for number in one.integers(values):
                 shard = one.key.shard_of_integer(number, keyspace)
                 if shard is None or keyspace.host_of(shard) is None:
-                    reason = why_not(number, one, keyspace)
+                    reason = why_not(number, one.key, keyspace)
                     return (
                         Notice(
                             "id_matches_nothing",
@@ -97,9 +95,9 @@ class Routing:
         return ()
 
 
-def why_not(number: int, comparison: Comparison, keyspace: Keyspace) -> str:
+def why_not(number: int, key: Key, keyspace: Keyspace) -> str:
     """Why an ID matches no row, in words."""
-    layout = comparison.key.layout
+    layout = key.layout
     if number < 0:
         return "it is negative"
     if number >> 64:
@@ -109,9 +107,9 @@ def why_not(number: int, comparison: Comparison, keyspace: Keyspace) -> str:
     if number & layout.reserved_bits:
         return "its reserved bits are set"
     fields = layout.decompose(number)
-    if comparison.key.rule == "object" and layout.has_type and fields["type"] != comparison.key.type:
-        return f"its type is {fields['type']}, this table's is {comparison.key.type}"
-    return f"shard {fields['shard']} does not exist"
+    if key.rule == "object" and layout.has_type and fields["type"] != key.type:
+        return f"its type is {fields['type']}, this table's is {key.type}"
+    return f"shard {fields['shard']} of keyspace {keyspace.name} does not exist"
 
 
 def host(keyspace: Keyspace, shard: int) -> Host:
@@ -159,7 +157,9 @@ def each(
 
 
 def union(host_: Host, shards: Sequence[int], selects: Sequence[bytes], tail: bytes) -> HostStatement:
-    """One statement for several shards of a host."""
+    """One statement for the shards of a host; of a single shard its own SELECT has all that `tail` says."""
+    if len(selects) == 1:
+        return HostStatement(host_, tuple(shards), selects[0])
     sql = b"(" + b") UNION ALL (".join(selects) + b")" + tail
     return HostStatement(host_, tuple(shards), sql)
 

@@ -77,14 +77,17 @@ class Inserted(NamedTuple):
     """What one statement of an INSERT adds, for composing last_insert_id.
 
     `base`: add it to the last_insert_id that the server reports (when not 0); None when the server's
-    number is to be reported as it is (no composed ID, or the client gave the `id`). `rows`: how many
-    rows of the client's statement are in it. `first`: the index of its first row in the client's order.
+    number is to be reported as it is (a table without composed IDs). `rows`: how many rows of the client's
+    statement are in it. `first`: the index of its first row in the client's order. `generated`: the server
+    made a local id for some row; when not, the OK packet has the client's own ID and LAST_INSERT_ID() keeps
+    its value, as with one MySQL.
     """
 
     shard: int
     base: int | None
     rows: int
     first: int
+    generated: bool = True
 
 
 class Bound(NamedTuple):

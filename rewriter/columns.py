@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 from config.layout import Layout
 
-from .edits import Edits, Label, original
+from .edits import Edits, original
 from .facts import Block, Projection, Span, TableRef
 from .predicates import Conditions
 from .scope import Chain, Refuse, Scope, chain_at, chains
-from .splice import Part
+from .splice import Label, Part
 from .tokens import HINT, Source
 from .values import ID_FUNCTIONS, Slots, slot_at
 
@@ -26,13 +26,12 @@ from .values import ID_FUNCTIONS, Slots, slot_at
 class Extra(NamedTuple):
     """A value that binding computes for one shard, behind the literals and the session's values.
 
-    `kind`: "database", "base" (the K of object type `number`), "constants" (of comparison `number`), "label"
-    (`label`), "limit" (the rows a shard must give).
+    `kind`: "database", "base" (the K of object type `number`), "constants" (of comparison `number`), or
+    "limit" (the rows a shard must give).
     """
 
     kind: str
     number: int = 0
-    label: Label | None = None
 
 
 class Extras:
@@ -136,7 +135,7 @@ def _commas(source: Source, at: int, end: int) -> list[int]:
     return found
 
 
-def add_labels(source: Source, block: Block, edits: Edits, extras: Extras) -> None:
+def add_labels(source: Source, block: Block, edits: Edits) -> None:
     """Name the result columns whose text was edited as the client wrote them."""
     for projection in block.projections:
         if projection.alias is not None or projection.star or not edits.touches(projection.span):
@@ -150,7 +149,7 @@ def add_labels(source: Source, block: Block, edits: Edits, extras: Extras) -> No
             continue
         tokens = source.tokens
         text = original(source, tokens[projection.span.first].start, tokens[last].end)
-        edits.insert_behind(last, b" AS ", extras.index(Extra("label", label=Label(tuple(text)))))
+        edits.insert_behind(last, b" AS ", Label(tuple(text)))
 
 
 @dataclass(slots=True, eq=False)
@@ -190,7 +189,7 @@ class Columns:
         self._keys(block)
         if block.having is not None:
             self._having(block, block.having)
-        add_labels(self.source, block, self.edits, self.extras)
+        add_labels(self.source, block, self.edits)
 
     def table(self, ref: TableRef) -> None:
         """Qualify a table's name with its physical database."""

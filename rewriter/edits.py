@@ -5,15 +5,11 @@ Everything that no edit touches stays the client's very bytes, with its literals
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from .facts import Span
 from .splice import Part, Template
 from .tokens import Source
-
-MAX_LABEL = 255
-"""Longer names of result columns are refused as aliases; so many bytes are kept."""
 
 
 class Edit(NamedTuple):
@@ -22,21 +18,6 @@ class Edit(NamedTuple):
     start: int
     end: int
     parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A result column's name, made at binding from the text that the client wrote: an alias in backticks."""
-
-    parts: tuple[Part, ...]
-
-    def render(self, values: tuple[bytes, ...]) -> bytes:
-        """The quoted name."""
-        text = b"".join(values[part] if isinstance(part, int) else part for part in self.parts)
-        while len(text) > MAX_LABEL:
-            text = text[:MAX_LABEL]
-            text = text.decode("utf-8", "ignore").encode() or text
-        return b"`" + text.replace(b"`", b"``") + b"`"
 
 
 class Edits:
@@ -114,9 +95,9 @@ def _order(edit: Edit) -> tuple[int, int, int]:
     return edit.start, 0 if edit.start == edit.end else 1, -edit.end
 
 
-def original(source: Source, start: int, end: int) -> list[Part]:
+def original(source: Source, start: int, end: int) -> list[bytes | int]:
     """The statement's own text from byte `start` to `end`, its literals as holes."""
-    found: list[Part] = []
+    found: list[bytes | int] = []
     for first, last, literal in source.pieces:
         if last <= start or first >= end:
             continue

@@ -15,8 +15,10 @@ from config.topology import Topology
 
 from .builtins import kill, set_, transaction, use
 from .cache import Cache, Steered
+from .change import change
 from .context import Statement, refused
 from .env import Env
+from .insert import insert
 from .plan import Plan, Reject
 from .plans import Builtin
 from .rules import admin, confined, do, explain, explain_route, query, several_statements
@@ -39,6 +41,8 @@ RULES: Final[tuple[Rule, ...]] = (
     confined,
     explain,
     query,
+    insert,
+    change,
     do,
     admin,
 )

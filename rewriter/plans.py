@@ -28,8 +28,8 @@ from typing import ClassVar
 from config.topology import Host, Topology
 
 from .bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, Notice, SortKey
-from .edits import Label
 from .env import Env
+from .inserting import Insert
 from .plan import Access, Argument, Choose, Plan, Reject, Values
 from .sharded import Sharded, ShardSelect, ShardWrite
 from .splice import Template
@@ -46,6 +46,7 @@ __all__ = [
     "Choose",
     "Env",
     "HostStatement",
+    "Insert",
     "Inserted",
     "Merge",
     "Notice",
@@ -69,13 +70,12 @@ class OneHost(Plan):
 
     `template` renders the statement. `unchanged`: that gives the client's very bytes, so the executor may
     send those and save the rendering. `database` is the current database that the backend connection must
-    have; None when it does not matter. `labels` are values that the template needs behind all others.
+    have; None when it does not matter.
     """
 
     template: Template
     unchanged: bool = True
     database: str | None = None
-    labels: tuple[Label, ...] = ()
 
     def host(self, topology: Topology) -> Host:
         """The host to send it to. Raises BindError when there is none, or more than one."""
@@ -86,7 +86,6 @@ class OneHost(Plan):
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         del choose
-        values += tuple(label.render(values) for label in self.labels)
         return Bound((HostStatement(self.host(topology), (), self.template.render(values)),))
 
 

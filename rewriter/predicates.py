@@ -96,6 +96,10 @@ class Conditions:
         self.ranges: list[Between] = []
         self.matches: dict[Span, Match] = {}
 
+    def constant(self, span: Span) -> Value | None:
+        """The constant that these tokens are, or None."""
+        return self._constants.read(*span)
+
     # finding comparisons
 
     def find(self, span: Span, block: Block) -> None:

@@ -11,11 +11,30 @@ b'SELECT b, 100% of a'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
-Part = bytes | int
-"""Text as it is, or the index of a value."""
+MAX_LABEL: Final = 255
+"""Longer names of result columns are refused as aliases; so many bytes are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A result column's name, made from the text that the client wrote for it: an alias in backticks."""
+
+    parts: tuple[bytes | int, ...]
+
+    def render(self, values: tuple[bytes, ...]) -> bytes:
+        """The quoted name."""
+        text = b"".join(values[part] if isinstance(part, int) else part for part in self.parts)
+        if len(text) > MAX_LABEL:
+            text = text[:MAX_LABEL].decode("utf-8", "ignore").encode()
+        return b"`" + text.rstrip().replace(b"`", b"``") + b"`"
+
+
+Part = bytes | int | Label
+"""Text as it is, the index of a value, or a name made of such."""
 
 
 class Template:
@@ -26,24 +45,33 @@ class Template:
     def __init__(self, parts: Iterable[Part]) -> None:
         joined: list[Part] = []
         for part in parts:
-            if isinstance(part, bytes) and joined and isinstance(joined[-1], bytes):
-                joined[-1] += part
+            last = joined[-1] if joined else None
+            if isinstance(part, bytes) and isinstance(last, bytes):
+                joined[-1] = last + part
             else:
                 joined.append(part)
         self.parts = tuple(joined)
-        holes = [part for part in joined if isinstance(part, int)]
-        texts = (b"%b" if isinstance(part, int) else part.replace(b"%", b"%%") for part in joined)
+        texts = (part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%b" for part in joined)
         self._format = b"".join(texts)
-        # itemgetter of one index gives the value itself, of none is an error: both are handled here
-        self._pick: Callable[[Any], Any] = itemgetter(*holes) if holes else _nothing
+        self._pick: Callable[[Any], Any] = _picker([part for part in joined if not isinstance(part, bytes)])
 
     def render(self, values: tuple[bytes, ...]) -> bytes:
         """The SQL. Raises IndexError when there are fewer values than the holes name."""
         return self._format % self._pick(values)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        parts = (f"<{part}>" if isinstance(part, int) else repr(part)[1:] for part in self.parts)
+        parts = (repr(part)[1:] if isinstance(part, bytes) else f"<{part}>" for part in self.parts)
         return f"Template({' '.join(parts)})"
+
+
+def _picker(holes: list[int | Label]) -> Callable[[Any], Any]:
+    """Picks the values for the holes: a tuple, or the value itself for a single hole."""
+    labels = [hole for hole in holes if isinstance(hole, Label)]
+    if labels:
+        return lambda values: tuple(
+            [hole.render(values) if isinstance(hole, Label) else values[hole] for hole in holes]
+        )
+    return itemgetter(*holes) if holes else _nothing
 
 
 def _nothing(values: Any) -> tuple[()]:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict
 
 from .columns import Columns, Extras, fill_functions, fill_slots, take_hints
 from .context import Statement
-from .edits import Edits, Label
+from .edits import Edits
 from .facts import Block, Query, Span, TableRef
 from .parse import Parser
 from .plan import Access, Plan
@@ -33,7 +33,6 @@ class _Common(TypedDict):
     template: Template
     unchanged: bool
     database: str | None
-    labels: tuple[Label, ...]
 
 
 class Place(NamedTuple):
@@ -77,7 +76,6 @@ class Text:
         """The plan of this text."""
         unchanged = not self.edits
         template = whole(self.source) if unchanged else self.edits.template()
-        labels = tuple(extra.label for extra in self.extras.items if extra.label is not None)
         common = _Common(
             access=about.access,
             session_slots=tuple(self.slots.names),
@@ -87,7 +85,6 @@ class Text:
             template=template,
             unchanged=unchanged,
             database=about.database,
-            labels=labels,
         )
         if place.locations:
             return Physical(locations=place.locations, **common)

@@ -176,6 +176,11 @@ SLOT_VARIABLES: Final = {
     "@@session.identity": "@@last_insert_id",
     "@@local.identity": "@@last_insert_id",
     "@@pseudo_thread_id": "CONNECTION_ID()",
+    "@@warning_count": "@@warning_count",
+    "@@error_count": "@@error_count",
+    "@@autocommit": "@@autocommit",
+    "@@session.autocommit": "@@autocommit",
+    "@@local.autocommit": "@@autocommit",
 }
 
 

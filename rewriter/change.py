@@ -1,0 +1,135 @@
+"""Planning UPDATE and DELETE."""
+
+from __future__ import annotations
+
+from config.schema import Kind
+
+from .binding import Routing
+from .context import Splicer, Statement, keyspace_of, not_yet
+from .facts import TableRef
+from .parse_write import Change, WriteParser
+from .plan import Access, Plan, Reject
+from .rules import only_sharded
+from .scope import Refuse, Scope
+from .select import may_fail, point, table_names
+from .sharded import ShardWrite
+from .unsharded import plan_unsharded
+
+
+def change(statement: Statement) -> Plan | None:
+    """The rule for UPDATE and DELETE. Raises Unreadable and Refuse."""
+    source = statement.source
+    if not source.is_word(0, "UPDATE", "DELETE"):
+        return None
+    parser = WriteParser(source)
+    found = parser.update() if source.is_word(0, "UPDATE") else parser.delete()
+    scope = Scope(source)
+    scope.add_block(statement.names, found.block)
+    if not scope.sharded():
+        refuse_reference(scope, found.verb)
+        return plan_unsharded(statement, found.block.all_blocks(), scope, Access.WRITE)
+    only_sharded(scope)
+    return plan_change(statement, found, scope)
+
+
+def refuse_reference(scope: Scope, verb: str) -> None:
+    """Refuse a write to a table that is on every host."""
+    for ref, target in scope.targets.items():
+        if target.table is not None and target.table.kind is Kind.REFERENCE and ref.form == "table":
+            raise Refuse(
+                "not_supported_yet",
+                what=f"{verb} of a reference table",
+                reason=f"{target.database}.{ref.name} has a copy on every host",
+                alternative="Write it on every host.",
+            )
+
+
+def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
+    """The plan of an UPDATE or DELETE of a sharded table. Raises Refuse."""
+    refs = scope.sharded()
+    _check(found, scope)
+    splicer = Splicer(statement, scope)
+    for block in found.block.all_blocks():
+        splicer.columns.block(block)
+    routes = splicer.routes(refs)
+    conditions = splicer.conditions
+    routing = Routing(
+        keyspace=keyspace_of(scope, refs),
+        tables=table_names(scope, refs),
+        comparisons=tuple(conditions.comparisons),
+        ranges=tuple(conditions.ranges),
+        routes=tuple(routes),
+        extras=tuple(splicer.extras.items),
+    )
+    unrouted = any(route.unbounded for route in routes)
+    may_scatter = splicer.hints.scatter or statement.names.env.scatter_writes
+    denied = None if may_scatter else _denied(statement, found, scope, refs[0])
+    several = _several(found, routing, refs)
+    if unrouted and (denied or several):
+        return denied or several or _denied(statement, found, scope, refs[0])
+    template = splicer.edits.template()
+    fallback = None
+    if may_fail(routing) and not statement.strict:
+        fallback = plan_change(Statement(statement.source, statement.names, strict=True), found, scope)
+    return ShardWrite(
+        session_slots=tuple(splicer.slots.names),
+        databases=tuple(dict.fromkeys(scope.targets[ref].database for ref in refs)),
+        routing=routing,
+        template=template,
+        several=several,
+        denied=denied,
+        unrouted=unrouted,
+        point=point(routing, template, splicer.slots.end),
+        fallback=fallback,
+    )
+
+
+def _check(found: Change, scope: Scope) -> None:
+    if len(found.block.tables) != 1 or found.targets:
+        raise Refuse(
+            "not_supported_yet",
+            what=f"{found.verb} of several tables",
+            reason="the rows may be on different shards",
+            alternative="Write the tables one by one.",
+        )
+    if found.returning is not None:
+        raise Refuse(
+            "not_supported_yet",
+            what="RETURNING",
+            reason="the rows come from shards",
+            alternative="SELECT the rows first, in a transaction.",
+        )
+    table = scope.targets[found.block.tables[0]].table
+    for assigned in found.block.assignments:
+        name = assigned.name.lower()
+        fixed = {"id", "local_id"} if table is not None and table.kind is Kind.OBJECT else set()
+        if table is not None:
+            fixed |= {one.lower() for one in (table.routing, table.shard_key) if one}
+            if name in fixed:
+                raise Refuse("routing_column_update", column=assigned.name, table=table.name)
+
+
+def _several(found: Change, routing: Routing, refs: list[TableRef]) -> Reject | None:
+    """Why the statement cannot run on several shards; None when it can."""
+    if len(refs) > 1:
+        reason = f"it joins rows of {' and '.join(routing.tables)}"
+        return not_yet("this statement", reason, "Give every table an ID of the same shard.")
+    if found.block.limit is not None or found.block.order:
+        reason = "LIMIT and ORDER BY count the rows of one shard"
+        return not_yet(f"{found.verb} with LIMIT", reason, "Name the IDs.")
+    return None
+
+
+def _denied(statement: Statement, found: Change, scope: Scope, ref: TableRef) -> Reject:
+    table = scope.targets[ref].table
+    keyspace = statement.names.topology.keyspaces.get(table.keyspace) if table is not None else None
+    return Reject(
+        error="scatter_denied",
+        arguments={
+            "statement": found.verb,
+            "shards": str(len(keyspace.all_shards)) if keyspace is not None else "",
+            "reason": "a write does not scatter unless it says so",
+            "column": f"'{table.routing}'" if table is not None else "",
+            "alternative": "write /*+ scatter */ behind the first word",
+        },
+    )

@@ -1,0 +1,217 @@
+"""EXPLAIN ROUTE: what would be done with a statement, in words, without doing it.
+
+`explain` gives rows of (section, detail), for the proxy's result set and for the command line alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from config.topology import Keyspace, Topology
+
+from .env import Env
+from .inserting import Insert
+from .plan import Plan, Reject, Values
+from .planner import Rewriter
+from .plans import AnyHost, BindError, Bound, Builtin, HostStatement, Merge, Passthrough, Physical
+from .routing import ALL, Comparison, Route
+from .sharded import Sharded, ShardSelect, ShardWrite
+from .values import NotPlain
+
+Rows = list[tuple[str, str]]
+
+MAX_LISTED: Final = 20
+"""So many IDs, shards or statements are listed; the rest is counted."""
+
+MAX_SQL: Final = 2000
+"""So many characters of one SELECT are shown."""
+
+MAX_UNION: Final = 4
+"""So many SELECTs of a host's UNION ALL are shown."""
+
+
+def explain(
+    rewriter: Rewriter, sql: bytes, env: Env, topology: Topology, slot: Callable[[str], bytes]
+) -> Rows:
+    """What would be done with `sql`. `slot` gives the session's values as SQL literals. Never raises."""
+    cached = rewriter.cached(sql, env)
+    plan, literals = rewriter.plan(sql, env)
+    values = literals + tuple(slot(name) for name in plan.session_slots)
+    rows: Rows = [("plan", _title(plan))]
+    bound: Bound | None = None
+    if not isinstance(plan, Reject | Builtin):
+        try:
+            bound = plan.bind(values, topology, _first)
+        except BindError as error:
+            rows[0] = ("plan", "refused")
+            rows += _refusal(error.name, error.arguments)
+    rows += _about(plan, values, topology)
+    if bound is not None:
+        rows += _bound(plan, bound, topology)
+    rows.append(("topology", f"version {topology.version}"))
+    rows.append(("cache", "plan was cached" if cached else "plan was made now"))
+    return rows
+
+
+def _first(shards: Sequence[int]) -> int:
+    return shards[0]
+
+
+def _title(plan: Plan) -> str:
+    if isinstance(plan, Builtin):
+        return f"answered by the proxy ({plan.name.replace('_', ' ')})"
+    titles: dict[type[Plan], str] = {
+        Passthrough: "passed through to one host",
+        Physical: "physical database, as written",
+        AnyHost: "no sharded table: any host",
+        ShardSelect: "read from shards",
+        ShardWrite: "write to shards",
+        Insert: "rows to shards",
+        Reject: "refused",
+    }
+    return titles.get(type(plan), plan.kind)
+
+
+def _refusal(error: str, arguments: object) -> Rows:
+    rows: Rows = [("error", error)]
+    if isinstance(arguments, dict):
+        rows += [("", f"{name}: {value}") for name, value in arguments.items() if value]
+    return rows
+
+
+def _about(plan: Plan, values: Values, topology: Topology) -> Rows:
+    if isinstance(plan, Reject):
+        return _refusal(plan.error, plan.arguments)
+    rows: Rows = []
+    if isinstance(plan, Sharded):
+        keyspace = topology.keyspaces[plan.keyspace]
+        rows += [("tables", ", ".join(plan.tables)), ("keyspace", keyspace.name)]
+        rows += _ids(plan, values, keyspace)
+        rows += [("routing", _route(plan, number)) for number in range(len(plan.routing.routes))]
+    elif isinstance(plan, Insert):
+        keyspace = topology.keyspaces[plan.keyspace]
+        rows += [("tables", plan.table), ("keyspace", keyspace.name), ("rows", str(len(plan.rows)))]
+        if any(not row.hints for row in plan.rows):
+            rows.append(("routing", "a random shard of those open for new objects; the first is shown"))
+    elif plan.databases:
+        rows.append(("databases", ", ".join(plan.databases)))
+    return rows
+
+
+def _ids(plan: Sharded, values: Values, keyspace: Keyspace) -> Rows:
+    """The constants of the routing columns, decoded."""
+    found: Rows = []
+    for comparison in plan.routing.comparisons:
+        for text in _decoded(comparison, values, keyspace):
+            found.append(("id" if not comparison.key.takes_text else "key", text))
+    if len(found) > MAX_LISTED:
+        found[MAX_LISTED:] = [("", f"… and {len(found) - MAX_LISTED} more")]
+    return found
+
+
+def _decoded(comparison: Comparison, values: Values, keyspace: Keyspace) -> list[str]:
+    try:
+        if comparison.key.takes_text:
+            placed = comparison.place(values, keyspace)
+            return [f"shard {shard}" for shard in sorted(placed)]
+        return [describe_id(number, comparison, keyspace) for number in comparison.integers(values)]
+    except NotPlain:
+        return ["a value that is no plain constant: it does not narrow"]
+
+
+def describe_id(number: int, comparison: Comparison, keyspace: Keyspace) -> str:
+    """An ID with its fields, or what it is hashed to."""
+    shard = comparison.key.shard_of_integer(number, keyspace)
+    layout = comparison.key.layout
+    if layout is None or comparison.key.rule == "modulo":
+        return f"{number}: shard {shard}"
+    if layout.shard_of(number) is None:
+        return f"{number}: matches nothing"
+    decomposed = layout.decompose(number).items()
+    fields = ", ".join(f"{name} {value}" for name, value in decomposed if name != "reserved")
+    absent = shard is None or keyspace.host_of(shard) is None
+    return f"{number}: {fields}" + (" (matches nothing)" if absent else "")
+
+
+def _route(plan: Sharded, number: int) -> str:
+    """One table's route in words."""
+
+    def text(route: Route) -> str:
+        if route == ALL:
+            return "all shards"
+        if route.kind == "shards":
+            return "hint: shard " + ", ".join(map(str, sorted(route.fixed)))
+        if route.kind == "in":
+            comparison = plan.routing.comparisons[route.index]
+            many = comparison.list_index >= 0 or len(comparison.values) > 1
+            return "ID in list" if many else "ID equals constant"
+        if route.kind == "between":
+            return "ID between constants"
+        return "(" + f" {route.kind} ".join(text(part) for part in route.parts) + ")"
+
+    return text(plan.routing.routes[number])
+
+
+def _bound(plan: Plan, bound: Bound, topology: Topology) -> Rows:
+    rows: Rows = []
+    if bound.scatter:
+        rows.append(("scatter", "yes: no condition names an ID"))
+    for notice in bound.warnings:
+        details = ", ".join(f"{name} {value}" for name, value in notice.arguments.items())
+        rows.append(("warning", f"{notice.name}: {details}"))
+    shards = sorted({shard for statement in bound.statements for shard in statement.shards})
+    if shards:
+        rows.append(("shards", f"{len(shards)}: {_ranges(shards)}"))
+    hosts = list(dict.fromkeys(statement.host for statement in bound.statements))
+    rows.append(("hosts", f"{len(hosts)}: {', '.join(hosts)}" if hosts else "none: nothing can match"))
+    if bound.merge is not None:
+        rows.append(("merge", _merge(bound.merge)))
+    del plan, topology
+    for statement in bound.statements[:MAX_LISTED]:
+        rows += _statement(statement)
+    if len(bound.statements) > MAX_LISTED:
+        rows.append(("", f"… and {len(bound.statements) - MAX_LISTED} more statements"))
+    return rows
+
+
+def _statement(statement: HostStatement) -> Rows:
+    """One host's statement; of a long UNION ALL the first SELECTs and the last."""
+    parts = statement.sql.decode("utf-8", "replace").split(") UNION ALL (")
+    if len(parts) != len(statement.shards):  # the text is somewhere in a literal, too
+        parts = [") UNION ALL (".join(parts)]
+    lines = [part if len(part) <= MAX_SQL else f"{part[:MAX_SQL]} … ({len(part)} characters)" for part in parts]
+    lines = [
+        ("  UNION ALL (" if number else "") + line + (")" if number < len(lines) - 1 else "")
+        for number, line in enumerate(lines)
+    ]
+    if len(lines) > MAX_UNION:
+        lines[MAX_UNION - 1 : -1] = [f"  … and {len(lines) - MAX_UNION} more …"]
+    return [(statement.host if number == 0 else "", line) for number, line in enumerate(lines)]
+
+
+def _ranges(shards: list[int]) -> str:
+    """Ascending numbers as ranges: 1-3, 7."""
+    found: list[list[int]] = []
+    for shard in shards:
+        if found and found[-1][1] == shard - 1:
+            found[-1][1] = shard
+        else:
+            found.append([shard, shard])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in found]
+    if len(texts) > MAX_LISTED:
+        texts[MAX_LISTED:] = [f"… and {len(texts) - MAX_LISTED} more"]
+    return ", ".join(texts)
+
+
+def _merge(merge: Merge) -> str:
+    parts = []
+    if merge.aggregates:
+        parts.append("combine " + ", ".join(one.function for one in merge.aggregates))
+    if merge.order:
+        parts.append(f"ordered by {len(merge.order)} key{'s' if len(merge.order) > 1 else ''}")
+    if merge.limit is not None:
+        parts.append(f"limit {merge.limit}" + (f" offset {merge.offset}" if merge.offset else ""))
+    if not parts:
+        parts.append("rows as they come")
+    return "; ".join(parts)

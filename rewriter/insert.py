@@ -1,0 +1,320 @@
+"""Planning INSERT and REPLACE."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from config.schema import Kind, Table
+
+from .change import refuse_reference
+from .context import Splicer, Statement, not_yet
+from .facts import Assigned, Span
+from .inserting import Hint, Insert, Row
+from .parse_write import Insertion, WriteParser
+from .plan import Access, Plan
+from .predicates import Keys
+from .routing import Key
+from .scope import Refuse, Scope, chain_at
+from .splice import Part, Template
+from .tokens import STRING, Source
+from .unsharded import plan_unsharded
+from .values import Value, unquote
+
+_STEP: Final = re.compile(r"""\.(?:([A-Za-z_$][\w$]*)|"((?:[^"\\]|\\.)*)")|\[(\d+)\]""")
+
+
+def insert(statement: Statement) -> Plan | None:
+    """The rule for INSERT and REPLACE. Raises Unreadable and Refuse."""
+    source = statement.source
+    if not source.is_word(0, "INSERT", "REPLACE"):
+        return None
+    found = WriteParser(source).insert()
+    scope = Scope(source)
+    scope.add_block(statement.names, found.block)
+    if found.query is not None:
+        scope.add_query(statement.names, found.query)
+    if not scope.sharded():
+        refuse_reference(scope, found.verb)
+        blocks = [*found.block.all_blocks(), *(found.query.all_blocks() if found.query is not None else ())]
+        return plan_unsharded(statement, blocks, scope, Access.WRITE)
+    table = scope.targets[found.table].table
+    if table is None or len(scope.targets) > 1 or found.query is not None:
+        reason, alternative = "the rows come from other tables", "SELECT the rows and send them as VALUES."
+        return not_yet(f"{found.verb} … SELECT", reason, alternative)
+    if table.kind is Kind.TIMED:
+        return not_yet("INSERT into a timed table", "the proxy makes its IDs", "")
+    if found.returning is not None:
+        return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
+    return _Planner(statement, found, scope, table).plan()
+
+
+class _Column(NamedTuple):
+    name: str
+    value: Span
+
+
+class _Planner:
+    """Plans one INSERT."""
+
+    def __init__(self, statement: Statement, found: Insertion, scope: Scope, table: Table) -> None:
+        self.source: Source = statement.source
+        self.statement = statement
+        self.found = found
+        self.table = table
+        self.splicer = Splicer(statement, scope)
+        self.keys = Keys(statement.names.topology, statement.names.env)
+        self.first = self.splicer.slots.end  # the indexes of the database, K, and the row's local id
+        self.is_object = table.kind is Kind.OBJECT
+        self.backslashes = not statement.names.env.no_backslash_escapes
+
+    def plan(self) -> Plan:
+        """The plan. Raises Refuse."""
+        found, splicer = self.found, self.splicer
+        name = self.source.text(found.table.span.end - 1, found.table.span.end)
+        splicer.edits.replace(found.table.span, b"`", self.first, b"`." + name)
+        rows = self._rows()
+        dropped = self._dropped([column.name for column in rows[0]] if rows else [])
+        self._duplicate()
+        self._column_list(dropped)
+        planned = tuple(
+            Row(self._hints(row), self._row(number, row, dropped)) for number, row in enumerate(rows)
+        )
+        before, behind = self._around()
+        keyspace = self.statement.names.topology.keyspaces[self.table.keyspace]
+        return Insert(
+            session_slots=tuple(splicer.slots.names),
+            databases=(self.table.database,),
+            keyspace=keyspace.name,
+            table=f"{self.table.database}.{self.table.name}",
+            type=self.table.type if self.is_object else None,
+            rows=planned,
+            before=before,
+            behind=behind,
+            backslashes=self.backslashes,
+        )
+
+    def _rows(self) -> list[list[_Column]]:
+        """The rows, each with its columns' names (lower case) and values."""
+        found = self.found
+        if found.assigned:
+            return [[_Column(one.name.lower(), one.value) for one in found.assigned]]
+        if found.columns is not None:
+            names = [self.source.tokens[span.end - 1].name.lower() for span in found.columns]
+        else:
+            names = [name.lower() for name in self.table.logical_columns]
+        rows = []
+        for number, values in enumerate(found.rows):
+            if values and len(values) != len(names):
+                raise Refuse("wrong_value_count", row=str(number + 1))
+            rows.append([_Column(name, value) for name, value in zip(names, values, strict=False)])
+        return rows
+
+    def _dropped(self, names: list[str]) -> set[str]:
+        """Columns that only route, which the stored table lacks."""
+        colocate = self.table.colocate
+        if colocate is None or self.table.column(colocate.column) is not None:
+            return set()
+        return {colocate.column.lower()} & set(names)
+
+    # what names the shard
+
+    def _hints(self, row: list[_Column]) -> tuple[Hint, ...]:
+        columns = {column.name: column.value for column in row}
+        hints: list[Hint] = []
+        if self.is_object:
+            if "local_id" in columns:
+                raise self._unroutable("a local_id means a row only on its shard", "Give the full `id`.")
+            key = self._key("ID")
+            if "id" in columns and not self._is_default(columns["id"]):
+                hints.append(Hint("id", key, self._constant(columns["id"], "id")))
+            hints += self._hand_made(key)
+            hints += self._colocated(columns)
+            return tuple(hints)
+        key = self._key(self.table.routing.upper())
+        hints += self._hand_made(key)
+        value = columns.get(self.table.routing.lower())
+        if value is None or self._is_default(value):
+            raise self._unroutable(f"it has no '{self.table.routing}'", "Give that column a value.")
+        hints.append(Hint("key", key, self._constant(value, self.table.routing)))
+        return tuple(hints)
+
+    def _key(self, column: str) -> Key:
+        key = self.keys.key(self.table, column)
+        if key is None:
+            raise Refuse("unknown_database", database=self.table.keyspace)
+        return key
+
+    def _hand_made(self, key: Key) -> list[Hint]:
+        """The shard that a hint in a comment names."""
+        hinted = self.splicer.hints
+        keyspace = self.statement.names.topology.keyspaces[self.table.keyspace]
+        shard = hinted.shard
+        if hinted.same_shard_as is not None and keyspace.layout is not None:
+            shard = keyspace.layout.shard_of(hinted.same_shard_as)
+        elif shard is None:
+            return []
+        if shard is None or keyspace.host_of(shard) is None:
+            raise Refuse("unknown_shard", keyspace=keyspace.name, shard=str(shard))
+        return [Hint("shard", key, shard=shard)]
+
+    def _colocated(self, columns: dict[str, Span]) -> list[Hint]:
+        colocate = self.table.colocate
+        if colocate is None or colocate.column.lower() not in columns:
+            return []
+        value = columns[colocate.column.lower()]
+        if self._is_default(value):
+            return []
+        layout = self.statement.names.topology.keyspaces[self.table.keyspace].layout
+        key = Key("id", layout)
+        if colocate.path is None:
+            return [Hint("same", key, self._constant(value, colocate.column))]
+        return self._in_json(key, value, json_path(colocate.path))
+
+    def _in_json(self, key: Key, value: Span, path: tuple[str | int, ...]) -> list[Hint]:
+        """The ID at a path of a JSON text, or of a JSON_OBJECT of constants."""
+        source = self.source
+        call = source.is_word(value.first, "JSON_OBJECT") and source.is_op(value.first + 1, "(")
+        if path and call and source.closing[value.first + 1] == value.end - 1:
+            return self._in_object(key, Span(value.first + 2, value.end - 1), path)
+        constant = self.splicer.conditions.constant(value)
+        if constant is None or constant.kind not in ("string", "slot"):
+            raise self._unroutable(
+                "its JSON is no constant, so that the ID in it is not known",
+                "Give the JSON as a string, or the `id`, or a hint: /*+ same_shard_as(ID) */.",
+            )
+        return [Hint("json", key, constant, path)] if path else []
+
+    def _in_object(self, key: Key, arguments: Span, path: tuple[str | int, ...]) -> list[Hint]:
+        source, found = self.source, None
+        spans = list(_by_commas(source, arguments))
+        for name, value in zip(spans[::2], spans[1::2], strict=False):
+            token = source.tokens[name.first]
+            if name.end - name.first != 1 or token.kind != STRING or token.literal < 0:
+                raise self._unroutable("a name in its JSON_OBJECT is no string", "Give the JSON as a string.")
+            raw = source.literals[token.literal]
+            self.statement.steer(name)
+            if unquote(raw, self.backslashes).decode("utf-8", "replace") == path[0]:
+                found = value
+        if found is None or self._is_default(found):
+            return []
+        if len(path) > 1:
+            return self._in_json(key, found, path[1:])
+        return [Hint("same", key, self._constant(found, str(path[0])))]
+
+    def _constant(self, value: Span, column: str) -> Value:
+        constant = self.splicer.conditions.constant(value)
+        if constant is None:
+            raise self._unroutable(f"its '{column}' is no constant", "Give the value itself.")
+        return constant
+
+    def _is_default(self, value: Span) -> bool:
+        return value.end - value.first == 1 and self.source.is_word(value.first, "NULL", "DEFAULT")
+
+    def _unroutable(self, reason: str, alternative: str) -> Refuse:
+        what = f"a row of {self.table.database}.{self.table.name}"
+        return Refuse("unroutable_write", what=what, reason=reason, alternative=alternative)
+
+    # the text
+
+    def _row(self, number: int, row: list[_Column], dropped: set[str]) -> Template:
+        """A row in its parentheses, or the assignments of INSERT … SET."""
+        for column in row:
+            if self.is_object and column.name == "id" and not self._is_default(column.value):
+                self.splicer.edits.replace(column.value, self.first + 2)
+        tokens, edits = self.source.tokens, self.splicer.edits
+        if self.found.assigned:
+            kept = [one for one in self.found.assigned if one.name.lower() not in dropped]
+            return Template(self._joined([Span(one.column.first, one.value.end) for one in kept]))
+        span = self.found.row_spans[number]
+        if not dropped or not row:
+            return Template(edits.parts(tokens[span.first].start, tokens[span.end - 1].end))
+        kept_values = [column.value for column in row if column.name not in dropped]
+        return Template([b"(", *self._joined(kept_values), b")"])
+
+    def _joined(self, spans: list[Span]) -> list[Part]:
+        parts: list[Part] = []
+        for span in spans:
+            parts += [b", "] if parts else []
+            start, end = self.source.tokens[span.first].start, self.source.tokens[span.end - 1].end
+            parts += self.splicer.edits.parts(start, end)
+        return parts
+
+    def _column_list(self, dropped: set[str]) -> None:
+        """`id` is stored as `local_id`; columns that only route are left out."""
+        found, edits = self.found, self.splicer.edits
+        spans = found.columns if found.columns is not None else [one.column for one in found.assigned]
+        for span in spans:
+            last = Span(span.end - 1, span.end)
+            if self.is_object and self.source.tokens[last.first].name.lower() == "id":
+                edits.replace(span, b"local_id")
+            elif span.end - span.first > 1:  # the table's name before the column's
+                edits.replace(span, self.source.text(*last))
+        if dropped and found.columns_span is not None and found.columns is not None:
+            names = [self.source.tokens[one.end - 1].name.lower() for one in found.columns]
+            kept = [one for one, name in zip(found.columns, names, strict=True) if name not in dropped]
+            edits.replace(found.columns_span, b"(", *self._joined(kept), b")")
+
+    def _duplicate(self) -> None:
+        """ON DUPLICATE KEY UPDATE: no row moves, and `id` is right in its expressions."""
+        block = self.found.block
+        fixed = {one.lower() for one in (self.table.routing, self.table.shard_key) if one}
+        for assigned in self.found.on_duplicate:
+            if assigned.name.lower() in fixed | ({"local_id"} if self.is_object else set()):
+                if self.is_object and self._keeps_id(assigned):
+                    continue
+                raise Refuse("routing_column_update", column=assigned.name, table=self.table.name)
+            for at in range(*assigned.value):
+                chain = chain_at(self.source, at)
+                if chain is None or chain.column != "ID" or not self.is_object:
+                    continue
+                if self.splicer.scope.table_of(chain, block) is not None:
+                    local = Span(chain.first, chain.end)
+                    self.splicer.edits.replace(local, b"(local_id + ", self.first + 1, b")")
+
+    def _keeps_id(self, assigned: Assigned) -> bool:
+        """`id = LAST_INSERT_ID(id)`, the idiom that reports the ID of the row there is, or `id = id`."""
+        source, value = self.source, assigned.value
+        inside = value
+        if source.is_word(value.first, "LAST_INSERT_ID") and source.is_op(value.first + 1, "("):
+            inside = Span(value.first + 2, value.end - 1)
+        chain = chain_at(source, inside.first)
+        if chain is None or chain.end != inside.end or chain.column != "ID":
+            return False
+        self.splicer.edits.replace(assigned.column, b"local_id")
+        self.splicer.edits.replace(inside, b"local_id")
+        return True
+
+    def _around(self) -> tuple[Template, Template]:
+        """What stands before the rows, and what behind them."""
+        tokens, edits, found = self.source.tokens, self.splicer.edits, self.found
+        if found.assigned:
+            first, last = found.assigned[0].column.first, found.assigned[-1].value.end
+        else:
+            first, last = found.row_spans[0].first, found.row_spans[-1].end
+        before = edits.parts(tokens[0].start, tokens[first].start)
+        behind: tuple[Part, ...] = ()
+        if last < len(tokens):
+            behind = edits.parts(tokens[last - 1].end, tokens[-1].end)
+        return Template(before), Template(behind)
+
+
+def json_path(path: str) -> tuple[str | int, ...]:
+    """The steps of a JSON path (`$.a[0]."b c"`)."""
+    steps: list[str | int] = []
+    for name, quoted, number in _STEP.findall(path):
+        steps.append(int(number) if number else name or quoted.replace('\\"', '"').replace("\\\\", "\\"))
+    return tuple(steps)
+
+
+def _by_commas(source: Source, span: Span) -> list[Span]:
+    found, first, at = [], span.first, span.first
+    while at < span.end:
+        if source.is_op(at, ","):
+            found.append(Span(first, at))
+            first = at + 1
+        at = source.closing.get(at, at) + 1
+    if first < span.end:
+        found.append(Span(first, span.end))
+    return found
+

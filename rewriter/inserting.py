@@ -1,0 +1,171 @@
+"""The plan of an INSERT into a sharded table: rows to shards, one statement a shard."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from config.topology import Keyspace, Topology
+
+from .binding import host, keyspace_of, why_not
+from .bound import BindError, Bound, HostStatement, Inserted
+from .plan import Access, Choose, Plan, Values
+from .routing import Key
+from .splice import Template
+from .values import NotPlain, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Something in a row that names its shard, if it is there.
+
+    `form`: "id" (the object's own ID), "key" (the routing column: the row must have it), "same" (an ID whose
+    shard the row shares), "json" (such an ID at `path` in a JSON text), "shard" (number `shard`, a hint).
+    """
+
+    form: Literal["id", "key", "same", "json", "shard"]
+    key: Key
+    value: Value | None = None
+    path: tuple[str | int, ...] = ()
+    shard: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: what names its shard, in order of precedence, and its text."""
+
+    hints: tuple[Hint, ...]
+    template: Template
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Insert(Plan):
+    """INSERT or REPLACE into a sharded table: one statement a shard, `Bound.inserted` says what each adds.
+
+    `before`, the rows and `behind` make a shard's statement. Behind the literals and session values their
+    holes are: the shard's database, K, and (in a row) the row's local id. `type` is that of an object table.
+    """
+
+    kind: ClassVar[str] = "insert"
+    access: Access = Access.WRITE
+    keyspace: str
+    table: str
+    type: int | None
+    rows: tuple[Row, ...]
+    before: Template
+    behind: Template
+    backslashes: bool = True
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Its table, as `database.table`."""
+        return (self.table,)
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        keyspace = keyspace_of(topology, self.keyspace)
+        by_shard: dict[int, list[tuple[int, bytes]]] = {}
+        anywhere = -1
+        generated: set[int] = set()
+        for number, row in enumerate(self.rows):
+            shard, local = self._place(row, values, keyspace)
+            if shard is None:
+                if anywhere < 0:
+                    anywhere = self._choose(keyspace, choose)
+                shard = anywhere
+            if local in (b"", b"0"):
+                generated.add(shard)
+            by_shard.setdefault(shard, []).append((number, local))
+        statements, inserted = [], []
+        for shard in sorted(by_shard):
+            base = self._base(keyspace, shard)
+            placed = by_shard[shard]
+            sql = self._text(placed, values, keyspace.database_of(shard), base)
+            statements.append(HostStatement(host(keyspace, shard), (shard,), sql))
+            inserted.append(Inserted(shard, base, len(placed), placed[0][0], shard in generated))
+        return Bound(tuple(statements), inserted=tuple(inserted))
+
+    def _text(
+        self, placed: list[tuple[int, bytes]], values: Values, database: bytes, base: int | None
+    ) -> bytes:
+        common = (*values, database, b"%d" % (base or 0))
+        rows = [self.rows[number].template.render((*common, local)) for number, local in placed]
+        return self.before.render(common) + b", ".join(rows) + self.behind.render(common)
+
+    def _base(self, keyspace: Keyspace, shard: int) -> int | None:
+        if self.type is None or keyspace.layout is None:
+            return None
+        return keyspace.layout.base(shard, self.type)
+
+    def _choose(self, keyspace: Keyspace, choose: Choose) -> int:
+        if not keyspace.open_shards:
+            raise BindError("no_open_shard", keyspace=keyspace.name)
+        return choose(keyspace.open_shards)
+
+    def _place(self, row: Row, values: Values, keyspace: Keyspace) -> tuple[int | None, bytes]:
+        """The shard of a row (None: any), and the local id that the client gave (b"": none)."""
+        local = b""
+        for hint in row.hints:
+            if hint.form == "shard":
+                return hint.shard, local
+            if hint.form == "key" and hint.key.takes_text:
+                return self._text_key(hint, values, keyspace), local
+            number = self._number(hint, values)
+            if number is None:
+                continue
+            if hint.form == "id":
+                if number == 0:  # as NULL does, it asks for the next number
+                    local = b"0"
+                    continue
+                local = b"%d" % (number & (keyspace.layout.local_mask if keyspace.layout is not None else 0))
+            return self._shard(hint.key, number, keyspace), local
+        return None, local
+
+    def _number(self, hint: Hint, values: Values) -> int | None:
+        """The integer that a hint gives; None when the row does not have it."""
+        if hint.value is None:
+            return None
+        if hint.form == "json":
+            return self._json(hint, values)
+        try:
+            return hint.value.integer(values)
+        except NotPlain:
+            raise self._invalid("given", "it is no plain number") from None
+
+    def _json(self, hint: Hint, values: Values) -> int | None:
+        if hint.value is None:
+            return None
+        try:
+            found = json.loads(hint.value.text(values, self.backslashes))
+            for step in hint.path:
+                found = found[step]
+        except (NotPlain, ValueError, KeyError, IndexError, TypeError, RecursionError):
+            return None  # the server will say what is wrong with the text
+        if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 60:
+            return int(found)
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise self._invalid(json.dumps(found)[:60], "it is no plain number")
+        return found
+
+    def _text_key(self, hint: Hint, values: Values, keyspace: Keyspace) -> int:
+        assert hint.value is not None
+        try:
+            return hint.key.shard_of_text(hint.value.text(values, self.backslashes), keyspace)
+        except NotPlain:
+            raise BindError(
+                "unroutable_write",
+                what="the row",
+                reason="its key is no plain text",
+                alternative="Give the key as a quoted string.",
+            ) from None
+
+    def _shard(self, key: Key, number: int, keyspace: Keyspace) -> int:
+        shard = key.shard_of_integer(number, keyspace)
+        if shard is None or keyspace.host_of(shard) is None:
+            raise self._invalid(str(number), why_not(number, key, keyspace))
+        return shard
+
+    def _invalid(self, number: str, reason: str) -> BindError:
+        return BindError("invalid_id", id=number, table=self.table.partition(".")[2], reason=reason)
