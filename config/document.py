@@ -23,6 +23,7 @@ import yaml
 Path = tuple[str | int, ...]
 """Where a value stands: the keys and list indexes that lead to it."""
 
+MAX_BYTES: Final = 16 << 20
 MAX_VALUES: Final = 2_000_000
 MAX_DEPTH: Final = 64
 
@@ -155,7 +156,28 @@ _Loader.add_implicit_resolver(
 )
 
 
+_OPEN_OR_CLOSE: Final = re.compile(r"[\[\]{}]")
+_COMPACT: Final = re.compile(r"(?:[-?:][ \t]+){2000}")
+
+
+def _too_deep(text: str) -> bool:
+    """Whether `text` may be nested deeper than the parser, which recurses in C, can bear.
+
+    Deep nesting by indentation takes more than MAX_BYTES; the other ways are brackets and `- - - …`.
+    """
+    if len(text) > MAX_BYTES or _COMPACT.search(text):
+        return True
+    depth = 0
+    for bracket in _OPEN_OR_CLOSE.findall(text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > 5000:
+            return True
+    return False
+
+
 def _parse_yaml(text: str, source: str) -> Document:
+    if _too_deep(text):
+        raise ConfigError([Problem("document", "is too large or nested too deeply", source)])
     try:
         node = _compose(text)
     except yaml.MarkedYAMLError as error:

@@ -63,8 +63,16 @@ def test_a_byte_order_mark_is_fine_and_other_encodings_are_not() -> None:
         ("a: 1\n---\nb: 2", "expected a single document"),
         ("a: \x07", "control characters are not allowed"),
         ("? [a]\n: 5", "has a key that is not a plain text"),
-        ("[" * 2000, "nested|expected"),
+        ("[" * 2000, "did not find expected node"),
+        ("[" * 1_000_000, "too large or nested too deeply"),
+        ('{"a":' * 1_000_000, "too large or nested too deeply"),
+        ("- " * 1_000_000, "too large or nested too deeply"),
+        ("[" * 4000 + "]" * 4000, "nested"),
+        ("- " * 1900, "nested"),
+        ("\n".join(" " * n + "a:" for n in range(5000)), "nested"),
+        ("#" * (16 << 20) + "#", "too large or nested too deeply"),
     ],
+    ids=lambda value: value[:20],
 )
 def test_what_is_no_document(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
