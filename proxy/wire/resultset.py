@@ -139,7 +139,7 @@ def value_offsets(payload: bytes, columns: int) -> list[int]:
 def header_packets(
     definitions: Sequence[bytes], status: int, seq: int = 1, warnings: int = 0
 ) -> tuple[bytes, int]:
-    """Column count, definitions (payloads) and EOF as packets, and the first row's sequence number (below 256)."""
+    """Column count, definitions (payloads) and EOF as packets; and the sequence number of the first row."""
     pieces = [frame(lenenc(len(definitions)), seq)]
     for payload in definitions:
         seq += 1

@@ -172,14 +172,11 @@ def test_field_list() -> None:
 def test_within_a_row_of_several_packets() -> None:
     scanner = ReplyScanner()
     *head, first, last, end = reply_packets([Rows([b"r" * (SMALL + 3)])], SMALL)
-    scanner.feed(b"".join(head))
-    assert not scanner.within_row
-    scanner.feed(first)
-    assert scanner.within_row
-    assert not scanner.partial
-    scanner.feed(last)
-    assert not scanner.within_row
-    scanner.feed(end)
+    seen = []
+    for piece in (b"".join(head), first, last, end):
+        scanner.feed(piece)
+        seen.append((scanner.within_row, scanner.partial))
+    assert seen == [(False, 0), (True, 0), (False, 0), (False, 0)]
 
 
 # -- what is no reply
