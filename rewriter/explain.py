@@ -145,7 +145,8 @@ def _route(plan: Sharded, number: int) -> str:
         if route.kind == "in":
             comparison = plan.routing.comparisons[route.index]
             many = comparison.list_index >= 0 or len(comparison.values) > 1
-            return "ID in list" if many else "ID equals constant"
+            name = "key" if comparison.key.rule in ("hash", "modulo") else "ID"
+            return f"{name} in list" if many else f"{name} equals constant"
         if route.kind == "between":
             return "ID between constants"
         return "(" + f" {route.kind} ".join(text(part) for part in route.parts) + ")"
@@ -180,10 +181,10 @@ def _statement(statement: HostStatement) -> Rows:
     parts = statement.sql.decode("utf-8", "replace").split(") UNION ALL (")
     if len(parts) != len(statement.shards):  # the text is somewhere in a literal, too
         parts = [") UNION ALL (".join(parts)]
-    lines = [part if len(part) <= MAX_SQL else f"{part[:MAX_SQL]} … ({len(part)} characters)" for part in parts]
+    parts = [f"{one[:MAX_SQL]} … ({len(one)} characters)" if len(one) > MAX_SQL else one for one in parts]
     lines = [
-        ("  UNION ALL (" if number else "") + line + (")" if number < len(lines) - 1 else "")
-        for number, line in enumerate(lines)
+        ("  UNION ALL (" if number else "") + part + (")" if number < len(parts) - 1 else "")
+        for number, part in enumerate(parts)
     ]
     if len(lines) > MAX_UNION:
         lines[MAX_UNION - 1 : -1] = [f"  … and {len(lines) - MAX_UNION} more …"]
