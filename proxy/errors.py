@@ -140,7 +140,7 @@ _KINDS = (
         "Set the session variables again.",
     ),
     ErrorKind("pool_timeout", 1040, "08004", "No connection to {host} became free within {seconds} s ({limit} are open).", "Raise backends.max_connections, or send less at once."),
-    ErrorKind("pool_full", 1040, "08004", "{waiting} statements already wait for a connection to {host}.", "Raise backends.max_waiting, or send less at once."),
+    ErrorKind("pool_full", 1040, "08004", "{waiting} statements already wait for a connection to {host}.", "Raise backends.queue_length, or send less at once."),
     ErrorKind("statement_timeout", 3024, "HY000", "Query execution was interrupted, maximum statement execution time ({seconds} s) exceeded on {host}."),
     ErrorKind("backend_protocol", 2027, "HY000", "Malformed packet from MySQL server {host}: {reason}.", "The connection to it was closed."),
     ErrorKind("merge_failed", 1105, "HY000", "Cannot merge the shards' answers: {reason}.", "Check that the table is the same on all shards."),

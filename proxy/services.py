@@ -172,8 +172,7 @@ class Services:
 
     def set_topology(self, topology: Topology) -> None:
         """Serve a new topology from the next statement on; those under way finish where they began."""
-        if topology.signature != self.topology.signature:
-            self.rewriter = Rewriter(self.schema, topology, cache_size=self.settings.plan_cache_size)
+        self.rewriter.replace(topology)
         self.topology = topology
         self.all_serving = _all_serving(topology)
         self.backends.keep_only(topology.hosts)
@@ -223,7 +222,7 @@ class Services:
             "Topology_version": self.topology.version,
             "Topology_changes": self.stats.topology_changes,
             "Topology_refused": self.stats.topology_refused,
-            "Plan_cache_entries": len(self.rewriter.cache),
+            "Plan_cache_entries": self.rewriter.entries,
         }
         for (kind, outcome), count in sorted(self.stats.statements.items()):
             values[f"Statements_{kind}_{outcome}"] = count

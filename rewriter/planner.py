@@ -64,6 +64,11 @@ class Rewriter:
         """The topology that plans are made for."""
         return self._topology
 
+    @property
+    def entries(self) -> int:
+        """How many shapes are in the cache."""
+        return len(self._cache)
+
     def replace(self, topology: Topology, schema: Schema | None = None) -> None:
         """Plan for another topology (and schema) from now on. Plans given before stay valid to bind with
         the topology that they were made for.

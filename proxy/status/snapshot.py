@@ -233,12 +233,12 @@ def _statements(services: Services) -> list[Statements]:
 
 
 def _plan_cache(services: Services) -> PlanCache:
-    cache = services.rewriter.cache
+    rewriter = services.rewriter
     return {
-        "entries": len(cache),
+        "entries": rewriter.entries,
         "limit": services.settings.plan_cache_size,
-        "hits": getattr(cache, "hits", 0),
-        "misses": getattr(cache, "misses", 0),
+        "hits": rewriter.hits,
+        "misses": rewriter.misses,
     }
 
 
