@@ -1,0 +1,349 @@
+"""`Raw`: a MySQL client on a plain blocking socket, for what drivers do not do: bytes cut anywhere, several
+commands in one write, wrong packets, looking at status flags.
+
+It shares no code with the proxy; the password's scrambles are PyMySQL's.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import Self
+
+from pymysql._auth import scramble_caching_sha2, scramble_native_password, sha2_rsa_encrypt
+
+AUTOCOMMIT = 0x0002
+IN_TRANS = 0x0001
+
+CONNECT_WITH_DB = 0x0008
+FOUND_ROWS = 0x0002
+DEPRECATE_EOF = 0x01000000
+SSL = 0x0800
+#: LONG_PASSWORD, LONG_FLAG, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS, PLUGIN_AUTH
+CAPABILITIES = 0x1 | 0x4 | 0x200 | 0x2000 | 0x8000 | 0x20000 | 0x80000
+
+FULL = 0xFFFFFF
+
+QUIT, INIT_DB, QUERY, FIELD_LIST, STATISTICS, PROCESS_KILL, PING = 1, 2, 3, 4, 9, 12, 14
+CHANGE_USER, STMT_PREPARE, RESET_CONNECTION = 17, 22, 31
+
+NATIVE, SHA2 = "mysql_native_password", "caching_sha2_password"
+
+
+class Closed(Exception):
+    """The other side has closed the connection."""
+
+
+@dataclass
+class Reply:
+    """The reply to a command. `kind`: "ok", "err", "rows" or, cut short by an error after rows, "err"."""
+
+    kind: str
+    code: int = 0
+    sqlstate: str = ""
+    message: str = ""
+    affected: int = 0
+    insert_id: int = 0
+    status: int = 0
+    warnings: int = 0
+    info: str = ""
+    columns: list[str] = field(default_factory=list)
+    rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
+    sequence: list[int] = field(default_factory=list)
+
+    @property
+    def value(self) -> bytes | None:
+        """The first value of the first row."""
+        assert self.kind == "rows", self
+        return self.rows[0][0]
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the packets' sequence numbers go up by one."""
+        first = self.sequence[0]
+        return self.sequence == [(first + n) % 256 for n in range(len(self.sequence))]
+
+
+def packet(payload: bytes, seq: int = 0) -> bytes:
+    """`payload` in as many packets as it needs."""
+    out = b""
+    while True:
+        part, payload = payload[:FULL], payload[FULL:]
+        out += struct.pack("<I", len(part) | (seq % 256) << 24) + part
+        seq += 1
+        if len(part) < FULL:
+            return out
+
+
+def query(sql: str | bytes) -> bytes:
+    """A COM_QUERY packet."""
+    return packet(b"\x03" + (sql.encode() if isinstance(sql, str) else sql))
+
+
+def command(code: int, argument: bytes = b"") -> bytes:
+    return packet(bytes([code]) + argument)
+
+
+def lenenc(data: bytes, pos: int) -> tuple[int | None, int]:
+    """The length-encoded integer at `pos`, and where it ends."""
+    first = data[pos]
+    if first < 0xFB:
+        return first, pos + 1
+    if first == 0xFB:
+        return None, pos + 1
+    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
+    return int.from_bytes(data[pos + 1 : pos + 1 + size], "little"), pos + 1 + size
+
+
+def text(data: bytes, pos: int) -> tuple[bytes | None, int]:
+    """The length-encoded string at `pos`, and where it ends."""
+    length, pos = lenenc(data, pos)
+    if length is None:
+        return None, pos
+    return data[pos : pos + length], pos + length
+
+
+def is_eof(payload: bytes) -> bool:
+    return payload[:1] == b"\xfe" and len(payload) < 9
+
+
+class Raw:
+    """A connection. Nothing is read or written that is not asked for."""
+
+    def __init__(self, host: str, port: int, *, timeout: float = 15.0, receive_buffer: int = 0) -> None:
+        self.sock = socket.socket()
+        if receive_buffer:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.sock.settimeout(timeout)
+        self.sock.connect((host, port))
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = bytearray()
+        self.nonce = b""
+        self.version = ""
+        self.id = 0
+        self.status = 0
+        self.plugin = ""
+        self.server_capabilities = 0
+        self.switched_to = ""
+        self.asked_full = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def reset(self) -> None:
+        """Close with RST, as when a machine vanishes."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+    # -- bytes and packets
+
+    def write(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def exactly(self, count: int) -> bytes:
+        """So many bytes. Closed when the other side has ended the connection before."""
+        while len(self.buffer) < count:
+            try:
+                data = self.sock.recv(max(1 << 16, min(count - len(self.buffer), 1 << 20)))
+            except ConnectionError:
+                raise Closed from None
+            if not data:
+                raise Closed
+            self.buffer += data
+        data = bytes(self.buffer[:count])
+        del self.buffer[:count]
+        return data
+
+    def packet(self, sequence: list[int] | None = None) -> bytes:
+        """The next payload, put together from its packets; `sequence` gets their numbers."""
+        parts = []
+        while True:
+            header = self.exactly(4)
+            size = int.from_bytes(header[:3], "little")
+            if sequence is not None:
+                sequence.append(header[3])
+            parts.append(self.exactly(size))
+            if size < FULL:
+                return b"".join(parts)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the other side has closed, waiting for it: True, or AssertionError when bytes come instead."""
+        try:
+            data = self.exactly(1)
+        except Closed:
+            return True
+        raise AssertionError(f"more bytes: {data + bytes(self.buffer)!r}")
+
+    def reply(self, *, fields: bool = False) -> Reply:
+        """Read the reply to one command. `fields`: to COM_FIELD_LIST."""
+        sequence: list[int] = []
+        first = self.packet(sequence)
+        if fields and first[:1] != b"\xff":
+            return self._field_list(first, sequence)
+        if first[:1] == b"\x00":
+            return _ok(first, sequence)
+        if first[:1] == b"\xff":
+            return _err(first, sequence)
+        count, _ = lenenc(first, 0)
+        assert count is not None
+        reply = Reply("rows", sequence=sequence)
+        reply.columns = [_column_name(self.packet(sequence)) for _ in range(count)]
+        end = self.packet(sequence)
+        assert is_eof(end), end
+        while True:
+            row = self.packet(sequence)
+            if is_eof(row):
+                reply.warnings, reply.status = struct.unpack_from("<HH", row, 1)
+                return reply
+            if row[:1] == b"\xff":
+                failed = _err(row, sequence)
+                failed.rows = reply.rows
+                return failed
+            reply.rows.append(_row(row, count))
+
+    def _field_list(self, first: bytes, sequence: list[int]) -> Reply:
+        reply = Reply("rows", sequence=sequence)
+        while not is_eof(first):
+            reply.columns.append(_column_name(first))
+            first = self.packet(sequence)
+        reply.status = struct.unpack_from("<H", first, 3)[0]
+        return reply
+
+    # -- commands
+
+    def ask(self, sql: str | bytes) -> Reply:
+        self.write(query(sql))
+        return self.reply()
+
+    def do(self, code: int, argument: bytes = b"", *, fields: bool = False) -> Reply:
+        self.write(command(code, argument))
+        return self.reply(fields=fields)
+
+    def ping(self) -> Reply:
+        return self.do(PING)
+
+    # -- log-in
+
+    def greeting(self) -> Reply | None:
+        """Read the greeting. The error, when the proxy sends one instead."""
+        sequence: list[int] = []
+        data = self.packet(sequence)
+        if data[:1] == b"\xff":
+            return _err(data, sequence)
+        assert data[0] == 10, data
+        assert sequence == [0]
+        end = data.index(b"\0", 1)
+        self.version = data[1:end].decode()
+        self.id, part, low, _, self.status, high, size = struct.unpack_from("<I8sxHBHHB", data, end + 1)
+        self.server_capabilities = low | high << 16
+        rest = data[end + 1 + 21 + 10 :]
+        second = rest[: max(13, size - 8)]
+        self.nonce = (part + second)[:20]
+        self.plugin = rest[len(second) :].rstrip(b"\0").decode()
+        return None
+
+    def response(
+        self, user: str, password: str, database: str | None = None, *, plugin: str = SHA2, flags: int = 0
+    ) -> bytes:
+        """The packet that answers the greeting."""
+        secret = password.encode()
+        if plugin == SHA2:
+            scramble = scramble_caching_sha2(secret, self.nonce)
+        else:
+            scramble = scramble_native_password(secret, self.nonce)
+        flags |= CAPABILITIES | (CONNECT_WITH_DB if database is not None else 0)
+        body = struct.pack("<IIB23x", flags, 1 << 24, 45) + user.encode() + b"\0"
+        body += bytes([len(scramble)]) + scramble
+        if database is not None:
+            body += database.encode() + b"\0"
+        return packet(body + plugin.encode() + b"\0", 1)
+
+    def login(
+        self,
+        user: str = "demo",
+        password: str = "demo",
+        database: str | None = None,
+        *,
+        plugin: str = SHA2,
+        flags: int = 0,
+        behind: bytes = b"",
+    ) -> Reply:
+        """Log in; the OK or the error that ends it. `behind` is sent in one write with the response."""
+        refused = self.greeting()
+        if refused is not None:
+            return refused
+        self.write(self.response(user, password, database, plugin=plugin, flags=flags) + behind)
+        while True:
+            sequence: list[int] = []
+            data = self.packet(sequence)
+            seq = sequence[-1] + 1
+            if data[:1] == b"\x00":
+                return _ok(data, sequence)
+            if data[:1] == b"\xff":
+                return _err(data, sequence)
+            if data[:1] == b"\xfe":
+                name, _, nonce = data[1:].partition(b"\0")
+                self.switched_to, self.nonce = name.decode(), nonce[:20]
+                answer = (
+                    scramble_native_password(password.encode(), self.nonce)
+                    if self.switched_to == NATIVE
+                    else scramble_caching_sha2(password.encode(), self.nonce)
+                )
+                self.write(packet(answer, seq))
+            elif data == b"\x01\x04":
+                self.asked_full = True
+                self.write(packet(b"\x02", seq))
+                key = self.packet(sequence)[1:]
+                self.write(packet(sha2_rsa_encrypt(password.encode(), self.nonce, key), sequence[-1] + 1))
+            else:
+                assert data == b"\x01\x03", data
+
+
+def _ok(data: bytes, sequence: list[int]) -> Reply:
+    affected, pos = lenenc(data, 1)
+    insert_id, pos = lenenc(data, pos)
+    status, warnings = struct.unpack_from("<HH", data, pos)
+    info = data[pos + 4 :]
+    words = (text(info, 0)[0] or b"").decode() if info else ""
+    return Reply(
+        "ok",
+        affected=affected or 0,
+        insert_id=insert_id or 0,
+        status=status,
+        warnings=warnings,
+        info=words,
+        sequence=sequence,
+    )
+
+
+def _err(data: bytes, sequence: list[int]) -> Reply:
+    code = struct.unpack_from("<H", data, 1)[0]
+    if data[3:4] == b"#":
+        state, message = data[4:9].decode(), data[9:].decode()
+    else:
+        state, message = "", data[3:].decode()
+    return Reply("err", code=code, sqlstate=state, message=message, sequence=sequence)
+
+
+def _column_name(definition: bytes) -> str:
+    pos = 0
+    for _ in range(4):
+        _, pos = text(definition, pos)
+    return (text(definition, pos)[0] or b"").decode()
+
+
+def _row(data: bytes, count: int) -> tuple[bytes | None, ...]:
+    values, pos = [], 0
+    for _ in range(count):
+        value, pos = text(data, pos)
+        values.append(value)
+    assert pos == len(data), "bytes behind the row"
+    return tuple(values)

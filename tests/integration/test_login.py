@@ -1,0 +1,209 @@
+"""Log-in byte by byte: both plugins, cold and warm caches, stored hashes, and failures that end the connection."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+import pymysql
+import pytest
+
+from proxy.wire.auth import store_caching_sha2
+from tests.integration import raw as wire
+from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
+from tests.integration.own import OwnProxy
+from tests.integration.raw import AUTOCOMMIT, IN_TRANS, NATIVE, SHA2, Closed, query
+from tests.support.demo import Demo
+
+PASSWORD = "pässwört"
+
+
+def native_hash(password: str) -> str:
+    return "*" + hashlib.sha1(hashlib.sha1(password.encode()).digest()).hexdigest().upper()
+
+
+@pytest.fixture
+def users(own: MakeOwn) -> OwnProxy:
+    """A proxy with users of every kind of password."""
+    accounts = [
+        {"name": "demo", "password": "demo", "role": "admin"},
+        {"name": "plain", "password": PASSWORD},
+        {"name": "native", "password_hash": native_hash(PASSWORD)},
+        {"name": "sha2", "password_hash": "0x" + store_caching_sha2(PASSWORD.encode()).encode().hex()},
+        {"name": "empty", "password": ""},
+        {"name": "narrow", "password": PASSWORD, "databases": ["legacy"]},
+        {"name": "two", "password": PASSWORD, "max_connections": 2},
+    ]
+    return own({"users": accounts})
+
+
+def test_greeting(raw: MakeRaw, demo: Demo) -> None:
+    client = raw(login=False)
+    assert client.greeting() is None
+    with demo.direct() as server, server.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        (version,) = cursor.fetchone() or ()
+    assert client.version.removeprefix("5.5.5-") == version
+    assert client.status & AUTOCOMMIT
+    assert not client.status & IN_TRANS
+    assert len(client.nonce) == 20
+    assert 0 not in client.nonce
+    assert client.plugin == SHA2
+    for unspoken in (wire.DEPRECATE_EOF, wire.SSL):
+        assert not client.server_capabilities & unspoken
+    ids = {raw().id for _ in range(3)}
+    assert len(ids) == 3
+    assert raw().ask("SELECT CONNECTION_ID()").value not in ids
+
+
+def test_both_plugins_cold_and_warm(users: OwnProxy) -> None:
+    """A stored SHA-2 hash needs the password once (over RSA), then the fast path will do."""
+    for user, first in (("plain", False), ("sha2", True), ("native", False)):
+        for attempt in range(2):
+            for plugin in (SHA2, NATIVE):
+                if user == "native" and plugin == SHA2:
+                    continue
+                client = users.raw(login=False)
+                reply = client.login(user, PASSWORD, "demo", plugin=plugin)
+                assert reply.kind == "ok", (user, attempt, plugin, reply)
+                assert client.asked_full == (first and attempt == 0 and plugin == SHA2), (user, attempt, plugin)
+                assert client.ask("SELECT 1").value == b"1"
+                client.close()
+
+
+def test_a_client_with_the_other_plugin_is_switched(users: OwnProxy) -> None:
+    client = users.raw(login=False)
+    assert client.login("native", PASSWORD, plugin=SHA2).kind == "ok"
+    assert client.switched_to == NATIVE
+    assert client.ask("SELECT 1").value == b"1"
+
+
+def test_drivers_log_in_with_every_kind_of_password(users: OwnProxy) -> None:
+    for user in ("plain", "native", "sha2", "sha2"):
+        with users.connect(user=user, password=PASSWORD).cursor() as cursor:
+            cursor.execute("SELECT USER()")
+            assert str(cursor.fetchone()).startswith(f"('{user}@")
+    with users.connect(user="empty", password="").cursor() as cursor:
+        assert cursor.execute("SELECT 1") == 1
+
+
+@pytest.mark.parametrize("plugin", [SHA2, NATIVE])
+def test_wrong_passwords(users: OwnProxy, plugin: str) -> None:
+    for user, password in (
+        ("plain", "wrong"),
+        ("plain", ""),
+        ("native", "wrong"),
+        ("sha2", "wrong"),
+        ("nobody", "demo"),
+        ("empty", "something"),
+        ("", ""),
+    ):
+        with users.raw(login=False) as client:
+            reply = client.login(user, password, plugin=plugin)
+            assert (reply.kind, reply.code, reply.sqlstate) == ("err", 1045, "28000"), (user, reply)
+            assert f"using password: {'YES' if password else 'NO'}" in reply.message, (user, reply)
+            assert client.closed
+        users.connect().close()  # a success forgets the failures: none of these is slowed
+    with pytest.raises(pymysql.OperationalError) as error:
+        users.connect(password="no")
+    assert error.value.args[0] == 1045
+
+
+def test_nothing_behind_a_wrong_password_is_executed(users: OwnProxy) -> None:
+    """Commands in the same write, and later ones."""
+    with users.connect(database="legacy").cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS break_in")
+        with users.raw(login=False) as client:
+            behind = query("CREATE TABLE legacy.break_in (id INT)") + query("SELECT 1")
+            assert client.login("demo", "wrong", "legacy", behind=behind).code == 1045
+            assert client.closed
+        with users.raw(login=False) as client:
+            client.greeting()
+            client.write(client.response("demo", "wrong", "legacy"))
+            with pytest.raises((Closed, ConnectionError)):
+                for _ in range(1000):
+                    client.write(query("CREATE TABLE legacy.break_in (id INT)"))
+                    client.packet()
+        with users.raw(login=False) as client:  # no log-in at all
+            client.greeting()
+            client.write(query("CREATE TABLE legacy.break_in (id INT)"))
+            assert client.reply().kind == "err"
+            assert client.closed
+        assert cursor.execute("SHOW TABLES LIKE 'break_in'") == 0
+
+
+def test_commands_behind_a_good_password_are_executed_in_order(users: OwnProxy) -> None:
+    client = users.raw(login=False)
+    behind = query("SELECT 'a'") + wire.command(wire.PING) + query("SELECT 'b'")
+    assert client.login("demo", "demo", "demo", behind=behind).kind == "ok"
+    assert client.reply().value == b"a"
+    assert client.reply().kind == "ok"
+    assert client.reply().value == b"b"
+
+
+def test_failed_log_ins_are_answered_later_and_later(users: OwnProxy) -> None:
+    times = []
+    for _ in range(6):
+        with users.raw(login=False) as client:
+            began = time.monotonic()
+            assert client.login("demo", "wrong").code == 1045
+            times.append(time.monotonic() - began)
+            assert client.closed
+    assert sum(times[3:]) >= 0.1 + 0.2 + 0.4
+    began = time.monotonic()
+    users.connect().close()
+    assert time.monotonic() - began < 0.5 * sum(times[3:]) + 1
+
+
+def test_unknown_and_forbidden_databases_at_log_in(users: OwnProxy) -> None:
+    for user, database, code in (("demo", "nowhere", 1049), ("narrow", "demo", 1044), ("narrow", "nowhere", 1044)):
+        with users.raw(login=False) as client:
+            reply = client.login(user, "demo" if user == "demo" else PASSWORD, database)
+            assert (reply.kind, reply.code) == ("err", code), reply
+            assert client.closed  # as MySQL: the log-in has failed
+    client = users.raw(login=False)
+    assert client.login("narrow", PASSWORD, "legacy").kind == "ok"
+    assert client.ask("SELECT COUNT(*) FROM demo.users").code == 1044
+    assert client.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+
+
+def test_limits_of_connections(users: OwnProxy) -> None:
+    held = [users.raw(login=False) for _ in range(2)]
+    for client in held:
+        assert client.login("two", PASSWORD).kind == "ok"
+    with users.raw(login=False) as third:
+        assert third.login("two", PASSWORD).code == 1226
+        assert third.closed
+    held[0].close()
+    users.wait_idle(clients=1)
+    assert users.raw(login=False).login("two", PASSWORD).kind == "ok"
+
+
+def test_too_many_connections(own: MakeOwn) -> None:
+    proxy = own({"limits": {"max_connections": 3}})
+    held = [proxy.raw() for _ in range(3)]
+    with proxy.raw(login=False) as fourth:
+        refused = fourth.greeting()
+        assert refused is not None
+        assert (refused.code, refused.sqlstate) == (1040, "08004")
+        assert fourth.closed
+    held[0].close()
+    proxy.wait_idle(clients=2)
+    assert proxy.raw().ask("SELECT 1").value == b"1"
+
+
+def test_a_slow_log_in_is_ended(own: MakeOwn) -> None:
+    proxy = own({"timeouts": {"login": "300ms"}})
+    silent, half = proxy.raw(login=False), proxy.raw(login=False)
+    assert silent.greeting() is None
+    assert half.greeting() is None
+    half.write(half.response("demo", "demo")[:20])
+    assert silent.closed
+    assert half.closed
+
+
+def test_status_flags_from_the_first_packet(connect: Connect, raw: MakeRaw) -> None:
+    assert raw(login=False).login().status & (AUTOCOMMIT | IN_TRANS) == AUTOCOMMIT
+    connection = connect(autocommit=False)  # PyMySQL sends SET AUTOCOMMIT = 0 only if the flag differs
+    assert connection.get_autocommit() is False
+    assert not connection.server_status & AUTOCOMMIT

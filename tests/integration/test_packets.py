@@ -1,0 +1,159 @@
+"""The protocol's framing at a real socket: cut anywhere, many commands at once, very large."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.integration import raw as wire
+from tests.integration.fixtures import MakeOwn, MakeRaw
+from tests.integration.raw import AUTOCOMMIT, IN_TRANS, PING, command, packet, query
+
+MB = 1 << 20
+
+
+def test_every_cut_of_a_statement(raw: MakeRaw) -> None:
+    client = raw()
+    whole = query("SELECT 'cut' AS word, COUNT(*) FROM users WHERE id = 1")
+    for place in range(1, len(whole)):
+        client.write(whole[:place])
+        client.write(whole[place:])
+        reply = client.reply()
+        assert reply.rows == [(b"cut", b"0")], (place, reply)
+        assert reply.in_order
+
+
+def test_a_log_in_byte_by_byte(raw: MakeRaw) -> None:
+    client = raw(login=False)
+    client.greeting()
+    for byte in client.response("demo", "demo", "demo") + query("SELECT 7") + command(PING):
+        client.write(bytes([byte]))
+    assert client.packet()[:2] == b"\x01\x03"
+    assert client.reply().kind == "ok"
+    assert client.reply().value == b"7"
+    assert client.ping().kind == "ok"
+
+
+def test_several_commands_in_one_write(raw: MakeRaw) -> None:
+    client = raw()
+    client.write(
+        command(wire.RESET_CONNECTION)
+        + query("SET NAMES utf8mb4")
+        + query("SELECT 'one'")
+        + query("SELECT * FROM nothing_there")
+        + command(PING)
+        + query("BEGIN")
+        + query("SELECT COUNT(*) FROM users WHERE id = 1")
+        + query("ROLLBACK")
+        + query("SELECT 'last'")
+    )
+    replies = [client.reply() for _ in range(9)]
+    assert [reply.kind for reply in replies] == ["ok", "ok", "rows", "err", "ok", "ok", "rows", "ok", "rows"]
+    assert replies[2].value == b"one"
+    assert replies[3].code == 1146
+    assert [bool(reply.status & IN_TRANS) for reply in replies[5:]] == [True, True, False, False]
+    assert replies[8].value == b"last"
+    assert all(reply.in_order and reply.sequence[0] == 1 for reply in replies)
+
+
+def test_a_long_pipeline_of_all_kinds(raw: MakeRaw) -> None:
+    client = raw()
+    number = 2000
+    statements = []
+    for n in range(number):
+        statements.append((f"SELECT {n}", f"SELECT COUNT(*) + {n} FROM users WHERE id = 1", f"SET @a = {n}")[n % 3])
+    sent = b"".join(map(query, statements))
+    writer = threading.Thread(target=client.write, args=(sent,))
+    writer.start()
+    for n in range(number):
+        reply = client.reply()
+        if n % 3 == 2:
+            assert reply.kind == "ok", (n, reply)
+        else:
+            assert reply.value == str(n).encode(), (n, reply)
+    writer.join()
+    assert client.ask("SELECT @a").value == b"1997"
+
+
+def test_sequence_numbers_go_on_from_the_clients(raw: MakeRaw) -> None:
+    client = raw()
+    client.write(packet(b"\x03SELECT 1", 5))
+    reply = client.reply()
+    assert reply.sequence == [6, 7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("database", ["demo", "legacy"])
+def test_statements_and_rows_over_16_mb(own: MakeOwn, database: str) -> None:
+    proxy = own({"limits": {"max_statement": "64MB", "max_packet": "80MB"}})
+    client = proxy.raw(database=database)
+    for size in (wire.FULL - 50, wire.FULL, 17 * MB, 33 * MB + 5):
+        word = b"x" * size
+        reply = client.ask(b"SELECT LENGTH('" + word + b"'), 'end'")
+        assert reply.rows == [(str(size).encode(), b"end")], (size, reply.message)
+    # exactly one full packet, and the empty one behind it
+    head, tail = b"SELECT LENGTH('", b"')"
+    word = b"y" * (wire.FULL - 1 - len(head) - len(tail))
+    assert client.ask(head + word + tail).value == str(len(word)).encode()
+    for size in (wire.FULL - 4, wire.FULL - 3, wire.FULL, 17 * MB, 33 * MB):
+        reply = client.ask(f"SELECT REPEAT('z', {size}), 'end'")
+        assert reply.kind == "rows", reply
+        assert [len(value or b"") for value in reply.rows[0]] == [size, 3]
+        assert reply.in_order
+    assert client.ping().kind == "ok"
+
+
+def test_rows_over_16_mb_through_a_fan_out(own: MakeOwn) -> None:
+    proxy = own({"limits": {"max_statement": "64MB"}})
+    client = proxy.raw()
+    ids = [row[0] or b"" for row in client.ask("SELECT id FROM users ORDER BY id LIMIT 6").rows]
+    reply = client.ask(
+        b"SELECT id, REPEAT('w', 17000000) AS w FROM users WHERE id IN (" + b",".join(ids[::5]) + b") ORDER BY id"
+    )
+    assert [(row[0], len(row[1] or b"")) for row in reply.rows] == [(ids[0], 17_000_000), (ids[5], 17_000_000)], (
+        reply.message
+    )
+    assert reply.in_order
+    assert client.ping().kind == "ok"
+
+
+def test_too_large_a_packet(own: MakeOwn) -> None:
+    proxy = own({"limits": {"max_packet": "1MB", "max_statement": "1MB"}})
+    other, client = proxy.raw(), proxy.raw()
+    assert client.ask(b"SELECT LENGTH('" + b"x" * (MB - 100) + b"')").kind == "rows"
+    client.write((2 * MB).to_bytes(3, "little") + b"\0\x03SELECT")  # its length is enough
+    reply = client.reply()
+    assert (reply.code, reply.sqlstate) == (1153, "08S01")
+    assert client.closed
+    assert other.ask("SELECT 1").value == b"1"
+
+
+def test_too_long_a_statement_leaves_the_connection_usable(own: MakeOwn) -> None:
+    client = own({"limits": {"max_statement": "1MB"}}).raw()
+    reply = client.ask(b"SELECT LENGTH('" + b"x" * 2 * MB + b"')")
+    assert (reply.code, reply.sqlstate) == (1153, "08S01")
+    assert client.ask("SELECT 1").value == b"1"
+
+
+def test_autocommit_flag_in_every_kind_of_reply(raw: MakeRaw) -> None:
+    client = raw()
+    ids = ",".join((row[0] or b"").decode() for row in client.ask("SELECT id FROM users LIMIT 10").rows)
+    statements = (
+        "SELECT 1",
+        "SELECT id FROM users WHERE id = 1",
+        f"SELECT id FROM users WHERE id IN ({ids}) ORDER BY id",
+        f"UPDATE users SET ts = ts WHERE id IN ({ids})",
+        "SELECT * FROM legacy.customers LIMIT 1",
+        "SHOW SHARDS",
+        "SHOW WARNINGS",
+        "SET @x = 1",
+    )
+    for off in (False, True):
+        assert client.ask(f"SET autocommit = {int(not off)}").kind == "ok"
+        for sql in statements:
+            reply = client.ask(sql)
+            assert reply.kind != "err", reply
+            assert bool(reply.status & AUTOCOMMIT) is not off, sql
+        assert bool(client.ping().status & AUTOCOMMIT) is not off
+        assert bool(client.do(wire.INIT_DB, b"demo").status & AUTOCOMMIT) is not off
+    assert client.ask("ROLLBACK").kind == "ok"
