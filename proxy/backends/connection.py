@@ -54,9 +54,11 @@ class BackendConnection(asyncio.Protocol):
         "_prelude_error",
         "_prelude_tail",
         "_preludes",
+        "_torn",
         "begun",
         "closed",
         "database",
+        "doomed",
         "found_rows",
         "host",
         "idle_since",
@@ -83,6 +85,7 @@ class BackendConnection(asyncio.Protocol):
         self.thread_id = 0
         self.version = ""
         self.tied = False  # the server keeps state for one session: never shared before a reset
+        self.doomed = False  # a KILL QUERY is under way to it, which may come late: never shared again
         self.closed = False
         self.replies = 0  # how many replies the receiver is still to get
         self.begun = 0.0  # loop time when the running statement was sent
@@ -91,6 +94,7 @@ class BackendConnection(asyncio.Protocol):
         self._prelude_error: Err | None = None
         self._prelude_tail = b""
         self._held = b""  # the unfinished packet at the end of what was read: given on when it is whole
+        self._torn = False  # what was given on ends within a packet, or within a row of several
 
     # -- statements
     # -------------------------------------------------------------------------------------------------
@@ -101,13 +105,19 @@ class BackendConnection(asyncio.Protocol):
         """Write `packets`: `preludes` commands answered by OK, then those whose `replies` the receiver gets
         one by one.
 
-        `reply_done` is called for each reply; the connection is free after the last.
+        `reply_done` is called for each reply; the connection is free after the last. On a connection that is
+        closed already the receiver hears `reply_lost`, from the event loop.
         """
+        if self.receiver is not None:
+            raise RuntimeError("a statement is under way on this connection")
         self.receiver = receiver
         self.replies = replies
         self.scanner.start(state)
         self._preludes = preludes
-        self.transport.write(packets)
+        if self.closed:
+            asyncio.get_running_loop().call_soon(self._lost, "the server closed the connection")
+        else:
+            self.transport.write(packets)
 
     @property
     def in_transaction(self) -> bool:
@@ -124,10 +134,8 @@ class BackendConnection(asyncio.Protocol):
 
     @property
     def at_packet_end(self) -> bool:
-        """Whether what the receiver got so far ends at a packet's end (an unfinished packet is held back up
-        to 1 MB).
-        """
-        return self.scanner.partial < _HOLD_LIMIT
+        """Whether another packet may follow what the receiver got so far."""
+        return not self._torn
 
     # -- transport callbacks
     # ----------------------------------------------------------------------------------------
@@ -144,48 +152,50 @@ class BackendConnection(asyncio.Protocol):
                 if not data:
                     return
             end = self.scanner.feed(data)
+            if self._prelude_error is not None:
+                if end >= 0:
+                    reason = self._prelude_error.text()
+                    self._fail(ProxyError("settings_failed", host=self.host, reason=reason))
+                return
+            while 0 <= end < len(data):
+                if self.replies == 1:
+                    raise ProtocolError("bytes follow the end of the reply")
+                self._reply_over(receiver, data[:end])
+                if self.receiver is not receiver:
+                    return  # it has closed the connection
+                data = data[end:]
+                end = self.scanner.feed(data)
         except ProtocolError as problem:
             self._fail(ProxyError("backend_protocol", host=self.host, reason=str(problem)))
             return
-        while 0 <= end < len(data) and self.replies > 1:
-            end, data = self._next_reply(receiver, end, data)
-        if end >= 0 and end != len(data):
-            self._fail(
-                ProxyError("backend_protocol", host=self.host, reason="bytes follow the end of the reply")
-            )
-            return
-        if self._prelude_error is not None:
-            if end >= 0:
-                self._fail(ProxyError("settings_failed", host=self.host, reason=self._prelude_error.text()))
+        if end >= 0:
+            self._reply_over(receiver, data)
             return
         if self._held:
             data = self._held + data
             self._held = b""
-        if end >= 0:
-            self.replies -= 1
-            if not self.replies:
-                self.receiver = None
-            receiver.reply_data(self, data)
-            receiver.reply_done(self)
-            if self.replies:
-                self.scanner.start()
-            return
         partial = self.scanner.partial
         if 0 < partial <= len(data) and (partial < _HOLD_LIMIT or receiver.whole):
             self._held = data[-partial:]
             data = data[:-partial]
+        self._torn = partial > len(self._held) or self.scanner.within_row
         if data:
             receiver.reply_data(self, data)
 
-    def _next_reply(self, receiver: Receiver, end: int, data: bytes) -> tuple[int, bytes]:
-        """One of several pipelined replies ends at `end`: give it on, and look for the end of the next."""
-        receiver.reply_data(self, self._held + data[:end])
-        self._held = b""
+    def _reply_over(self, receiver: Receiver, data: bytes) -> None:
+        """`data` are the last bytes of a reply."""
+        if self._held:
+            data = self._held + data
+            self._held = b""
+        self._torn = False
         self.replies -= 1
+        more = self.replies > 0
+        if not more:
+            self.receiver = None  # the connection is free: the receiver may send again from `reply_done`
+        receiver.reply_data(self, data)
         receiver.reply_done(self)
-        self.scanner.start()
-        data = data[end:]
-        return self.scanner.feed(data), data
+        if more:
+            self.scanner.start()
 
     def _take_preludes(self, data: bytes) -> bytes:
         """Take the preludes' replies off; returns what follows them."""
@@ -200,8 +210,10 @@ class BackendConnection(asyncio.Protocol):
             self._preludes -= 1
             if payload[:1] == b"\xff":
                 self._prelude_error = self._prelude_error or parse_err(payload)
-            else:
+            elif payload[:1] == b"\0":
                 self.scanner.status = parse_ok(payload).status
+            else:
+                raise ProtocolError("a command that sets something was answered by rows")
         self._prelude_tail = data[pos:] if self._preludes else b""
         return b"" if self._preludes else data[pos:]
 
@@ -217,13 +229,14 @@ class BackendConnection(asyncio.Protocol):
         if self.closed:
             return
         self.closed = True
-        receiver, self.receiver = self.receiver, None
         self.owner.connection_closed(self)
+        self._lost(str(exc) if exc else "the server closed the connection")
+
+    def _lost(self, reason: str) -> None:
+        receiver, self.receiver = self.receiver, None
         if receiver is not None:
-            reason = str(exc) if exc else "the server closed the connection"
-            receiver.reply_lost(
-                self, ProxyError("host_lost", host=self.host, reason=reason), self.at_packet_end
-            )
+            error = ProxyError("host_lost", host=self.host, reason=reason)
+            receiver.reply_lost(self, error, self.at_packet_end)
 
     def eof_received(self) -> bool:
         return False

@@ -31,8 +31,9 @@ class ReplyScanner:
     `feed(data)` returns how many bytes of `data` belong to the reply when its end is among them, else -1.
     What was said is in `status`, `warnings`, `ok` (the last OK packet, if the last result was one), `err` (an
     error ended the reply) and `rows_begun` (a result set was announced). Between feeds `partial` is how many
-    bytes of an unfinished packet have been seen, and `seq` the sequence number of the last finished one: with
-    them a relay can stop at a packet's end.
+    bytes of an unfinished packet have been seen, `seq` is the sequence number of the last finished one, and
+    `within_row` tells that its row of 16 MB and more goes on in the next: with them a relay can stop between
+    packets.
     """
 
     __slots__ = (
@@ -49,6 +50,7 @@ class ReplyScanner:
         "state",
         "status",
         "warnings",
+        "within_row",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -65,6 +67,7 @@ class ReplyScanner:
         self.rows_begun = False
         self.partial = 0
         self.seq = 0
+        self.within_row = False
         self._carry = b""
         self._columns = 0
         self._skip = 0
@@ -91,8 +94,8 @@ class ReplyScanner:
             self.ok = None
             pos = len(self._header)
             self.seq = self._header[-6]
-        # a packet that was being skipped is finished now
-        header = (self.seq + (pos > 0 and not begun) & 0xFF) << 24
+        # the last finished packet's header; one that was being skipped is finished now
+        header = (self.seq + (pos > 0 and not begun) & 0xFF) << 24 | (MAX_PAYLOAD if self._continued else 0)
         while state != DONE:
             if end - pos < 5:
                 if end - pos == 4 and data[pos : pos + 3] == b"\0\0\0":
@@ -145,22 +148,19 @@ class ReplyScanner:
                 self.state = state
                 self.seq = header >> 24
                 self.partial = end - pos
+                self.within_row = header & 0xFFFFFF == MAX_PAYLOAD
                 return -1
             header = following
             pos = stop
         self.state = state
         self.seq = header >> 24
+        self.within_row = self._continued
         if state == DONE:
             self.partial = 0
             return pos - kept
         self._carry = data[pos:end]
         self.partial = end - pos
         return -1
-
-    @property
-    def within_row(self) -> bool:
-        """Whether a row of several packets (16 MB and more) has begun and not ended."""
-        return self._continued
 
     def _first(self, payload: bytes) -> int:
         """An OK packet or a column count; returns the next state."""

@@ -104,6 +104,7 @@ class Reading:
     end: int = -1
     seq: int = 0
     partial: int = 0
+    within_row: bool = False
     status: int = 0
     warnings: int = 0
     ok: tuple[int, int] | None = None
@@ -134,7 +135,7 @@ def read_reply(data: bytes, most: int = 0xFFFFFF) -> Reading:
     for end, seq, piece in cut_packets(data):
         last, reading.seq = end, seq
         joined = joined + piece if goes_on else piece
-        goes_on = len(piece) == most
+        goes_on = reading.within_row = len(piece) == most
         if goes_on:
             continue
         payload, over = joined, False

@@ -37,12 +37,14 @@ def small_packets():
 def said(scanner: ReplyScanner) -> tuple[object, ...]:
     ok = None if scanner.ok is None else (scanner.ok.affected, scanner.ok.insert_id)
     err = None if scanner.err is None else scanner.err.code
-    return scanner.seq, scanner.partial, scanner.status, scanner.warnings, ok, err, scanner.rows_begun
+    place = scanner.seq, scanner.partial, scanner.within_row
+    return place, scanner.status, scanner.warnings, ok, err, scanner.rows_begun
 
 
 def expected(reading: Reading) -> tuple[object, ...]:
     partial = 0 if reading.end >= 0 else reading.partial
-    return reading.seq, partial, reading.status, reading.warnings, reading.ok, reading.err, reading.rows_begun
+    place = reading.seq, partial, reading.within_row
+    return place, reading.status, reading.warnings, reading.ok, reading.err, reading.rows_begun
 
 
 def check(pieces: list[bytes], scanner: ReplyScanner | None = None) -> None:
