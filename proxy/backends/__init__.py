@@ -40,7 +40,14 @@ class Backends:
         """KILL QUERY for what runs on `conn`; its reply (error 1317) comes over `conn` itself."""
         owner = conn.owner
         assert isinstance(owner, HostPool)
+        conn.doomed = True
         owner.kill_soon(conn.thread_id, query_only=True)
+
+    def discard(self, conn: BackendConnection) -> None:
+        """Close `conn` in the middle of a statement, and end the statement on the server."""
+        owner = conn.owner
+        assert isinstance(owner, HostPool)
+        owner.discard(conn, kill=True)
 
     def keep_only(self, hosts: Iterable[str]) -> None:
         """The topology names just these hosts now: the others' pools close as their statements end."""
@@ -51,9 +58,7 @@ class Backends:
             self._retired.append(pool)
 
     def tick(self) -> None:
-        for pool in self._pools.values():
-            pool.tick()
-        for pool in self._retired:
+        for pool in [*self._pools.values(), *self._retired]:  # a tick may end in a statement on a new host
             pool.tick()
         self._retired = [pool for pool in self._retired if pool.state.size]
 

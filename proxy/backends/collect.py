@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 
 from proxy.errors import ProxyError
 from proxy.wire.packets import Err, Ok, frame
@@ -42,6 +43,7 @@ class Collector:
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._future = future
+        conn.begun = monotonic()
         conn.send(packets, self, preludes, state=state)
         try:
             await future

@@ -100,6 +100,8 @@ class LoginConnector:
         conn.scanner.status = done.status
         conn.transport = protocol.transport
         conn.transport.set_protocol(conn)
+        if conn.transport.is_closing():  # it will not tell its new protocol
+            raise ProxyError("host_unreachable", host=host, reason="the server closed the connection at once")
         return conn
 
     async def _connect(self, host: str, found_rows: bool) -> _LoginProtocol:

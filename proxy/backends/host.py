@@ -91,9 +91,6 @@ class HostPool:
         elif not self.state.wait(want):
             refused(ProxyError("pool_full", host=self.host, waiting=self.state.max_waiting))
         else:
-            misfit = self.state.misfit(found_rows)
-            if misfit is not None:
-                misfit.close()
             self._open_more()
         return want
 
@@ -121,13 +118,17 @@ class HostPool:
             return await future
         except asyncio.CancelledError:
             want.cancelled = True
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self.release(future.result())  # granted in the same turn of the loop
             raise
 
     def release(self, conn: BackendConnection) -> None:
-        """Take `conn` back after a complete reply. What one session left on the server goes no further."""
+        """Take `conn` back after a complete reply. What one session left on the server goes no further: one
+        that is given back in the middle of a reply, or that a KILL may still hit, is closed.
+        """
         if conn.closed:
             return
-        if self.retired:
+        if self.retired or conn.doomed or conn.receiver is not None:
             conn.close()
         elif conn.tied or conn.in_transaction:
             self._spawn(self._reset(conn), f"reset {self.host}")
@@ -135,6 +136,8 @@ class HostPool:
             want = self.state.give(conn, self._now())
             if want is not None:
                 want.granted(conn)
+            elif self.state.waiting:
+                self._open_more()  # of the other kind: this one may have to make room
 
     def connection_closed(self, conn: BackendConnection) -> None:
         """Called by the connection itself."""
@@ -174,6 +177,9 @@ class HostPool:
     def _open_more(self) -> None:
         if self._now() < self._retry_at or self.retired:
             return
+        misfit = self.state.misfit()
+        if misfit is not None:
+            misfit.close()  # which comes back here
         while self.state.can_open():
             found_rows = self.state.next_kind()
             self.state.opening += 1
@@ -221,6 +227,9 @@ class HostPool:
             conn.close()
             return
         if collector.err is not None:
+            conn.close()
+            return
+        if conn.in_transaction:
             conn.close()
             return
         conn.tied = False

@@ -103,15 +103,19 @@ class PoolState(Generic[C]):
         """Whether a new connection may be opened for the waiting ones."""
         return self.size < self.max_connections and self.opening < len(self.waiting)
 
-    def misfit(self, found_rows: bool) -> C | None:
-        """An idle connection of the other FOUND_ROWS kind to close, when only its place can make room for one
+    def misfit(self) -> C | None:
+        """An idle connection of the wrong FOUND_ROWS kind to close, when only its place can make room for one
         that is needed.
         """
-        other = self.idle[not found_rows]
-        return other.pop(0) if other and self.size >= self.max_connections else None
+        if self.size < self.max_connections or self.opening >= len(self.waiting):
+            return None
+        other = self.idle[not self.next_kind()]
+        return other.pop(0) if other else None
 
     def wait(self, want: Want[C]) -> bool:
         """Queue `want`; False when the queue is full."""
+        if len(self.waiting) >= self.max_waiting:
+            self._forget_cancelled()
         if len(self.waiting) >= self.max_waiting:
             return False
         self.waiting.append(want)
@@ -126,7 +130,7 @@ class PoolState(Generic[C]):
                 del self.waiting[index]
                 self.busy.add(conn)
                 return want
-        self.busy.discard(conn)
+        self.busy.remove(conn)  # KeyError: it was not lent, so somebody gave it back twice
         conn.idle_since = now
         self.idle[conn.found_rows].append(conn)
         return None
@@ -137,6 +141,9 @@ class PoolState(Generic[C]):
         idle = self.idle[conn.found_rows]
         if conn in idle:
             idle.remove(conn)
+
+    def _forget_cancelled(self) -> None:
+        self.waiting = deque(want for want in self.waiting if not want.cancelled)
 
     def next_kind(self) -> bool:
         """The FOUND_ROWS flag that the next connection to open needs: the first waiter's that no opening one
