@@ -33,7 +33,11 @@ class Interrupted(BaseException):
 
 
 class _Signals:
-    """Raises `Interrupted` in the main thread, once, and only within `interruptible`."""
+    """Raises `Interrupted` in the main thread, and only within `interruptible`.
+
+    An exception raised by a signal is lost when Python happens to be in a callback whose exceptions are
+    ignored. So the signal is also remembered, and `check` raises what was lost.
+    """
 
     def __init__(self) -> None:
         self._armed = False
@@ -49,16 +53,20 @@ class _Signals:
             signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        again, self._asked = self._asked, True
-        if self._armed and not again:
+        self._asked = True
+        if self._armed:
+            raise Interrupted
+
+    def check(self) -> None:
+        """Raise `Interrupted` when a signal has come."""
+        if self._asked and self._armed:
             raise Interrupted
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
         self._armed = True
         try:
-            if self._asked:
-                raise Interrupted
+            self.check()
             yield
         finally:
             self._armed = False
@@ -66,10 +74,9 @@ class _Signals:
 
 def run(options: DemoOptions) -> int:
     """Run a demo until it is told to stop; the exit status: 0, or 1 after saying what went wrong."""
-    console, steps = Console(), None
-    steps = Steps(console)
     before = {number: signal.getsignal(number) for number in SIGNALS}
     signals = _Signals()
+    steps = Steps(Console(), signals.check)
     signals.install()
     try:
         options.check()
@@ -93,7 +100,7 @@ def _run(options: DemoOptions, workspace: Workspace, signals: _Signals, steps: S
         with signals.interruptible():
             cluster.start(steps)
             steps.say(banner(cluster), markup=False)
-            return _watch(cluster, steps)
+            return _watch(cluster, signals, steps)
     except Interrupted:
         steps.say("Stopping")
         return 0
@@ -101,12 +108,13 @@ def _run(options: DemoOptions, workspace: Workspace, signals: _Signals, steps: S
         cluster.stop()
 
 
-def _watch(cluster: Cluster, steps: Steps) -> int:
+def _watch(cluster: Cluster, signals: _Signals, steps: Steps) -> int:
     """Wait; report servers that die. Returns when the proxy has died."""
     dead: set[str] = set()
     never = threading.Event()
     while cluster.proxy.alive:
         never.wait(LOOK_SECONDS)
+        signals.check()
         for server in cluster.servers:
             if not server.alive and server.name not in dead:
                 dead.add(server.name)

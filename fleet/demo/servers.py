@@ -256,14 +256,14 @@ def create_account(
 
 
 def start_all(servers: Sequence[LocalServer]) -> None:
-    """Start servers in parallel; when one fails, all are stopped and its ServerError raised."""
+    """Start servers in parallel; when one fails, all are killed and its ServerError raised."""
     try:
         for server in servers:
             server.spawn()
         for server in servers:
             server.wait()
     except BaseException:
-        stop_servers(servers)
+        kill_all([server.process for server in servers if server.process is not None])
         raise
 
 

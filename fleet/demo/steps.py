@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from rich.console import Console
@@ -28,14 +28,16 @@ class Step:
 
 
 class Steps:
-    """Prints to `console`; a terminal that has gone away is no error."""
+    """Prints to `console`; a terminal that has gone away is no error. `check` may end all before a step."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, check: Callable[[], None] = lambda: None) -> None:
         self._console = console
+        self._check = check
 
     @contextmanager
     def step(self, title: str) -> Iterator[Step]:
         """Run a step: show it while it lasts, and its result and time when it has succeeded."""
+        self._check()
         started = time.monotonic()
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(40), MofNCompleteColumn())
         hidden = not self._console.is_terminal

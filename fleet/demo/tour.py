@@ -29,9 +29,12 @@ def statements(cluster: Cluster) -> list[str]:
     keyspace = cluster.topology.keyspaces["main"]
     if not cluster.sample:
         return _without_rows(keyspace)
-    pins = cluster.sample["pins"].rows
+    layout = keyspace.layout
+    assert layout is not None
     board = cluster.sample["boards"].rows[0][0]
-    chosen = ", ".join(str(pins[index][0]) for index in (3, 141, 592, 1653))
+    by_shard = {layout.shard_of(pin): pin for pin, *_ in cluster.sample["pins"].rows}
+    spread = sorted(by_shard)[:: max(1, len(by_shard) // 4)]  # type: ignore[type-var]
+    chosen = ", ".join(str(by_shard[shard]) for shard in spread[:4])
     return [
         "SELECT id, data, ts FROM users LIMIT 5;",
         f"SELECT id, data FROM pins WHERE id IN ({chosen});",
