@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from config.topology import Host, Keyspace, Topology
 
 from .bound import BindError, HostStatement, Notice
 from .columns import Extra
-from .routing import Between, Comparison, Key, Placed, Route
-from .splice import Template
+from .routing import Between, Comparison, Key, Offset, Placed, Route
 from .values import NotPlain, Value
-
-if TYPE_CHECKING:
-    from config.layout import Layout
 
 CHUNK: Final = 64
 """So many shards at most go into one UNION ALL."""
@@ -36,11 +32,14 @@ class Routing:
     tables: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
     ranges: tuple[Between, ...]
+    offsets: tuple[Offset, ...]
     routes: tuple[Route, ...]
     extras: tuple[Extra, ...]
 
     def place(self, values: tuple[bytes, ...], keyspace: Keyspace) -> list[Placed]:
-        """Each comparison's constants by shard. Raises NotPlain."""
+        """Each comparison's constants by shard. Raises NotPlain, also for what is only compared."""
+        for offset in self.offsets:
+            offset.value.integer(values)
         return [one.place(values, keyspace) for one in self.comparisons]
 
     def shards(
@@ -56,26 +55,41 @@ class Routing:
 
     def computed(
         self,
-        shard: int,
+        shards: Sequence[int],
         placed: list[Placed],
         values: tuple[bytes, ...],
         keyspace: Keyspace,
         rows: bytes = b"",
-    ) -> tuple[bytes, ...]:
-        """`values` with the extras for one shard behind them."""
-        found = []
-        for extra in self.extras:
-            if extra.kind == "database":
-                found.append(keyspace.database_of(shard))
-            elif extra.kind == "base":
-                layout: Layout | None = keyspace.layout
-                found.append(b"%d" % (layout.base(shard, extra.number) if layout is not None else 0))
-            elif extra.kind == "constants":
-                number = extra.number
-                found.append(self.comparisons[number].write(placed[number], shard, values))
-            else:
-                found.append(rows)
-        return (*values, *found)
+    ) -> list[tuple[bytes, ...]]:
+        """For each shard, `values` with the extras behind them. `rows` is the shard's own LIMIT."""
+        columns = [self._column(extra, shards, placed, values, keyspace, rows) for extra in self.extras]
+        return [values + row for row in zip(*columns, strict=True)]
+
+    def _column(
+        self,
+        extra: Extra,
+        shards: Sequence[int],
+        placed: list[Placed],
+        values: tuple[bytes, ...],
+        keyspace: Keyspace,
+        rows: bytes,
+    ) -> list[bytes]:
+        """One extra for all shards."""
+        if extra.kind == "database":
+            return [keyspace.database_of(shard) for shard in shards]
+        if extra.kind == "base":
+            layout = keyspace.layout
+            assert layout is not None  # object tables are in keyspaces with a layout
+            low, shift = layout.base(0, extra.number), layout.shard_shift
+            return [b"%d" % (shard << shift | low) for shard in shards]
+        if extra.kind == "constants":
+            comparison, mine = self.comparisons[extra.number], placed[extra.number]
+            return [comparison.write(mine, shard, values) for shard in shards]
+        if extra.kind == "offset":
+            assert keyspace.layout is not None
+            offset, layout = self.offsets[extra.number], keyspace.layout
+            return [offset.write(shard, values, layout) for shard in shards]
+        return [rows] * len(shards)
 
     def unmatched(self, values: tuple[bytes, ...], keyspace: Keyspace) -> tuple[Notice, ...]:
         """The warning that some ID matches nothing; none when the conditions merely contradict each other."""
@@ -141,19 +155,6 @@ def keyspace_of(topology: Topology, name: str) -> Keyspace:
     if keyspace is None:
         raise BindError("unknown_database", database=name)
     return keyspace
-
-
-def each(
-    template: Template,
-    routing: Routing,
-    shards: Sequence[int],
-    placed: list[Placed],
-    values: tuple[bytes, ...],
-    keyspace: Keyspace,
-    rows: bytes = b"",
-) -> list[bytes]:
-    """The statement of every shard."""
-    return [template.render(routing.computed(shard, placed, values, keyspace, rows)) for shard in shards]
 
 
 def union(host_: Host, shards: Sequence[int], selects: Sequence[bytes], tail: bytes) -> HostStatement:

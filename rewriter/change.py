@@ -58,6 +58,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         tables=table_names(scope, refs),
         comparisons=tuple(conditions.comparisons),
         ranges=tuple(conditions.ranges),
+        offsets=tuple(conditions.offsets),
         routes=tuple(routes),
         extras=tuple(splicer.extras.items),
     )

@@ -16,7 +16,7 @@ from config.layout import Layout
 
 from .edits import Edits, original
 from .facts import Block, Projection, Span, TableRef
-from .predicates import Conditions
+from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
 from .tokens import HINT, Source
@@ -26,8 +26,8 @@ from .values import ID_FUNCTIONS, Slots, slot_at
 class Extra(NamedTuple):
     """A value that binding computes for one shard, behind the literals and the session's values.
 
-    `kind`: "database", "base" (the K of object type `number`), "constants" (of comparison `number`), or
-    "limit" (the rows a shard must give).
+    `kind`: "database", "base" (the K of object type `number`), "constants" (of comparison `number`),
+    "offset" (offset `number`), or "limit" (the rows a shard must give).
     """
 
     kind: str
@@ -210,17 +210,21 @@ class Columns:
             self.conditions.find(span, block)
             for match in list(self.conditions.matches.values()):
                 if span.first <= match.span.first and match.span.end <= span.end:
-                    self._comparison(match.number, match.relation, match.column, match.constants)
+                    self._comparison(match)
         for chain in chains(self.source, span, block):
             self._chain(chain, block)
 
-    def _comparison(self, number: int, relation: str, column: Chain, constants: Span) -> None:
-        if self.conditions is None or relation not in ("is one of", "is none of"):
+    def _comparison(self, match: Match) -> None:
+        """Write a comparison of a routing column with constants as one of what is stored."""
+        for span, number in match.offsets:
+            self.edits.replace(span, self.extras.index(Extra("offset", number)))
+            self.matched[match.column.first] = True
+        if self.conditions is None or match.relation not in ("is one of", "is none of"):
             return
-        comparison = self.conditions.comparisons[number]
+        comparison = self.conditions.comparisons[match.number]
         if comparison.rewritten:
-            self.edits.replace(constants, self.extras.index(Extra("constants", number)))
-            self.matched[column.first] = comparison.key.local
+            self.edits.replace(match.constants, self.extras.index(Extra("constants", match.number)))
+            self.matched[match.column.first] = comparison.key.local
 
     def _chain(self, chain: Chain, block: Block) -> None:
         if len(chain.parts) == 1 and chain.column != "ID":

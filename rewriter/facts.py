@@ -33,6 +33,7 @@ class TableRef:
     database: str | None = None
     alias: str | None = None
     query: Query | None = None
+    renamed: bool = False  # a derived table whose columns are named behind its alias
 
     @property
     def label(self) -> str:
@@ -154,13 +155,14 @@ class Query:
     """A query expression: one block, or several joined by UNION and the like.
 
     `tail` carries ORDER BY, LIMIT, locks and INTO of a compound (its other fields are empty). `ctes` maps
-    the names of WITH to their queries.
+    the names of WITH to their queries, which see themselves when it is `recursive`.
     """
 
     first: int
     terms: list[Block | Query] = field(default_factory=list)
     operators: list[str] = field(default_factory=list)
     ctes: dict[str, Query] = field(default_factory=dict)
+    recursive: bool = False
     tail: Block | None = None
     end: int = 0
 

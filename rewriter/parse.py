@@ -65,7 +65,7 @@ class Parser(TableReader):
         query.tail = tail
 
     def _with(self, query: Query, outer: Block | None) -> None:
-        self.take("RECURSIVE")
+        query.recursive = self.take("RECURSIVE")
         while True:
             name = self.name()
             if self.source.is_op(self.at, "("):

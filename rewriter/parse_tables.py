@@ -124,6 +124,7 @@ class TableReader(Reader):
         if self.take("AS") or (self.at < self.end and source.is_name(self.at) and self._may_be_alias()):
             table.alias = self.name()
         if table.form == "derived" and source.is_op(self.at, "(") and self.at < self.end:
+            table.renamed = True
             self.at = source.closing[self.at] + 1
         while self.word() in ("USE", "FORCE", "IGNORE") and source.is_word(self.at + 1, "INDEX", "KEY"):
             self.at += 2

@@ -19,7 +19,7 @@ from config.topology import Topology
 
 from .env import Env
 from .facts import Block, Span, TableRef
-from .routing import ALL, Between, Comparison, Key, Route, both, either
+from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
 from .scope import Chain, Scope, chain_at
 from .tokens import LIST, Source
 from .values import ConstantReader, Value
@@ -30,10 +30,12 @@ _ENCODINGS: Final = {"utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "l
 
 
 class Match(NamedTuple):
-    """A comparison in the text. `relation`: "is one of", "is none of", "between" or "is column".
+    """A comparison in the text.
 
-    `number` is the comparison's index (the range's for "between"); `constants` is the span of the constants
-    and `column` the routing column's name. For "is column", `other` is the other table.
+    `relation`: "is one of", "is none of", "is column", "between" or "order" (< and the like). `number` is
+    the comparison's index (the range's for "between"); `constants` is the span of the constants and `column`
+    the routing column's name. For "is column", `other` is the other table. `offsets` are the spans of
+    constants to be written as offsets, with the indexes of these.
     """
 
     span: Span
@@ -43,6 +45,7 @@ class Match(NamedTuple):
     column: Chain
     constants: Span
     other: TableRef | None = None
+    offsets: tuple[tuple[Span, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class Conditions:
         self._strict = strict
         self.comparisons: list[Comparison] = []
         self.ranges: list[Between] = []
+        self.offsets: list[Offset] = []
         self.matches: dict[Span, Match] = {}
 
     def constant(self, span: Span) -> Value | None:
@@ -112,12 +116,14 @@ class Conditions:
                 at = inner[at]
                 continue
             match = None
+            found = len(self.comparisons), len(self.ranges), len(self.offsets)
             if at == span.first or self._opens(at - 1, booleans):
                 match = self._match(at, span.end, block)
             if match is not None and (match.span.end == span.end or self._closes(match.span.end, booleans)):
-                self._keep(match)
+                self.matches[match.span] = match
                 at = match.span.end
-            else:
+            else:  # what was read is a part of something else
+                del self.comparisons[found[0] :], self.ranges[found[1] :], self.offsets[found[2] :]
                 at += 1
 
     def _booleans(self, span: Span, block: Block) -> set[int]:
@@ -188,13 +194,26 @@ class Conditions:
                 span = Span(chain.first, found[1])
                 return self._single(span, ref, relation, key, found[0], chain, Span(at + 1, found[1]))
             return self._columns(chain, ref, at, block) if source.is_op(at, "=") else None
+        if source.is_op(at, "<", "<=", ">", ">="):
+            found = self._constant(key, at + 1, end)
+            constants = Span(at + 1, found[1] if found is not None else at + 1)
+            return None if found is None else self._order(chain, ref, key, found[0], constants, constants.end)
         negated = source.is_word(at, "NOT")
         at += negated
         if source.is_word(at, "IN") and source.is_op(at + 1, "("):
             return self._in(chain, ref, key, at + 1, "is none of" if negated else "is one of")
-        if source.is_word(at, "BETWEEN") and not negated:
-            return self._between(chain, ref, key, at + 1, end)
+        if source.is_word(at, "BETWEEN"):
+            return self._between(chain, ref, key, at + 1, end, negated=negated)
         return None
+
+    def _order(
+        self, chain: Chain, ref: TableRef, key: Key, value: Value, constants: Span, end: int
+    ) -> Match | None:
+        if not key.local:
+            return None
+        self.offsets.append(Offset(key.type, "alone", value, value))
+        span = Span(min(chain.first, constants.first), max(chain.end, end))
+        return Match(span, ref, "order", -1, chain, constants, None, ((constants, len(self.offsets) - 1),))
 
     def _constant(self, key: Key, at: int, end: int) -> tuple[Value, int] | None:
         found = self._constants.prefix(at, end)
@@ -253,21 +272,31 @@ class Conditions:
             at += 1
         return found
 
-    def _between(self, chain: Chain, ref: TableRef, key: Key, at: int, end: int) -> Match | None:
+    def _between(
+        self, chain: Chain, ref: TableRef, key: Key, at: int, end: int, *, negated: bool
+    ) -> Match | None:
         low = self._constants.prefix(at, end)
         if low is None or not self._source.is_word(low[1], "AND") or key.rule not in ("object", "id"):
             return None
         high = self._constants.prefix(low[1] + 1, end)
         if high is None or (self._strict and (low[0].may_fail or high[0].may_fail)):
             return None
-        self.ranges.append(Between(key, low[0], high[0]))
+        offsets: tuple[tuple[Span, int], ...] = ()
+        if key.local:
+            number = len(self.offsets)
+            self.offsets.append(Offset(key.type, "low", low[0], high[0]))
+            self.offsets.append(Offset(key.type, "high", high[0], high[0]))
+            offsets = (Span(at, low[1]), number), (Span(low[1] + 1, high[1]), number + 1)
         span = Span(chain.first, high[1])
-        return Match(span, ref, "between", len(self.ranges) - 1, chain, Span(at, high[1]))
+        if negated:
+            return Match(span, ref, "order", -1, chain, Span(at, at), None, offsets)
+        self.ranges.append(Between(key, low[0], high[0]))
+        return Match(span, ref, "between", len(self.ranges) - 1, chain, Span(at, at), None, offsets)
 
     def _constant_first(self, at: int, end: int, block: Block) -> Match | None:
         source = self._source
         found = self._constants.prefix(at, end)
-        if found is None or not source.is_op(found[1], "=", "<=>", "!=", "<>"):
+        if found is None or not source.is_op(found[1], "=", "<=>", "!=", "<>", "<", "<=", ">", ">="):
             return None
         chain = chain_at(source, found[1] + 1)
         column = None if chain is None else self._routing_column(chain, block)
@@ -277,11 +306,10 @@ class Conditions:
         value = self._constant(key, at, end)
         if value is None:
             return None
+        if source.is_op(found[1], "<", "<=", ">", ">="):
+            return self._order(chain, ref, key, value[0], Span(at, found[1]), chain.end)
         relation = "is one of" if source.is_op(found[1], "=", "<=>") else "is none of"
         return self._single(Span(at, chain.end), ref, relation, key, value[0], chain, Span(at, found[1]))
-
-    def _keep(self, match: Match) -> None:
-        self.matches[match.span] = match
 
     # reading a condition
 

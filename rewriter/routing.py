@@ -8,7 +8,7 @@ set of shards that may hold a matching row, or None for all of them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from config.layout import Layout
@@ -18,6 +18,8 @@ from .values import HUGE, NotPlain, Value, plain_integer, quoted_integer, unquot
 
 Placed = dict[int, list[bytes]]
 """For each shard, the constants that belong to it as they are written there."""
+
+_LARGEST: Final = (1 << 63) - 1
 
 NEVER: Final = b"-1"
 """A local id that no row has: local ids are unsigned."""
@@ -35,6 +37,7 @@ class Key:
     `rule`: "id" (the shard is in the ID, of any type), "object" (in the ID, of this `type`; stored is the
     local id), "hash" (of a key), "modulo" (a number, modulo the shards of a timed table's keyspace).
     `text` is the encoding to UTF-8 that a text key needs: "" for none, "binary" for bytes as they are.
+    For "id" and "object", a number may be one of the column's when `number & mask == expected`.
     """
 
     rule: str
@@ -42,6 +45,18 @@ class Key:
     type: int = 0
     text: str = ""
     backslashes: bool = True
+    mask: int = field(init=False, compare=False, repr=False)
+    expected: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        layout, free, expected = self.layout, 0, 0
+        if layout is not None and self.rule == "id":
+            free = ((1 << 64) - 1) & ~layout.reserved_bits
+        elif layout is not None and self.rule == "object":
+            free = layout.shard_mask << layout.shard_shift | layout.local_mask << layout.local_shift
+            expected = layout.base(0, self.type)
+        object.__setattr__(self, "mask", ~free)  # all bits above the 64th are set in it, too
+        object.__setattr__(self, "expected", expected)
 
     @property
     def local(self) -> bool:
@@ -51,14 +66,10 @@ class Key:
     def shard_of_integer(self, number: int, keyspace: Keyspace) -> int | None:
         """The shard of one integer; None when it matches nothing."""
         layout = self.layout
-        if self.rule == "object":
-            if layout is None or number < 0 or number >> 64 or number & layout.reserved_bits:
-                return None
-            if layout.has_type and number >> layout.type_shift & layout.type_mask != self.type:
+        if self.rule in ("object", "id"):
+            if layout is None or number & self.mask != self.expected:
                 return None
             return number >> layout.shard_shift & layout.shard_mask
-        if self.rule == "id":
-            return None if layout is None else layout.shard_of(number)
         if abs(number) >= HUGE or (number < 0 and self.rule == "modulo"):
             return None
         if self.rule == "hash":
@@ -119,12 +130,28 @@ class Comparison:
                 text = unquote(quoted[1:], key.backslashes)
                 placed.setdefault(key.shard_of_text(text, keyspace), []).append(quoted)
             return
+        if not strings and key.local and key.layout is not None:
+            self._place_ids(raw, key.layout, placed)
+            return
         elements = split_strings(raw, key.backslashes) if strings else raw.split(b",")
         for element in elements:
             integer = quoted_integer(element[1:]) if strings else plain_integer(element.strip())
             shard = key.shard_of_integer(integer, keyspace)
             if shard is not None:
                 placed.setdefault(shard, []).append(self._stored(integer))
+
+    def _place_ids(self, raw: bytes, layout: Layout, placed: Placed) -> None:
+        """A list of an object table's IDs: the common case, in few steps."""
+        mask, expected, local_mask = self.key.mask, self.key.expected, layout.local_mask
+        shift, shard_mask = layout.shard_shift, layout.shard_mask
+        for element in raw.split(b","):
+            number = int(element) if len(element) < 60 else HUGE
+            if number & mask == expected:
+                shard = number >> shift & shard_mask
+                if shard in placed:
+                    placed[shard].append(b"%d" % (number & local_mask))
+                else:
+                    placed[shard] = [b"%d" % (number & local_mask)]
 
     def _place_value(
         self, value: Value, values: tuple[bytes, ...], keyspace: Keyspace, placed: Placed
@@ -228,6 +255,30 @@ def either(parts: list[Route]) -> Route:
     if not parts or any(part.unbounded for part in parts):
         return ALL
     return parts[0] if len(parts) == 1 else Route("or", parts=tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """A constant that an object table's `id` is ordered against: on a shard, the constant minus K.
+
+    `role`: "alone" (id < constant, and the like), or "low" or "high" of a BETWEEN, whose high end is `other`.
+    """
+
+    type: int
+    role: str
+    value: Value
+    other: Value
+
+    def write(self, shard: int, values: tuple[bytes, ...], layout: Layout) -> bytes:
+        """What `local_id` is compared with on one shard. Raises NotPlain."""
+        base = layout.base(shard, self.type)
+        number = self.value.integer(values) - base
+        if self.role == "alone":
+            return b"%d" % min(max(number, -1), _LARGEST)
+        high = number if self.role == "high" else self.other.integer(values) - base
+        if high < 0:
+            return b"0" if self.role == "high" else b"1"  # an empty range
+        return b"%d" % min(max(number, 0), _LARGEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class Scope:
     def add_query(self, names: Names, query: Query, ctes: frozenset[str] = frozenset()) -> None:
         """Resolve the tables of a query and of all queries in it. Raises Refuse."""
         for name, cte in query.ctes.items():
-            self.add_query(names, cte, ctes | {name})
+            self.add_query(names, cte, ctes | {name} if query.recursive else ctes)
             ctes = ctes | {name}
         for term in [*query.terms, *([query.tail] if query.tail is not None else [])]:
             if isinstance(term, Query):
@@ -159,7 +159,8 @@ class Scope:
             self.blocks[ref] = block
             if ref.query is not None:
                 self.add_query(names, ref.query, ctes)
-                self.targets[ref] = Target("inner", columns=self._query_columns(ref.query))
+                columns = None if ref.renamed else self._query_columns(ref.query)
+                self.targets[ref] = Target("inner", columns=columns)
             elif ref.form == "odd" or (ref.database is None and ref.name in ctes):
                 self.targets[ref] = Target("inner")
             elif ref.database is None and ref.name.upper() == "DUAL":

@@ -39,6 +39,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         tables=table_names(scope, refs),
         comparisons=tuple(conditions.comparisons),
         ranges=tuple(conditions.ranges),
+        offsets=tuple(conditions.offsets),
         routes=tuple(routes),
         extras=tuple(splicer.extras.items),
     )
@@ -70,9 +71,9 @@ def _fallback(
 
 def may_fail(routing: Routing) -> bool:
     """Whether placing the statement's constants may raise NotPlain."""
-    return any(one.may_fail for one in routing.comparisons) or any(
-        one.low.may_fail or one.high.may_fail for one in routing.ranges
-    )
+    values = [offset.value for offset in routing.offsets]
+    values += [value for one in routing.ranges for value in (one.low, one.high)]
+    return any(one.may_fail for one in routing.comparisons) or any(value.may_fail for value in values)
 
 
 def _check(statement: Statement, query: Query) -> None:
@@ -123,7 +124,9 @@ def table_names(scope: Scope, refs: list[TableRef]) -> tuple[str, ...]:
 
 def point(routing: Routing, template: Template, first: int) -> Point | None:
     """The short way of binding, for a statement whose one route is one ID that is one literal."""
-    if len(routing.comparisons) != 1 or routing.ranges or routing.routes != (Route("in", 0),):
+    if len(routing.comparisons) != 1 or routing.ranges or routing.offsets:
+        return None
+    if routing.routes != (Route("in", 0),):
         return None
     comparison = routing.comparisons[0]
     key, layout = comparison.key, comparison.key.layout
@@ -133,23 +136,18 @@ def point(routing: Routing, template: Template, first: int) -> Point | None:
         return None
     places: dict[int, int] = {}
     for number, extra in enumerate(routing.extras):
+        if first + number not in template.parts:
+            continue
         if extra.kind not in ("database", "constants", "base"):
             return None
         if extra.kind == "base" and (key.rule != "object" or extra != Extra("base", key.type)):
             return None
         places[first + number] = first + ("database", "constants", "base").index(extra.kind)
     parts = [places.get(part, part) if isinstance(part, int) else part for part in template.parts]
-    free = layout.shard_mask << layout.shard_shift
-    if key.rule == "object":
-        free |= layout.local_mask << layout.local_shift
-        if not layout.has_type:
-            free |= layout.type_mask << layout.type_shift
-    else:
-        free = ((1 << 64) - 1) & ~layout.reserved_bits
     return Point(
         literal=comparison.values[0].index,
-        mask=~free,
-        expected=layout.base(0, key.type) if key.rule == "object" else 0,
+        mask=key.mask,
+        expected=key.expected,
         shard_shift=layout.shard_shift,
         shard_mask=layout.shard_mask,
         local_mask=layout.local_mask,

@@ -21,6 +21,7 @@ _AGGREGATES: Final = frozenset(
     | {"VAR_SAMP", "BIT_AND", "BIT_OR", "BIT_XOR", "GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"}
 )
 _MERGED: Final = {"COUNT": "count", "SUM": "sum", "MIN": "min", "MAX": "max"}
+_NOT_IN_UNION: Final = frozenset({"HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BUFFER_RESULT"})
 _BY_VALUE: Final = re.compile(
     r"\s*(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|dec|fixed|float|double|real|bit|bool"
     r"|boolean|date|datetime|timestamp|time|year|binary|varbinary|tinyblob|blob|mediumblob|longblob)\b",
@@ -98,6 +99,8 @@ def _aggregates(splicer: Splicer, block: Block) -> list[Projection]:
 def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -> Several:
     source = splicer.source
     edits = splicer.edits.copy()
+    for modifier in _NOT_IN_UNION & set(block.modifiers):
+        edits.remove(Span(block.modifiers[modifier], block.modifiers[modifier] + 1))
     aggregates = []
     weights: list[int] = []
     hidden: list[Part] = []
@@ -143,6 +146,8 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
 def _ordered(splicer: Splicer, block: Block) -> Several:
     rows, offset = _limit(splicer, block.limit)
     edits = splicer.edits.copy()
+    for modifier in _NOT_IN_UNION & set(block.modifiers):
+        edits.remove(Span(block.modifiers[modifier], block.modifiers[modifier] + 1))
     keys = [_key(splicer, block, item, number) for number, item in enumerate(block.order)]
     hidden = [column for key in keys for column in key.hidden]
     order = []
