@@ -36,8 +36,8 @@ def statements(cluster: Cluster) -> list[str]:
     spread = sorted(by_shard)[:: max(1, len(by_shard) // 4)]  # type: ignore[type-var]
     chosen = ", ".join(str(by_shard[shard]) for shard in spread[:4])
     return [
-        "SELECT id, data, ts FROM users LIMIT 5;",
-        f"SELECT id, data FROM pins WHERE id IN ({chosen});",
+        "SELECT id, JSON_VALUE(data, '$.name') AS name, ts FROM users LIMIT 5;",
+        f"SELECT id, JSON_VALUE(data, '$.details') AS details FROM pins WHERE id IN ({chosen});",
         f"SELECT pin_id FROM board_has_pins WHERE board_id = {board} ORDER BY sequence DESC LIMIT 10;",
         f"""INSERT INTO pins (data) VALUES ('{{"details": "Mine", "board_id": {board}}}');"""
         " SELECT LAST_INSERT_ID();",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -127,6 +128,18 @@ def gone(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return True
     return state == "Z"
+
+
+def processes_of(directory: Path) -> list[int]:
+    """The processes that have `directory` in their command line: servers, the proxy and its workers."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            # The demo's own command line names the folder as a word of its own
+            words = path.read_bytes().split(b"\0")
+            if any(f"{directory}/".encode() in word for word in words):
+                found.append(int(path.parent.name))
+    return found
 
 
 @contextmanager
