@@ -20,9 +20,7 @@ _LEVELS: Final = {
     "REPEATABLE READ": b"'REPEATABLE-READ'",
     "SERIALIZABLE": b"'SERIALIZABLE'",
 }
-_NEXT: Final = frozenset(
-    {"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"}
-)
+_NEXT: Final = frozenset({"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"})
 _SCOPES: Final = {
     "GLOBAL": "global", "SESSION": "session", "LOCAL": "session", "PERSIST": "persist",
     "PERSIST_ONLY": "persist_only",
@@ -306,4 +304,3 @@ def _system_variable(text: str) -> tuple[str, str]:
     if dot and first.upper() in _SCOPES:
         return _SCOPES[first.upper()], rest
     return ("next" if text[2:] in _NEXT else "session"), text[2:]
-

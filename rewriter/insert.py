@@ -128,8 +128,7 @@ class _Planner:
             key = self._key("ID")
             if "id" in columns and not self._is_default(columns["id"]):
                 hints.append(Hint("id", key, self._constant(columns["id"], "id")))
-            hints += self._hand_made(key)
-            hints += self._colocated(columns)
+            hints += self._hand_made(key) or self._colocated(columns)
             return tuple(hints)
         key = self._key(self.table.routing.upper())
         hints += self._hand_made(key)
@@ -317,4 +316,3 @@ def _by_commas(source: Source, span: Span) -> list[Span]:
     if first < span.end:
         found.append(Span(first, span.end))
     return found
-

@@ -78,3 +78,7 @@ class Reject(Plan):
     error: str
     arguments: Mapping[str, str] = field(default_factory=dict)
     probe: bool = False
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        del values, topology, choose
+        raise BindError(self.error, **self.arguments)

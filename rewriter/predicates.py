@@ -249,28 +249,33 @@ class Conditions:
                 return None
             comparison = Comparison(key, (), token.literal, token.text)
         else:
-            constants = self._constant_list(key, inside)
+            constants, nulls = self._constant_list(key, inside)
             if constants is None:
                 return None
-            comparison = Comparison(key, tuple(constants), rewritten=key.local)
+            comparison = Comparison(key, tuple(constants), rewritten=key.local and not nulls)
         if self._strict and comparison.may_fail:
             return None
         self.comparisons.append(comparison)
         return Match(span, ref, relation, len(self.comparisons) - 1, chain, inside)
 
-    def _constant_list(self, key: Key, inside: Span) -> list[Value] | None:
+    def _constant_list(self, key: Key, inside: Span) -> tuple[list[Value] | None, bool]:
+        """The constants of an IN list (None: it has others), and whether NULL is in it, too."""
         found: list[Value] = []
+        nulls = False
         at = inside.first
         while at < inside.end:
-            constant = self._constant(key, at, inside.end)
-            if constant is None:
-                return None
-            found.append(constant[0])
-            at = constant[1]
+            if self._source.is_word(at, "NULL"):
+                nulls, at = True, at + 1
+            else:
+                constant = self._constant(key, at, inside.end)
+                if constant is None:
+                    return None, nulls
+                found.append(constant[0])
+                at = constant[1]
             if at < inside.end and not self._source.is_op(at, ","):
-                return None
+                return None, nulls
             at += 1
-        return found
+        return found, nulls
 
     def _between(
         self, chain: Chain, ref: TableRef, key: Key, at: int, end: int, *, negated: bool

@@ -219,4 +219,3 @@ def _database(statement: Statement, about: About) -> Plan:
         what = f"{source.tokens[0].text} DATABASE"
         return not_yet(what, f"'{database}' is the topology's business", "Use the fleet tools.")
     return Text(statement).plan(Place(("",)), about._replace(databases=(database,)))
-

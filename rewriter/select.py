@@ -86,6 +86,13 @@ def _check(statement: Statement, query: Query) -> None:
                 reason="the rows come from shards",
                 alternative="Fetch the rows and keep them in the application.",
             )
+        if "SQL_CALC_FOUND_ROWS" in block.modifiers:
+            raise Refuse(
+                "not_supported_yet",
+                what="SQL_CALC_FOUND_ROWS",
+                reason="the rows of shards are not counted yet",
+                alternative="Use SELECT COUNT(*).",
+            )
         if block.odd is not None:
             raise Refuse(
                 "not_supported_yet",

@@ -59,7 +59,6 @@ def _check(splicer: Splicer, block: Block) -> None:
     words = {
         "DISTINCT": "DISTINCT",
         "DISTINCTROW": "DISTINCT",
-        "SQL_CALC_FOUND_ROWS": "SQL_CALC_FOUND_ROWS",
     }
     for modifier, what in words.items():
         if modifier in block.modifiers:
@@ -124,11 +123,10 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
     )
     edits.insert_behind(block.select_end - 1, *hidden)
     reference = splicer.edits.copy()
-    for one in (edits, reference):
-        for clause in (block.order_span, block.limit.span if block.limit else None):
-            if clause is not None:
-                one.remove(clause)
-    _cut_reference(reference, block)
+    for clause in (block.order_span, block.limit.span if block.limit else None):
+        if clause is not None:
+            edits.remove(clause)
+    _cut(reference, block)
     rows, offset = _limit(splicer, block.limit)
     return Several(
         part=edits.template(),
@@ -161,13 +159,9 @@ def _ordered(splicer: Splicer, block: Block) -> Several:
     for parts in hidden:
         edits.insert_behind(block.select_end - 1, b", ", *parts)
     if block.limit is not None:
-        edits.remove(block.limit.span)
-        _limit_here(splicer, edits, block)
+        edits.replace(block.limit.span, splicer.extras.index(Extra("limit")))
     reference = splicer.edits.copy()
-    _cut_reference(reference, block)
-    for clause in (block.order_span, block.limit.span if block.limit else None):
-        if clause is not None:
-            reference.remove(clause)
+    _cut(reference, block)
     outer = [
         key.outer + (b" DESC" if item.descending else b"")
         for key, item in zip(keys, block.order, strict=True)
@@ -183,17 +177,15 @@ def _ordered(splicer: Splicer, block: Block) -> Several:
     )
 
 
-def _limit_here(splicer: Splicer, edits: Edits, block: Block) -> None:
-    """The shard's own LIMIT, where the client's stood."""
-    assert block.limit is not None
-    edits.insert_behind(block.limit.span.first - 1, splicer.extras.index(Extra("limit")))
-
-
-def _cut_reference(edits: Edits, block: Block) -> None:
-    """No rows and no locks: only the column definitions are wanted."""
-    if block.lock is not None:
-        edits.remove(block.lock)
-    edits.insert_behind(block.end - 1, b" LIMIT 0")
+def _cut(edits: Edits, block: Block) -> None:
+    """Make it the reference: no rows, no order and no locks, only the column definitions are wanted."""
+    for clause in (block.order_span, block.lock):
+        if clause is not None:
+            edits.remove(clause)
+    if block.limit is not None:
+        edits.replace(block.limit.span, b"LIMIT 0")
+    else:
+        edits.insert_behind(block.end - 1, b" LIMIT 0")
 
 
 def _limit(splicer: Splicer, limit: Limit | None) -> tuple[Value | None, Value | None]:

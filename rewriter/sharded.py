@@ -185,14 +185,14 @@ class ShardSelect(Sharded):
         offset = 0 if how.offset is None else limit_number(how.offset, values)
         within = b""
         if rows is not None and not how.aggregates:
-            within = b" LIMIT %d" % min(rows + offset, MAX_ROWS)
+            within = b"LIMIT %d" % min(rows + offset, MAX_ROWS)
         chunks = [
             (host, group[at : at + CHUNK])
             for host, group in by_host(keyspace, shards).items()
             for at in range(0, len(group), CHUNK)
         ]
         alone = len(chunks) == 1 and not how.aggregates
-        tail = how.tail + within
+        tail = how.tail + (b" " + within if within else b"")
         if alone and rows is not None:
             tail = how.tail + b" LIMIT %d, %d" % (offset, rows)
         statements = []

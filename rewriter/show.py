@@ -163,9 +163,7 @@ def _others(reader: _Show) -> Plan | None:
     return None
 
 
-def _of_table(
-    reader: _Show, name: str, database: str, table: str, arguments: dict[str, Argument]
-) -> Plan:
+def _of_table(reader: _Show, name: str, database: str, table: str, arguments: dict[str, Argument]) -> Plan:
     """A plan about one table, which must exist. Raises Refuse."""
     reader.statement.names.target(TableRef("table", Span(0, 0), table, database))
     arguments = {"database": database, "table": table, **arguments}

@@ -1,0 +1,160 @@
+"""Plans as golden files: `plans/*.yaml` has statements and what becomes of them.
+
+    python -m tests.rewriter.golden          writes what becomes of them now into the files
+
+A case gives `sql` (with IDs as `<pins 2 77>`: table, shard, local id), perhaps `env` (fields of Env; the
+database is `demo` unless said otherwise), perhaps `about`; all else is the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rewriter.plans import (
+    Assignment,
+    BindError,
+    Bound,
+    Builtin,
+    Env,
+    HostStatement,
+    OneHost,
+    Plan,
+    Reject,
+    Sharded,
+    Template,
+)
+from tests.rewriter.support import TOPOLOGY, contract, expand, first, rewriter, values_of
+
+FOLDER = Path(__file__).with_name("plans")
+GIVEN = ("about", "sql", "env")
+
+Case = dict[str, Any]
+
+
+def outcome(case: Mapping[str, Any]) -> Case:
+    """What becomes of a case's statement, as plain values."""
+    env = Env(**{"database": "demo", **case.get("env", {})})
+    sql = expand(case["sql"]).encode()
+    planner = rewriter()
+    plan, literals = planner.plan(sql, env)
+    again, same = planner.plan(sql, env)
+    assert same == literals
+    values = values_of(plan, literals)
+    found: Case = {"plan": plan.kind, **_plan(plan, values)}
+    for one in (plan, again):  # the second one comes from the cache
+        bound = _bound(one, values)
+        assert found.get("bound", bound) == bound
+        found["bound"] = bound
+    bound = found.pop("bound")
+    return {**found, **bound}
+
+
+def _plan(plan: Plan, values: tuple[bytes, ...]) -> Case:
+    found: Case = {}
+    if plan.kind not in ("reject", "select", "builtin") and plan.access.name != "READ":
+        found["access"] = plan.access.name
+    if plan.kind == "select" and plan.access.name != "READ":
+        found["access"] = plan.access.name
+    if plan.session_slots:
+        found["slots"] = list(plan.session_slots)
+    if plan.tie:
+        found["tie"] = True
+    if isinstance(plan, Reject):
+        found |= {"error": plan.error, **({"probe": True} if plan.probe else {})}
+        found |= {"arguments": {name: contract(text) for name, text in plan.arguments.items() if text}}
+    if isinstance(plan, Builtin):
+        found["name"] = plan.name
+        found |= {name: _argument(one, values) for name, one in plan.arguments.items() if one is not None}
+        if plan.assignments:
+            found["assignments"] = [_assignment(one, values) for one in plan.assignments]
+    if isinstance(plan, OneHost):
+        found |= {"unchanged": True} if plan.unchanged else {}
+        found |= {"database": plan.database} if plan.database is not None else {}
+    if isinstance(plan, Sharded) and plan.point is not None:
+        found["point"] = True
+    return found
+
+
+def _argument(value: Any, values: tuple[bytes, ...]) -> Any:
+    return value.render(values).decode() if isinstance(value, Template) else value
+
+
+def _assignment(one: Assignment, values: tuple[bytes, ...]) -> str:
+    text = f"{one.scope} {one.name} = {_argument(one.value, values) if one.value is not None else 'DEFAULT'}"
+    if one.collate is not None:
+        text += f" collate {_argument(one.collate, values)}"
+    return text + ("" if one.constant else " (to be evaluated)")
+
+
+def _bound(plan: Plan, values: tuple[bytes, ...]) -> Case:
+    if plan.kind in ("reject", "builtin"):
+        return {}
+    try:
+        bound = plan.bind(values, TOPOLOGY, first)
+    except BindError as error:
+        arguments = {name: contract(text) for name, text in error.arguments.items() if text}
+        return {"bind_error": error.name, "arguments": arguments}
+    return _outcome(bound)
+
+
+def _outcome(bound: Bound) -> Case:
+    found: Case = {}
+    if bound.scatter:
+        found["scatter"] = True
+    found["statements"] = [_statement(one) for one in bound.statements]
+    if bound.reference is not None:
+        found["reference"] = _statement(bound.reference)
+    if bound.merge is not None:
+        merge = {name: value for name, value in bound.merge._asdict().items() if value}
+        for name in ("order", "aggregates"):
+            if name in merge:
+                merge[name] = [" ".join(str(part) for part in key) for key in merge[name]]
+        found["merge"] = merge
+    if bound.inserted:
+        found["inserted"] = [
+            f"shard {one.shard} base {contract(str(one.base))} rows {one.rows} from {one.first}"
+            + ("" if one.generated else " given")
+            for one in bound.inserted
+        ]
+    if bound.warnings:
+        found["warnings"] = [
+            contract(f"{one.name} {one.arguments.get('id')}: {one.arguments.get('reason')}")
+            for one in bound.warnings
+        ]
+    return found
+
+
+def _statement(statement: HostStatement) -> str:
+    shards = ",".join(map(str, statement.shards))
+    return f"{statement.host[0]}[{shards}] " + contract(statement.sql.decode())
+
+
+def load(path: Path) -> list[Case]:
+    cases = yaml.safe_load(path.read_text())
+    assert isinstance(cases, list)
+    return cases
+
+
+def given(case: Case) -> Case:
+    return {name: case[name] for name in GIVEN if name in case}
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def rewrite(path: Path) -> None:
+    cases = [{**given(case), **outcome(case)} for case in load(path)]
+    style: Case = {"sort_keys": False, "allow_unicode": True, "width": 10_000}
+    texts = [yaml.dump([case], Dumper=_Dumper, **style) for case in cases]
+    path.write_text("\n".join(texts))
+
+
+if __name__ == "__main__":
+    for file in sorted(FOLDER.glob("*.yaml")):
+        rewrite(file)
