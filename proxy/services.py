@@ -90,8 +90,8 @@ class Services:
     def command(self, client: ClientConnection, payload: bytes) -> None:
         run_command(client, payload)
 
-    def use_database(self, client: ClientConnection, database: str) -> None:
-        use_database(client, database)
+    def first_database(self, client: ClientConnection, database: str) -> None:
+        use_database(client, database, at_login=True)
 
     def definitions_of(self, plan: Plan, session: Session) -> Definitions:
         """The memory of a plan's column definitions, one for each character set of results."""

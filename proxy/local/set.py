@@ -7,6 +7,8 @@ values are read back (`CONCAT(@@sql_mode, …)` becomes the resulting text). Wha
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -33,11 +35,15 @@ _CHARACTER_SETS = (
     "collation_connection",
 )
 _NO_LITERALS = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})
+_OLD_NAMES = {"transaction_isolation": "tx_isolation", "transaction_read_only": "tx_read_only"}
+
+#: Literals that mean the same whatever the session sets later: its character set, or what a backslash is.
+_PORTABLE = re.compile(rb"[-+]?[0-9.]+|NULL|TRUE|FALSE|'(?:[^'\\\x00\x80-\xff]|'')*'", re.IGNORECASE)
 
 
 def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
     """All assignments of one SET, or none of them when one is refused."""
-    simple = _Simple(client, values)
+    simple = _Simple(client, plan, values)
     if all(simple.takes(assignment) for assignment in plan.assignments):
         simple.apply()
     else:
@@ -47,8 +53,9 @@ def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> No
 class _Simple:
     """Assignments that need no server: collected first, applied when all of a SET are of this kind."""
 
-    def __init__(self, client: ClientConnection, values: Values) -> None:
+    def __init__(self, client: ClientConnection, plan: Builtin, values: Values) -> None:
         self.client = client
+        self.plan = plan
         self.values = values
         self.settings: dict[str, bytes] = {}
         self.variables: dict[str, bytes] = {}
@@ -61,15 +68,16 @@ class _Simple:
         scope, name = assignment.scope, assignment.name
         if scope in ("global", "persist", "persist_only"):
             raise ProxyError("global_variable")
-        text = assignment.value.render(self.values) if assignment.value is not None else None
+        values = _assigned(self.plan, self.values, self.variables)
+        text = assignment.value.render(values) if assignment.value is not None else None
         if scope == "names":
             return self._names(assignment, text)
         if scope == "next":
             self.next.append(_characteristic(self.client, name, _word(text)))
             return True
         if scope == "user":
-            if assignment.constant and text is not None:
-                self.variables[name] = text
+            if assignment.constant and text is not None and _PORTABLE.fullmatch(text):
+                self.variables[f"@{name}"] = text
                 return True
             return False
         if name == "autocommit" and assignment.constant:
@@ -163,7 +171,7 @@ def _set_own(client: ClientConnection, name: str, value: str) -> None:
 async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values) -> None:
     """Let a server judge: run the SET, read the values back, remember them."""
     session = client.session
-    statement, names, variables = _statement(plan, values)
+    statement, names, variables = _statement(client, plan, values)
     host = next(iter(session.transaction.held), None) or client.services.topology.default
     async with borrowed(client, host or client.services.topology.hosts[0]) as conn:
         reply = await Collector().query(conn, b"SET " + statement)
@@ -173,9 +181,10 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             client.fail(reply.err)
             return
         conn.tied = True  # until what was set is known
-        changed = await _read_back(conn, names)
-        found = await _read_back(conn, variables)
-        simple = _Simple(client, values)
+        charsets = {number: name for number, (name, _) in client.services.collations.by_id.items()}
+        changed = await _read_back(conn, names, charsets)
+        found = await _read_back(conn, variables, charsets)
+        simple = _Simple(client, plan, values)
         for assignment in plan.assignments:
             if (
                 assignment.name in ("autocommit", "transaction_mode", "scatter_writes")
@@ -193,14 +202,18 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
     session.refresh_env()
 
 
-def _statement(plan: Builtin, values: Values) -> tuple[bytes, list[str], list[str]]:
+def _statement(
+    client: ClientConnection, plan: Builtin, values: Values
+) -> tuple[bytes, list[str], list[str]]:
     """The assignments for a server, and the names of the system and user variables to read back."""
     parts: list[bytes] = []
     names: list[str] = []
     variables: list[str] = []
+    assigned: dict[str, bytes] = {}
     for assignment in plan.assignments:
-        value = assignment.value.render(values) if assignment.value is not None else b"DEFAULT"
-        name = assignment.name
+        now = _assigned(plan, values, assigned)
+        value = assignment.value.render(now) if assignment.value is not None else b"DEFAULT"
+        name = _server_name(client, assignment.name)
         if name in ("transaction_mode", "scatter_writes") or assignment.scope == "next":
             continue
         if assignment.scope == "names":
@@ -211,9 +224,10 @@ def _statement(plan: Builtin, values: Values) -> tuple[bytes, list[str], list[st
             parts.append(b"CHARACTER SET " + value)
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope == "user":
-            quoted = b"@`" + name[1:].replace("`", "``").encode() + b"`"
-            parts.append(quoted + b" := " + value)
-            variables.append(name)
+            variable = f"@{name}"
+            assigned[variable] = _reference(variable)
+            parts.append(assigned[variable] + b" := " + value)
+            variables.append(variable)
         else:
             parts.append(b"SESSION `" + name.replace("`", "``").encode() + b"` = " + value)
             names.append(f"@@session.{name}")
@@ -222,8 +236,25 @@ def _statement(plan: Builtin, values: Values) -> tuple[bytes, list[str], list[st
     return b", ".join(parts), list(dict.fromkeys(names)), list(dict.fromkeys(variables))
 
 
-async def _read_back(conn: BackendConnection, names: list[str]) -> dict[str, bytes]:
-    """The variables' values as SQL literals."""
+def _assigned(plan: Builtin, values: Values, assigned: Mapping[str, bytes]) -> Values:
+    """The values with the user variables that an earlier assignment of the same SET has changed."""
+    if not assigned:
+        return values
+    first = len(values) - len(plan.session_slots)
+    slots = (assigned.get(slot, values[first + at]) for at, slot in enumerate(plan.session_slots))
+    return (*values[:first], *slots)
+
+
+def _server_name(client: ClientConnection, name: str) -> str:
+    """The server's name for a variable: those of SET TRANSACTION have others in MariaDB before 11.1."""
+    env = client.session.env
+    return _OLD_NAMES.get(name, name) if env.mariadb and env.server_version < 110101 else name
+
+
+async def _read_back(
+    conn: BackendConnection, names: list[str], charsets: Mapping[int, str]
+) -> dict[str, bytes]:
+    """The variables' values as SQL literals; `charsets` by collation number."""
     if not names:
         return {}
     reply = await Collector().query(conn, b"SELECT " + b", ".join(_reference(name) for name in names))
@@ -231,9 +262,10 @@ async def _read_back(conn: BackendConnection, names: list[str]) -> dict[str, byt
         conn.close()
         raise ProxyError("internal", reason=f"cannot read {', '.join(names)} back: {reply.err.text()}")
     row = reply.values()[0]
+    columns = [decode_column(payload) for payload in reply.columns]
     return {
-        name: literal(value, *_type(payload))
-        for name, value, payload in zip(names, row, reply.columns, strict=True)
+        name: literal(value, column.type, column.collation, charsets.get(column.collation, "utf8mb4"))
+        for name, value, column in zip(names, row, columns, strict=True)
     }
 
 
@@ -243,17 +275,14 @@ def _reference(name: str) -> bytes:
     return b"@`" + name[1:].replace("`", "``").encode() + b"`"
 
 
-def _type(payload: bytes) -> tuple[int, int]:
-    column = decode_column(payload)
-    return column.type, column.collation
-
-
-def literal(value: bytes | None, type: int, collation: int) -> bytes:
-    """A value of a text row as an SQL literal that gives the same value again."""
+def literal(value: bytes | None, type: int, collation: int, charset: str) -> bytes:
+    """A value of a text row as SQL that gives the same value again, whatever the session sets meanwhile."""
     if value is None:
         return b"NULL"
     if type in NUMERIC:
         return value
     if collation == BINARY_COLLATION or type in _NO_LITERALS:
         return b"x'" + value.hex().encode() + b"'"
+    if b"\\" in value or b"\0" in value or not value.isascii():
+        return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), charset.encode())
     return quote(value)

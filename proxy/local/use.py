@@ -19,9 +19,9 @@ def use(client: ClientConnection, plan: Builtin, values: Values) -> None:
     use_database(client, str(plan.arguments["database"]))
 
 
-def use_database(client: ClientConnection, database: str) -> None:
+def use_database(client: ClientConnection, database: str, *, at_login: bool = False) -> None:
     """Make `database` the session's current one and answer OK; 1049 when there is none, 1044 when the user
-    may not.
+    may not. `at_login`: an error ends the connection, for it means that the log-in has failed.
     """
     services, session = client.services, client.session
     if not database:
@@ -43,7 +43,7 @@ def use_database(client: ClientConnection, database: str) -> None:
     )
     if host is None:
         raise ProxyError("unknown_database", database=database)
-    TaskWork(client).start(_use_on(client, host, database))
+    TaskWork(client).start(_use_on(client, host, database, at_login))
 
 
 def _chosen(client: ClientConnection, database: str) -> None:
@@ -52,8 +52,12 @@ def _chosen(client: ClientConnection, database: str) -> None:
     client.reply_ok()
 
 
-async def _use_on(client: ClientConnection, host: str, database: str) -> None:
+async def _use_on(client: ClientConnection, host: str, database: str, at_login: bool) -> None:
     """Only the host knows whether it has the database."""
-    async with borrowed(client, host, database):
-        pass
+    try:
+        async with borrowed(client, host, database):
+            pass
+    except ProxyError:
+        client.killed |= at_login
+        raise
     _chosen(client, database)

@@ -41,7 +41,11 @@ def _ping(client: ClientConnection, payload: bytes) -> None:
 
 
 def _init_db(client: ClientConnection, payload: bytes) -> None:
-    use_database(client, payload[1:].decode("utf-8", "surrogateescape"))
+    try:
+        database = payload[1:].decode()
+    except UnicodeDecodeError:
+        raise ProxyError("unknown_database", database=payload[1:].decode("utf-8", "replace")) from None
+    use_database(client, database)
 
 
 def _field_list(client: ClientConnection, payload: bytes) -> None:

@@ -161,7 +161,10 @@ class Login:
         client.seq = self.seq
         if response.database:
             client.kind = "command"
-            services.use_database(client, response.database)
+            try:
+                services.first_database(client, response.database)
+            except ProxyError as error:
+                self._refuse(error)
         else:
             client.write(ok_packet(self.seq + 1, session.status()))
             client.ready = True
