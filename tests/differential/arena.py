@@ -1,0 +1,302 @@
+"""A world on both sides: its shards on some servers behind a proxy, and all its rows on a plain server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pymysql
+from pymysql.constants import CLIENT
+
+from config.schema import Kind, Table, quote
+from config.topology import Host
+from fleet.create import Connection, create
+from fleet.demo.documents import PROXY_USERS, settings_document
+from fleet.demo.load import insert_rows
+from fleet.demo.proxy import LocalProxy
+from fleet.demo.servers import LocalServer, create_account
+from tests.differential.answers import RAW, Answer, RawRow, ask
+from tests.differential.catalog import Row, Value, literal
+from tests.differential.world import LOCAL_MASK, World
+from tests.support.plain import logical_sql
+
+Connect = Callable[..., Connection]
+"""Opens a connection; the arguments are PyMySQL's."""
+
+SESSION = ("SET time_zone = '+00:00'", "SET timestamp = 1400000000")
+"""What both sides are told first, so that they agree on the time."""
+
+BACKEND_USER = "differential"
+
+
+class Arena:
+    """Connections to both sides, and to the hosts behind the proxy.
+
+    `proxy`, `plain` and `hosts` open connections: as a client, to the plain server, to each host as root.
+    """
+
+    def __init__(self, world: World, proxy: Connect, plain: Connect, hosts: Mapping[Host, Connect]) -> None:
+        self.world = world
+        self._stack = contextlib.ExitStack()
+        multi = {"client_flag": CLIENT.MULTI_STATEMENTS}
+        self._plain_raw = self._open(plain, RAW | multi | {"database": world.database})
+        self._plain_own = self._open(plain, {"database": world.database})
+        self._host_raw = {host: self._open(connect, RAW | multi) for host, connect in hosts.items()}
+        self._host_own = {host: self._open(connect, {}) for host, connect in hosts.items()}
+        self._connects = (proxy, plain)
+        self.proxy: Connection
+        self.plain: Connection
+        self._sides: contextlib.ExitStack = contextlib.ExitStack()
+        self.reconnect()
+        for own in (self._plain_own, self._plain_raw, *self._host_own.values(), *self._host_raw.values()):
+            own.query(SESSION[0])
+        self._initial = {
+            name: self._read_plain(table) for name, table in world.tables.items() if table.columns
+        }
+
+    def _open(self, connect: Connect, arguments: dict[str, Any]) -> Connection:
+        return self._stack.enter_context(contextlib.closing(connect(**arguments)))
+
+    def reconnect(self) -> None:
+        """Fresh sessions on both sides."""
+        self._sides.close()
+        found = []
+        for connect in self._connects:
+            connection = connect(**RAW, database=self.world.database)
+            self._sides.callback(_close, connection)
+            for statement in SESSION:
+                answer = ask(connection, statement)
+                assert answer.error is None, f"{statement}: {answer.error}"
+            found.append(connection)
+        self.proxy, self.plain = found
+
+    def close(self) -> None:
+        self._sides.close()
+        self._stack.close()
+
+    def __enter__(self) -> Arena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- whole tables ----------------------------------------------------------------------------
+
+    def contents(self, name: str) -> tuple[Counter[RawRow], Counter[RawRow]]:
+        """All logical rows of a table: on the plain server, and on the shards together."""
+        table = self.world.tables[name]
+        return self._read_plain(table), self._read_shards(table)
+
+    def _read_plain(self, table: Table) -> Counter[RawRow]:
+        return Counter(_answer(self._plain_raw, f"SELECT * FROM {quote(table.name)}").rows)
+
+    def _read_shards(self, table: Table) -> Counter[RawRow]:
+        """Rows as a client would see them; of a reference table those of the first host."""
+        found: Counter[RawRow] = Counter()
+        for host, statements in self._statements(table).items():
+            connection = self._host_raw[host]
+            first = _answer(connection, ";".join(statements))
+            found.update(first.rows)
+            for _ in statements[1:]:
+                connection.next_result()
+                result: Any = connection._result  # type: ignore[attr-defined]
+                found.update(tuple(result.rows))
+        return found
+
+    def _statements(self, table: Table) -> dict[Host, list[str]]:
+        keyspace = self.world.topology.keyspaces[table.keyspace]
+        found: dict[Host, list[str]] = {}
+        shards: Sequence[int | None] = keyspace.all_shards if keyspace.sharded else (None,)
+        for shard in shards:
+            names = [quote(name) for name in table.logical_columns]
+            if table.kind is Kind.OBJECT and shard is not None:
+                names[0] = f"(local_id + {shard << 46 | (table.type or 0) << 36}) AS id"
+            place = f"{quote(keyspace.database_of(shard).decode())}.{quote(table.name)}"
+            host = keyspace.host_of(shard)
+            assert host is not None
+            found.setdefault(host, []).append(f"SELECT {', '.join(names)} FROM {place}")
+        return found
+
+    def restore(self, name: str) -> None:
+        """Bring a table back to the rows of the world, on both sides, where they have changed."""
+        table = self.world.tables[name]
+        index = self.world.routing_index(table)
+        before = self._initial[name]
+        changed: set[bytes | None] = set()
+        for now in self.contents(name):
+            changed |= {row[index] for row in ((now - before) + (before - now))}
+        if not changed:
+            return
+        column = table.routing or table.logical_columns[0]
+        keys = {_value(key, self.world.rows[name], index) for key in changed}
+        rows = [row for row in self.world.rows[name] if row[index] in keys]
+        self._replace(self._plain_own, self.world.database, table, column, keys, rows, table.logical_columns)
+        places: dict[tuple[Host, str], set[Value]] = {}
+        for key in keys:
+            for place in self.world.physical(table, key):
+                places.setdefault(place, set()).add(key)
+        stored = tuple(one.name for one in table.columns)
+        for (host, database), here in places.items():
+            mine = [self.world.stored(table, row) for row in rows if row[index] in here]
+            local = {_local(table, key) for key in here}
+            key_column = "local_id" if table.kind is Kind.OBJECT else column
+            self._replace(self._host_own[host], database, table, key_column, local, mine, stored)
+
+    @staticmethod
+    def _replace(
+        connection: Connection,
+        database: str,
+        table: Table,
+        column: str,
+        keys: set[Value],
+        rows: list[Row],
+        columns: tuple[str, ...],
+    ) -> None:
+        listed = ", ".join(map(literal, keys))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"DELETE FROM {quote(database)}.{quote(table.name)} WHERE {quote(column)} IN ({listed})"
+            )
+            if rows:
+                insert_rows(cursor, database, table.name, columns, rows)
+
+
+def _close(connection: Connection) -> None:
+    with contextlib.suppress(pymysql.MySQLError):
+        connection.close()
+
+
+def _local(table: Table, key: Value) -> Value:
+    if table.kind is not Kind.OBJECT:
+        return key
+    assert isinstance(key, int)
+    return key & LOCAL_MASK
+
+
+def _value(raw: bytes | None, rows: list[Row], index: int) -> Value:
+    """A routing value as Python has it, from its wire form."""
+    assert raw is not None
+    kind = type(rows[0][index])
+    if kind is int:
+        return int(raw)
+    return raw if kind is bytes else raw.decode()
+
+
+def _answer(connection: Connection, sql: str) -> Answer:
+    answer = ask(connection, sql)
+    if answer.error is not None:
+        raise RuntimeError(f"{answer.error}: {sql[:200]}")
+    return answer
+
+
+# --- bringing a world up -------------------------------------------------------------------------
+
+
+def fill_plain(world: World, connection: Connection) -> None:
+    """Create the world's database on the plain server, with all rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(SESSION[0])
+        cursor.execute(f"CREATE DATABASE {quote(world.database)} CHARACTER SET utf8mb4")
+        for name, table in world.tables.items():
+            cursor.execute(logical_sql(table, world.database))
+            insert_rows(cursor, world.database, name, table.logical_columns, world.rows.get(name, []))
+
+
+def fill_shards(world: World, connect: Callable[[Host, int], Connection]) -> None:
+    """Create the world's databases and tables on the hosts, with the rows where they belong."""
+    report = create(world.schema, world.topology, connect)
+    assert not report.problems, report.problems
+    placed: dict[Host, dict[tuple[str, str], list[Row]]] = {host: {} for host in world.topology.hosts}
+    for name, rows in world.rows.items():
+        table = world.tables[name]
+        index = world.routing_index(table)
+        for row in rows:
+            for host, database in world.physical(table, row[index]):
+                placed[host].setdefault((database, name), []).append(world.stored(table, row))
+
+    def load(host: Host) -> None:
+        with connect(host, 0) as connection, connection.cursor() as cursor:
+            cursor.execute(SESSION[0])
+            connection.begin()
+            for (database, name), rows in placed[host].items():
+                columns = tuple(one.name for one in world.tables[name].columns)
+                insert_rows(cursor, database, name, columns, rows)
+            connection.commit()
+
+    with ThreadPoolExecutor(len(placed)) as pool:
+        list(pool.map(load, placed))
+
+
+@contextmanager
+def deployed(
+    world: World, servers: Sequence[LocalServer], plain: LocalServer, directory: Path
+) -> Iterator[Arena]:
+    """The world on `servers`, behind a proxy of its own, and on `plain`; taken down at the end."""
+    by_address = {one.address: one for one in servers}
+    password = secrets.token_hex(12)
+    with contextlib.ExitStack() as stack:
+        stack.callback(_drop, world, servers, plain)
+        for server in servers:
+            with server.connect() as connection, connection.cursor() as cursor:
+                create_account(cursor, BACKEND_USER, password)
+        with plain.connect() as connection:
+            fill_plain(world, connection)
+        fill_shards(world, lambda host, flags: by_address[host].connect(client_flag=flags))
+        proxy = stack.enter_context(_proxy(world, directory, password))
+        connects = {host: server.connect for host, server in by_address.items()}
+        yield stack.enter_context(Arena(world, _client(proxy), plain.connect, connects))
+
+
+@contextmanager
+def _proxy(world: World, directory: Path, password: str) -> Iterator[LocalProxy]:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, document in world.documents.items():
+        (directory / name).write_text(json.dumps(document))
+    proxy = LocalProxy(directory, port=0, page=False)
+    settings = settings_document(
+        port=proxy.port, status_port=None, workers=1, user=BACKEND_USER, password=password, zookeeper=None
+    )
+    try:
+        proxy.spawn(settings)
+        proxy.wait()
+        yield proxy
+    finally:
+        proxy.stop()
+        proxy.release()
+
+
+def _client(proxy: LocalProxy) -> Connect:
+    user = PROXY_USERS[0]
+    settings: dict[str, Any] = {
+        "host": proxy.host,
+        "port": proxy.port,
+        "user": user["name"],
+        "password": user["password"],
+        "charset": "utf8mb4",
+        "autocommit": True,
+        "connect_timeout": 10,
+        "read_timeout": 60,
+    }
+    return lambda **arguments: pymysql.connect(**(settings | arguments))
+
+
+def _drop(world: World, servers: Sequence[LocalServer], plain: LocalServer) -> None:
+    """Remove the world from servers that go on."""
+    own = {keyspace.database_of(shard).decode() for keyspace in world.topology.keyspaces.values()
+           for shard in (keyspace.all_shards if keyspace.sharded else (None,))}  # fmt: skip
+    for server in (*servers, plain):
+        if not server.alive:
+            continue
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"DROP USER IF EXISTS {BACKEND_USER}@'%'")
+            cursor.execute("SHOW DATABASES")
+            for (name,) in cursor.fetchall():
+                if name in own or (server is plain and name == world.database):
+                    cursor.execute(f"DROP DATABASE {quote(name)}")

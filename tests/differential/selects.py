@@ -1,0 +1,269 @@
+"""Random SELECTs on one table."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from config.schema import Kind
+from tests.differential.catalog import MOMENTS, NUMBERS, Catalog, ColumnModel, Family, TableModel
+from tests.differential.expressions import Expressions
+from tests.differential.parts import NONE, Expr, Item, Key, Select, Statement, leaf
+from tests.differential.routes import Routed, Routes
+
+KINDS = (
+    (Kind.OBJECT,) * 8 + (Kind.MAPPING,) * 4 + (Kind.HASHED,) * 3 + (Kind.TIMED, Kind.SINGLE, Kind.REFERENCE)
+)
+SORTED = (Family.INTEGER, Family.WIDE, Family.DECIMAL, Family.FLOAT, Family.TEXT, Family.BINARY, *MOMENTS)
+
+
+class Selects:
+    """SELECTs over the tables of a catalog."""
+
+    def __init__(self, rng: random.Random, catalog: Catalog) -> None:
+        self.rng = rng
+        self.catalog = catalog
+
+    def table(self) -> TableModel:
+        """A table that holds rows."""
+        while True:
+            found = self.catalog.kinds(self.rng.choice(KINDS))
+            if found:
+                return self.rng.choice(found)
+
+    def statement(self, *, beyond: float) -> Statement:
+        """A SELECT; with probability `beyond` one that need not be supported."""
+        table = self.table()
+        alias = self.rng.choice(("", "", "", "", " p", " AS p", " AS `P q`"))
+        source = self.rng.choice(
+            (table.name,) * 5 + (f"`{table.name}`", f"{self.catalog.database}.{table.name}")
+        )
+        qualifier = ""
+        if self.rng.random() < (0.5 if alias else 0.1):
+            qualifier = alias.replace(" AS ", "").strip() + "." if alias else f"{table.name}."
+        draft = _Draft(self.rng, self.catalog, table, source + alias, qualifier)
+        if self.rng.random() < beyond:
+            select, kind = draft.beyond()
+        elif self.rng.random() < 0.25:
+            select, kind = draft.aggregated(), "aggregates"
+        else:
+            select, kind = draft.rows(), "rows"
+        if self.rng.random() < 0.15:
+            select = self._dressed(select)
+        reach = draft.routed.reach if table.routing and table.kind is not Kind.SINGLE else "one host"
+        return Statement(
+            select.sql,
+            f"{table.kind} {kind}, {reach}",
+            select.features,
+            select,
+            exact_warnings=reach == "few" and not draft.routed.odd,
+            extra_warnings=draft.routed.odd,
+        )
+
+    def _dressed(self, select: Select) -> Select:
+        """The same in another dress."""
+        head = self.rng.choice(
+            (
+                "select ",
+                "SELECT /* all */ ",
+                "/* x */ SELECT\n\t",
+                "SELECT ALL ",
+                "SELECT SQL_NO_CACHE ",
+                "SELECT -- id = 1\n ",
+            )
+        )
+        if select.head != "SELECT ":
+            return select
+        tails = (" ", " # end", " -- end", " /* id = 5 */", " FOR UPDATE", " LOCK IN SHARE MODE", ";")
+        return replace(select, head=head, tail=self.rng.choice(tails))
+
+
+class _Draft:
+    """One SELECT in the making."""
+
+    def __init__(
+        self, rng: random.Random, catalog: Catalog, table: TableModel, source: str, qualifier: str
+    ) -> None:
+        self.rng = rng
+        self.catalog = catalog
+        self.table = table
+        self.source = source
+        self.qualifier = qualifier
+        self.expressions = Expressions(rng, table, mysql=catalog.mysql, qualifier=qualifier)
+        self.routed: Routed = (
+            Routes(rng, catalog, table, qualifier=qualifier).any() if table.routing else Routed(None, "")
+        )
+
+    # --- conditions ------------------------------------------------------------------------------
+
+    def where(self) -> tuple[Expr, ...]:
+        """The routing condition among others, in any place."""
+        others = [self.expressions.condition(2) for _ in range(self.rng.choice((0, 0, 0, 1, 1, 2)))]
+        found = ([self.routed.condition] if self.routed.condition is not None else []) + others
+        self.rng.shuffle(found)
+        return tuple(found)
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def items(self) -> tuple[Item, ...]:
+        form = self.rng.random()
+        star = Item(leaf("*", Family.INTEGER))
+        if form < 0.2:
+            return (star,)
+        if form < 0.25 and self.qualifier:
+            return (Item(leaf(self.qualifier + "*", Family.INTEGER)),)
+        if form < 0.3:
+            return (star, *(self.item() for _ in range(self.rng.randrange(1, 3))))
+        return tuple(self.item() for _ in range(self.rng.choice((1, 2, 2, 3, 4, 6))))
+
+    def item(self) -> Item:
+        if self.table.routing and self.rng.random() < 0.35:
+            expression = self.expressions.column(self.table.column(self.table.routing))
+        elif self.rng.random() < 0.06:
+            constants = ("1", "'x'", "NULL", "DATABASE()", "1.50", "TRUE", "x'41'", "DATE '2012-01-01'")
+            expression = leaf(self.rng.choice(constants), Family.INTEGER)
+        elif self.rng.random() < 0.5:
+            expression = self.expressions.plain()
+        else:
+            expression = self.expressions.anything()
+        alias = ""
+        if self.rng.random() < 0.3:
+            name = self.rng.choice(("a", "b", "id", "`x y`", "'quoted'", "Größe", "total"))
+            alias = self.rng.choice((" AS ", " ")) + name
+        return Item(expression, alias)
+
+    def rows(self) -> Select:
+        """Rows as they are stored."""
+        items = self.items()
+        order = self.order(items)
+        limit, offset = self.limit()
+        return Select(
+            self.source,
+            items,
+            self.where(),
+            order=order,
+            limit=limit,
+            offset=offset,
+            comma=self.rng.random() < 0.3,
+        )
+
+    def limit(self) -> tuple[int | None, int | None]:
+        """LIMIT and OFFSET."""
+        if self.rng.random() < 0.5:
+            return None, None
+        limit = self.rng.choice((0, 1, 1, 2, 5, 10, 10, 50, 1000, 18446744073709551615))
+        return limit, self.rng.choice((None, None, None, 0, 1, 3, 20, 5000))
+
+    def order(self, items: tuple[Item, ...]) -> tuple[Key, ...]:
+        """Some sort keys; sometimes enough to leave no ties."""
+        if self.rng.random() < 0.35:
+            return ()
+        keys = [self.key(items) for _ in range(self.rng.choice((1, 1, 1, 2, 2, 3)))]
+        if self.table.total and self.rng.random() < 0.5:
+            keys += [
+                Key(self.expressions.column(self.table.column(name)), direction=self.direction())
+                for name in self.table.total
+            ]
+        return tuple(keys)
+
+    def direction(self) -> str:
+        return self.rng.choice(("", "", " ASC", " DESC", " DESC", " desc"))
+
+    def key(self, items: tuple[Item, ...]) -> Key:
+        """One sort key: a column, an expression, a number, an alias."""
+        expressions, direction = self.expressions, self.direction()
+        form = self.rng.random()
+        starred = any(one.expression.sql.endswith("*") for one in items)
+        if form < 0.15 and not starred:
+            number = self.rng.randrange(len(items))
+            return self._written(items[number].expression, str(number + 1), direction)
+        aliased = [one for one in items if one.alias.strip().removeprefix("AS ") in ("a", "b", "total")]
+        if form < 0.3 and len({one.alias.split()[-1] for one in aliased}) == len(aliased) == 1:
+            return self._written(aliased[0].expression, aliased[0].alias.split()[-1], direction)
+        if form < 0.5 and self.table.routing:
+            return Key(expressions.column(self.table.column(self.table.routing)), direction=direction)
+        if form < 0.9:
+            column = self.rng.choice(self.table.columns)
+            found = (
+                expressions.path(Family.TEXT, Family.INTEGER, Family.FLOAT)
+                if self.rng.random() < 0.3
+                else None
+            )
+            return self._typed(found or expressions.column(column), direction)
+        return Key(self.rng.choice((expressions.number, expressions.text))(2), direction=direction)
+
+    def _typed(self, expression: Expr, direction: str) -> Key:
+        own = frozenset({"order by json"}) if expression.family is Family.JSON else NONE
+        return Key(replace(expression, own=expression.own | own), direction=direction)
+
+    def _written(self, expression: Expr, written: str, direction: str) -> Key:
+        return replace(self._typed(expression, direction), written=written)
+
+    # --- aggregates ------------------------------------------------------------------------------
+
+    def aggregated(self) -> Select:
+        """COUNT, SUM, MIN and MAX over everything that matches."""
+        items = tuple(self.aggregate() for _ in range(self.rng.choice((1, 1, 2, 3))))
+        limit = self.rng.choice((None,) * 8 + (0, 1, 5))
+        return Select(self.source, items, self.where(), limit=limit)
+
+    def aggregate(self) -> Item:
+        expressions = self.expressions
+        form = self.rng.random()
+        if form < 0.3:
+            expression = leaf(
+                self.rng.choice(("COUNT(*)", "count(*)", "COUNT(1)", "COUNT( * )")), Family.INTEGER
+            )
+        elif form < 0.45:
+            expression = Expr(("COUNT(", expressions.anything(1), ")"), Family.INTEGER)
+        elif form < 0.65:
+            inner = expressions.some_column(*NUMBERS, Family.WIDE) or expressions.number(1)
+            if self.rng.random() < 0.4:
+                inner = expressions.number(2)
+            expression = Expr(("SUM(", inner, ")"), Family.DECIMAL)
+        else:
+            inner = expressions.anything(1) if self.rng.random() < 0.3 else self._extreme()
+            own = frozenset({"order by json"}) if inner.family is Family.JSON else NONE
+            expression = Expr((self.rng.choice(("MIN(", "MAX(")), inner, ")"), inner.family, own)
+        return Item(expression, self.rng.choice(("", "", "", " AS n", " total")))
+
+    def _extreme(self) -> Expr:
+        column = self.rng.choice([one for one in self.table.columns if one.family is not Family.JSON])
+        return self.expressions.column(column)
+
+    # --- more than is supported everywhere -------------------------------------------------------
+
+    def _clear(self) -> ColumnModel:
+        """A column whose equal values look the same."""
+        return self.rng.choice([one for one in self.table.columns if one.family is not Family.TEXT])
+
+    def beyond(self) -> tuple[Select, str]:
+        """What single shards answer, and what comes later over several."""
+        form = self.rng.choice(
+            ("group", "distinct", "count distinct", "avg", "sum of aggregates", "subquery")
+        )
+        where, expressions = self.where(), self.expressions
+        items: tuple[Item, ...]
+        if form == "group":
+            key = expressions.column(self._clear())
+            items = (Item(key), Item(leaf("COUNT(*)", Family.INTEGER)))
+            return Select(self.source, items, where, group=(key,), own=frozenset({"group by"})), "GROUP BY"
+        if form == "distinct":
+            items = (Item(expressions.column(self._clear())),)
+            own = frozenset({"distinct"})
+            return Select(self.source, items, where, head="SELECT DISTINCT ", own=own), "DISTINCT"
+        if form == "subquery":
+            column = self.rng.choice(self.table.columns).name
+            inner = leaf(
+                f"{self.qualifier}{column} IN (SELECT {column} FROM {self.table.name})", Family.BOOLEAN
+            )
+            items = (Item(leaf("COUNT(*)", Family.INTEGER)),)
+            return Select(self.source, items, (*where, inner), own=frozenset({"subquery"})), "subquery"
+        some = expressions.column(self.rng.choice(self.table.of(*NUMBERS, Family.WIDE, Family.TEXT)))
+        one = {
+            "count distinct": Expr(("COUNT(DISTINCT ", some, ")"), Family.INTEGER),
+            "avg": Expr(("AVG(", some, ")"), Family.DECIMAL),
+            "sum of aggregates": leaf("COUNT(*) + 1", Family.INTEGER),
+        }[form]
+        feature = {"sum of aggregates": "expression of aggregates"}.get(form, form)
+        return Select(self.source, (Item(one),), where, own=frozenset({feature})), form
