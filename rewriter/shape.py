@@ -19,6 +19,10 @@ Joined again they are the statement's very bytes. Rules:
 - Executable comments (`/*!`, `/*M!`) are not read here, statement.py opens them first: a statement
   that has one, or an open quote or a NUL byte outside of a literal, has no shape.
 
+Groups repeat without being possessive: up to 3.11.4, Python's re loses capturing groups around possessive
+ones. They cannot run away all the same: what follows a group always matches, if only at the end. So a quote
+that is never closed is one literal to the end (and the statement has no shape), not a new try at each quote.
+
 >>> lift(b"SELECT 'a', 5")
 (b"SELECT '\x00, \x00\x00", (b"a'", b'5', b''))
 """
@@ -43,7 +47,7 @@ _TEXT: Final = (
     rb"`[^`]*+`",
     rb"-(?!-[\0-\x20])",
     rb"/(?!\*)",
-    rb"/\*\+(?:[^*\0]++|\*(?!/))*+\*/",
+    rb"/\*\+(?:[^*\0]++|\*(?!/))*(?:\*/|\0\Z)",
     rb"--(?:[\x01-\x09\x0b-\x20][^\n\0]*+|\n|(?=\0))",
     rb"#[^\n\0]*+",
     rb"(?<=@)'[^'\0]*+'",
@@ -51,7 +55,7 @@ _TEXT: Final = (
 )
 """What is text, after which a literal may begin."""
 
-_INTEGERS: Final = rb"[0-9]++(?:\s*+,\s*+-?[0-9]++)*+"
+_INTEGERS: Final = rb"[0-9]++(?:\s*+,\s*+-?[0-9]++)*"
 
 
 def _in_list(before: bytes) -> bytes:
@@ -62,15 +66,15 @@ def _in_list(before: bytes) -> bytes:
 
 def _pattern(ansi_quotes: bool, no_backslash_escapes: bool) -> bytes:
     """The expression whose matches are (text, literal), for one way of reading quotes."""
-    inside = rb"(?:[^']++|'')*+'" if no_backslash_escapes else rb"(?:[^'\\]++|\\.|'')*+'"
+    inside = rb"(?:[^']++|'')*(?:'|\Z)" if no_backslash_escapes else rb"(?:[^'\\]++|\\.|'')*(?:'|\Z)"
     text = list(_TEXT)
     opening = [rb"'", rb"0[xX](?=[0-9a-fA-F])", rb"/\*(?!!|M!|\+)", rb"\0\Z"]
     literal = [
         rb"(?<!['\"xX])(?<!/\*)(?:" + _in_list(b"") + _INTEGERS + rb"(?=\s*+\))|[0-9]++)",
-        _in_list(rb"'") + inside + rb"(?:\s*+,\s*+'" + inside + rb")*+(?=\s*+\))",
+        _in_list(rb"'") + inside + rb"(?:\s*+,\s*+'" + inside + rb")*(?=\s*+\))",
         rb"(?<=')" + inside,
         rb"(?<=0[xX])[0-9a-fA-F]++",
-        rb"(?<=/\*)(?:[^*\0]++|\*(?!/))*+\*/",
+        rb"(?<=/\*)(?:[^*]++|\*(?!/))*(?:\*/|\Z)",
     ]
     if ansi_quotes:
         text.append(rb'"[^"\0]*+"')
@@ -79,7 +83,7 @@ def _pattern(ansi_quotes: bool, no_backslash_escapes: bool) -> bytes:
         literal.append(rb'(?<=")' + inside.replace(b"'", b'"'))
     halves = rb"(?<=[0-9])\.(?=[0-9])"  # between the two halves of a decimal number
     return (
-        rb"(?!\Z)(" + halves + rb"|(?:" + b"|".join(text) + rb")*+(?:" + b"|".join(opening) + rb")?)"
+        rb"(?!\Z)(" + halves + rb"|(?:" + b"|".join(text) + rb")*(?:" + b"|".join(opening) + rb")?)"
         rb"(" + b"|".join(literal) + rb"|)"
     )
 
