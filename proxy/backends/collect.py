@@ -6,7 +6,7 @@ import asyncio
 from time import monotonic
 
 from proxy.errors import ProxyError
-from proxy.wire.packets import Err, Ok, frame
+from proxy.wire.packets import Err, Ok, ProtocolError, frame
 from proxy.wire.replies import FIRST
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
@@ -19,7 +19,7 @@ class Collector:
     and `rows` (payloads).
     """
 
-    __slots__ = ("_future", "_reader", "err", "ok", "rows", "status", "warnings")
+    __slots__ = ("_future", "_host", "_reader", "err", "ok", "rows", "status", "warnings")
     whole = True
 
     def __init__(self) -> None:
@@ -30,6 +30,7 @@ class Collector:
         self.warnings = 0
         self._reader = ResultReader()
         self._future: asyncio.Future[None] | None = None
+        self._host = ""
 
     @property
     def columns(self) -> list[bytes]:
@@ -43,6 +44,7 @@ class Collector:
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._future = future
+        self._host = conn.host
         conn.begun = monotonic()
         conn.send(packets, self, preludes, state=state)
         try:
@@ -56,8 +58,11 @@ class Collector:
         return await self.run(conn, frame(b"\x03" + sql))
 
     def values(self) -> list[list[bytes | None]]:
-        """The rows as values; None is NULL."""
-        return [decode_row(row, len(self.columns)) for row in self.rows]
+        """The rows as values; None is NULL. ProxyError when they are none."""
+        try:
+            return [decode_row(row, len(self.columns)) for row in self.rows]
+        except ProtocolError as problem:
+            raise ProxyError("backend_protocol", host=self._host, reason=str(problem)) from None
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, Settings
+from proxy.session.settings import LOGIN, LOGIN_VALUES, Settings
 from proxy.wire.packets import frame
 
 from .collect import Collector
@@ -25,7 +25,11 @@ from .pool import PoolState, Want
 
 log = structlog.get_logger("backends")
 
-_RESET = frame(b"\x1f")
+#: A reset leaves the server's own character set, not that of the log-in, so it is set again.
+_RESET = frame(b"\x1f") + frame(
+    b"\x03SET NAMES %b COLLATE %b"
+    % (LOGIN_VALUES["character_set_client"], LOGIN_VALUES["collation_connection"])
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +203,13 @@ class HostPool:
         if self.failures:
             log.info("host is back", host=self.host, after_failures=self.failures)
         self.failures = 0
+        self._retry_at = 0.0
         self.opened_total += 1
         self.version = conn.version
         self.state.busy.add(conn)
         self.release(conn)
+        if self.state.waiting:
+            self._open_more()
 
     def _failed(self, error: ProxyError) -> None:
         self.failures += 1
@@ -222,14 +229,11 @@ class HostPool:
         collector = Collector()
         try:
             async with asyncio.timeout(self.limits.connect_timeout):
-                await collector.run(conn, _RESET)
+                await collector.run(conn, _RESET, preludes=1)
         except (ProxyError, TimeoutError):
             conn.close()
             return
-        if collector.err is not None:
-            conn.close()
-            return
-        if conn.in_transaction:
+        if collector.ok is None or conn.in_transaction:
             conn.close()
             return
         conn.tied = False
