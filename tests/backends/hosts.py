@@ -1,0 +1,115 @@
+"""A host's pool in a world of its own: a clock to turn, connections opened by hand, tasks watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from itertools import count
+from typing import Any
+
+from proxy.backends.connection import BackendConnection
+from proxy.backends.host import HostLimits, HostPool
+from proxy.errors import ProxyError
+from proxy.session.settings import LOGIN, Settings
+from tests.backends.fakes import FakeTransport, connection
+
+LIMITS = HostLimits(
+    max_connections=2,
+    max_waiting=3,
+    wait_timeout=10.0,
+    connect_timeout=5.0,
+    idle_timeout=60.0,
+    statement_timeout=30.0,
+)
+
+Opening = asyncio.Future[None]
+
+
+class World:
+    """What a HostPool needs, faked. `openings` are connections that are being opened, oldest first."""
+
+    def __init__(self, limits: HostLimits = LIMITS, host: str = "h1:3306") -> None:
+        self.now = 1000.0
+        self.openings: list[tuple[Opening, bool]] = []
+        self.transports: dict[BackendConnection, FakeTransport] = {}
+        self.granted: list[BackendConnection] = []
+        self.refused: list[str] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self._threads = count(1)
+        self.pool = HostPool(host, limits, self.connect, self.spawn, lambda: self.now)
+
+    async def connect(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection:
+        opening: Opening = asyncio.get_running_loop().create_future()
+        self.openings.append((opening, found_rows))
+        await opening
+        conn, transport = connection(owner, host)
+        conn.found_rows = found_rows
+        conn.thread_id = next(self._threads)
+        conn.version = "9.7.0"
+        self.transports[conn] = transport
+        return conn
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        self.tasks.append(task)
+        return task
+
+    async def settle(self) -> None:
+        """Let the tasks go on as far as they can."""
+        for _ in range(6):
+            await asyncio.sleep(0)
+
+    async def opened(self) -> bool:
+        """The oldest opening succeeds; its FOUND_ROWS flag."""
+        opening, found_rows = self.openings.pop(0)
+        opening.set_result(None)
+        await self.settle()
+        return found_rows
+
+    async def open_failed(self, reason: str = "refused") -> None:
+        opening, _ = self.openings.pop(0)
+        opening.set_exception(ProxyError("host_unreachable", host=self.pool.host, reason=reason))
+        await self.settle()
+
+    def want(self, settings: Settings = LOGIN, found_rows: bool = False) -> Any:
+        """Wait for a connection; `granted` or `refused` tells."""
+        return self.pool.wait(
+            settings,
+            None,
+            found_rows,
+            self.granted.append,
+            lambda error: self.refused.append(error.kind.name if isinstance(error, ProxyError) else "?"),
+        )
+
+    async def lent(self, found_rows: bool = False) -> BackendConnection:
+        """A new connection, in use."""
+        self.want(found_rows=found_rows)
+        await self.settle()
+        await self.opened()
+        return self.granted.pop()
+
+    def answer(self, conn: BackendConnection, data: bytes) -> bytes:
+        """The server answers; what had been asked."""
+        asked = self.transports[conn].take()
+        conn.data_received(data)
+        return asked
+
+    def tick(self, seconds: float = 0.0) -> None:
+        self.now += seconds
+        self.pool.tick()
+
+    @property
+    def last(self) -> BackendConnection:
+        """The connection opened last."""
+        return list(self.transports)[-1]
+
+    def check(self) -> None:
+        """No task has failed, and the pool's books are right."""
+        for task in self.tasks:
+            if task.done() and not task.cancelled():
+                task.result()
+        state = self.pool.state
+        places = [*state.idle[0], *state.idle[1], *state.busy]
+        assert len(places) == len(set(map(id, places)))
+        assert state.size <= state.max_connections
+        assert not any(conn.closed for conn in places)

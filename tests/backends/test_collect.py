@@ -1,0 +1,130 @@
+"""Small replies as values; and what becomes of whoever waits for one that never comes."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+import pytest
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.wire import replies, rows
+from proxy.wire.packets import err_packet, frame, ok_packet
+from proxy.wire.resultset import encode_row, text_column, text_resultset
+from tests.backends.fakes import IN_TRANS, OK, FakeTransport, connection
+from tests.wire.streams import Rows, packet, reply_packets
+
+RESULT = text_resultset([text_column("a"), text_column("b")], [["1", None], ["", "x"]], 2, warnings=1)
+
+
+def asked(sql: bytes = b"SELECT 1") -> tuple[BackendConnection, FakeTransport, asyncio.Task[Collector]]:
+    conn, transport = connection()
+    return conn, transport, asyncio.ensure_future(Collector().query(conn, sql))
+
+
+async def test_rows() -> None:
+    conn, transport, task = asked()
+    await asyncio.sleep(0)
+    assert transport.take() == frame(b"\x03SELECT 1")
+    for byte in RESULT:
+        conn.data_received(bytes((byte,)))
+    reply = await task
+    assert reply.values() == [[b"1", None], [b"", b"x"]]
+    assert (reply.ok, reply.err, reply.status, reply.warnings) == (None, None, 2, 1)
+    assert len(reply.columns) == 2
+    assert conn.receiver is None
+
+
+async def test_ok_and_err() -> None:
+    conn, _, task = asked()
+    await asyncio.sleep(0)
+    conn.data_received(ok_packet(1, 3, affected=4, insert_id=5))
+    reply = await task
+    assert reply.ok is not None
+    assert (reply.ok.affected, reply.ok.insert_id, reply.status, reply.values()) == (4, 5, 3, [])
+    task = asyncio.ensure_future(Collector().query(conn, b"x"))
+    await asyncio.sleep(0)
+    conn.data_received(err_packet(1, 1146, "42S02", "no such table"))
+    reply = await task
+    assert reply.err is not None
+    assert reply.err.code == 1146
+
+
+async def test_an_error_behind_rows_and_preludes() -> None:
+    conn, _ = connection()
+    task = asyncio.ensure_future(Collector().run(conn, b"packets", 2))
+    await asyncio.sleep(0)
+    broken = b"".join(reply_packets([Rows([b"\x011"])])[:-1]) + err_packet(5, 1317, "70100", "killed")
+    conn.data_received(OK + IN_TRANS + broken)
+    reply = await task
+    assert reply.err is not None
+    assert reply.rows == [b"\x011"]
+    assert conn.in_transaction
+
+
+async def test_rows_of_several_packets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (replies, rows):
+        monkeypatch.setattr(module, "MAX_PAYLOAD", 24)
+    long = encode_row([b"v" * 100])
+    conn, _, task = asked()
+    await asyncio.sleep(0)
+    for part in reply_packets([Rows([long, b"\xfb", long])], 24):
+        conn.data_received(part)
+    assert (await task).values() == [[b"v" * 100], [None], [b"v" * 100]]
+
+
+async def test_lost() -> None:
+    conn, _, task = asked()
+    await asyncio.sleep(0)
+    conn.data_received(RESULT[:-5])
+    conn.connection_lost(None)
+    with pytest.raises(ProxyError) as caught:
+        await task
+    assert caught.value.kind.name == "host_lost"
+
+
+async def test_lost_before_it_was_asked() -> None:
+    conn, _, task = asked()
+    conn.connection_lost(None)
+    with pytest.raises(ProxyError, match="Lost connection"):
+        await task
+
+
+async def test_cancelled() -> None:
+    """What is half read cannot be read on: the connection is closed."""
+    conn, _, task = asked()
+    await asyncio.sleep(0)
+    conn.data_received(RESULT[:-5])
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert conn.closed
+
+
+async def test_the_statement_s_time_begins_now() -> None:
+    """A connection that was idle in a transaction for hours is not at work for hours."""
+    conn, _, task = asked()
+    conn.begun = 0.0
+    before = monotonic()
+    await asyncio.sleep(0)
+    assert conn.begun >= before
+    conn.data_received(OK)
+    await task
+
+
+async def test_a_row_that_is_none() -> None:
+    conn, _, task = asked()
+    await asyncio.sleep(0)
+    conn.data_received(b"".join(reply_packets([Rows([b"\x07short"])])))
+    with pytest.raises(ProxyError, match="Malformed packet from MySQL server h1:3306"):
+        (await task).values()
+
+
+async def test_nonsense() -> None:
+    conn, _, task = asked()
+    await asyncio.sleep(0)
+    conn.data_received(packet(b"\xfb", 1))
+    with pytest.raises(ProxyError, match="Malformed packet"):
+        await task

@@ -1,0 +1,199 @@
+"""Opening a connection: the log-in's bytes come from a script, the transport is a fake."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proxy.backends import connecting
+from proxy.backends.connecting import LoginConnector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.host import HostPool
+from proxy.errors import ProxyError
+from proxy.wire.constants import Capability
+from proxy.wire.handshake import Greeting, HandshakeResponse, build_greeting, parse_response
+from proxy.wire.packets import err_packet, frame, ok_packet
+from tests.backends.fakes import OK, FakeTransport, Recorder
+from tests.backends.hosts import World
+
+NONCE = b"n" * 20
+SERVER = Capability(0xFFFFFFFF) & ~Capability.SSL
+GREETING = frame(
+    build_greeting(Greeting("10.11.6-MariaDB", 77, NONCE, SERVER, 45, 2, "mysql_native_password")), 0
+)
+LOGGED_IN = ok_packet(2, 0x4002)
+
+Reached = Callable[[asyncio.Protocol, FakeTransport], None]
+
+
+class Net:
+    """What `create_connection` reaches; `reached` plays the server."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.places: list[Any] = []
+        self.transports: list[FakeTransport] = []
+        self.reached: Reached = lambda protocol, transport: None
+        self.error: Exception | None = None
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "create_connection", self.create)
+        monkeypatch.setattr(loop, "create_unix_connection", self.create)
+
+    async def create(self, factory: Callable[[], asyncio.Protocol], *place: Any) -> Any:
+        self.places.append(place)
+        if self.error is not None:
+            raise self.error
+        protocol, transport = factory(), FakeTransport()
+        transport.set_protocol = lambda protocol: setattr(transport, "protocol", protocol)  # type: ignore[method-assign]
+        self.transports.append(transport)
+        protocol.connection_made(transport)
+        self.reached(protocol, transport)
+        return transport, protocol
+
+    async def open(
+        self, host: str = "db1:3306", within: float = 5.0, found_rows: bool = False
+    ) -> BackendConnection:
+        connector = LoginConnector(lambda host: ("proxy", "secret"), within)
+        return await connector(host, World().pool, found_rows)
+
+
+@pytest.fixture
+async def net(monkeypatch: pytest.MonkeyPatch) -> Net:
+    return Net(monkeypatch)
+
+
+def accept(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
+    protocol.data_received(GREETING)
+    protocol.data_received(LOGGED_IN)
+
+
+@pytest.mark.parametrize(
+    ("host", "place"),
+    [
+        ("db1:3306", ("db1", 3306)),
+        ("[::1]:3307", ("::1", 3307)),
+        ("unix:/run/mysqld.sock", ("/run/mysqld.sock",)),
+    ],
+)
+@pytest.mark.parametrize("found_rows", [False, True])
+async def test_logged_in(net: Net, host: str, place: tuple[object, ...], found_rows: bool) -> None:
+    net.reached = accept
+    conn = await net.open(host, found_rows=found_rows)
+    assert net.places == [place]
+    assert (conn.host, conn.thread_id, conn.version) == (host, 77, "10.11.6-MariaDB")
+    assert (conn.found_rows, conn.in_transaction, conn.closed) == (found_rows, False, False)
+    assert isinstance(conn.owner, HostPool)
+    [transport] = net.transports
+    assert transport.protocol is conn
+    response = parse_response(transport.take()[4:])
+    assert isinstance(response, HandshakeResponse)
+    assert response.user == "proxy"
+    assert (Capability.FOUND_ROWS in response.capabilities) == found_rows
+    unwanted = (
+        Capability.DEPRECATE_EOF
+        | Capability.MULTI_STATEMENTS
+        | Capability.LOCAL_FILES
+        | Capability.SESSION_TRACK
+    )
+    assert not response.capabilities & unwanted
+    receiver = Recorder()
+    conn.send(b"statement", receiver)
+    conn.data_received(OK)
+    assert receiver.done == [(0, None)]
+
+
+async def test_byte_by_byte(net: Net) -> None:
+    def slowly(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
+        for byte in GREETING + LOGGED_IN:
+            protocol.data_received(bytes((byte,)))
+
+    net.reached = slowly
+    assert (await net.open()).thread_id == 77
+
+
+def _says(*data: bytes) -> Reached:
+    def reached(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
+        for piece in data:
+            protocol.data_received(piece)
+
+    return reached
+
+
+def _hangs_up(*data: bytes) -> Reached:
+    def reached(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
+        _says(*data)(protocol, transport)
+        protocol.connection_lost(None)
+
+    return reached
+
+
+REFUSED = {
+    "too many connections": (_says(err_packet(0, 1040, "08004", "Too many connections")), "1040"),
+    "access denied": (_says(GREETING, err_packet(2, 1045, "28000", "Access denied")), "1045"),
+    "no greeting": (_says(frame(b"HTTP/1.1 400 Bad Request")), "protocol version 72"),
+    "too large": (_says(b"\xff\xff\xff\x00"), "malformed"),
+    "hangs up at once": (_hangs_up(), "closed the connection"),
+    "hangs up after the greeting": (_hangs_up(GREETING), "closed the connection"),
+}
+
+
+@pytest.mark.parametrize(("reached", "reason"), REFUSED.values(), ids=REFUSED)
+async def test_refused(net: Net, reached: Reached, reason: str) -> None:
+    net.reached = reached
+    with pytest.raises(ProxyError, match=reason) as caught:
+        await net.open()
+    assert caught.value.kind.name == "host_unreachable"
+    assert not net.transports[0].open
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+        (OSError("Multiple exceptions: refused, refused"), "Multiple exceptions"),
+        (TimeoutError(110, "timed out"), "no answer"),
+    ],
+)
+async def test_unreachable(net: Net, error: Exception, reason: str) -> None:
+    net.error = error
+    with pytest.raises(ProxyError, match=reason):
+        await net.open()
+
+
+@pytest.mark.parametrize("data", [b"", GREETING])
+async def test_no_answer(net: Net, data: bytes) -> None:
+    net.reached = _says(data) if data else lambda protocol, transport: None
+    with pytest.raises(ProxyError, match="no answer within 0"):
+        await net.open(within=0.001)
+    assert not net.transports[0].open
+
+
+async def test_cancelled(net: Net) -> None:
+    task = asyncio.ensure_future(net.open())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not net.transports[0].open
+
+
+async def test_closed_between_log_in_and_use(net: Net) -> None:
+    """The transport would not tell its new protocol, and the first statement would wait for ever."""
+
+    def reached(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
+        accept(protocol, transport)
+        transport.close()
+
+    net.reached = reached
+    with pytest.raises(ProxyError, match="at once"):
+        await net.open()
+
+
+def test_what_is_asked_of_servers() -> None:
+    """Clients get the servers' bytes, so nothing may be asked for that clients have not."""
+    assert not connecting.CAPABILITIES & (
+        Capability.DEPRECATE_EOF | Capability.SESSION_TRACK | Capability.COMPRESS
+    )

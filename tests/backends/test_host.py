@@ -1,0 +1,485 @@
+"""A host's pool at work: lending, waiting, back-off, time-outs, resets, kills and the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from proxy.backends.host import HostPool
+from proxy.errors import ProxyError
+from proxy.session.settings import LOGIN, Settings
+from proxy.wire.packets import err_packet, frame
+from tests.backends.fakes import IN_TRANS, OK, Recorder
+from tests.backends.hosts import LIMITS, World
+from tests.wire.streams import Rows, reply_packets
+
+RESET = frame(b"\x1f") + frame(b"\x03SET NAMES utf8mb4 COLLATE utf8mb4_general_ci")
+ERROR = err_packet(1, 1064, "42000", "no")
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    world = World()
+    yield world
+    world.check()
+
+
+# -- lending
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_open_lend_and_lend_again(world: World) -> None:
+    assert world.pool.take(LOGIN, None, False) is None
+    conn = await world.lent()
+    assert conn in world.pool.state.busy
+    assert (world.pool.version, world.pool.opened_total) == ("9.7.0", 1)
+    world.pool.release(conn)
+    assert world.pool.take(LOGIN, None, False) is conn
+
+
+async def test_given_back_to_the_next_in_the_queue(world: World) -> None:
+    conns = [await world.lent(), await world.lent()]
+    world.want()
+    world.want()
+    await world.settle()
+    assert not world.openings, "both connections are in use"
+    for conn in conns:
+        world.pool.release(conn)
+    assert world.granted == conns
+    assert not world.pool.state.waiting
+
+
+async def test_the_queue_is_full(world: World) -> None:
+    for _ in range(5):
+        world.want()
+    assert world.refused == ["pool_full", "pool_full"]
+
+
+async def test_a_connection_of_the_other_kind_makes_room_at_once(world: World) -> None:
+    first, second = await world.lent(), await world.lent()
+    world.pool.release(first)
+    world.want(found_rows=True)
+    await world.settle()
+    assert first.closed
+    assert await world.opened()
+    assert world.granted[0].found_rows
+    world.pool.release(second)
+
+
+async def test_a_connection_of_the_other_kind_makes_room_when_it_is_given_back(world: World) -> None:
+    first, _ = await world.lent(), await world.lent()
+    world.want(found_rows=True)
+    await world.settle()
+    assert not world.openings
+    world.pool.release(first)
+    await world.settle()
+    assert first.closed
+    assert await world.opened()
+    assert len(world.granted) == 1
+
+
+async def test_lost_connections_are_replaced_for_those_who_wait(world: World) -> None:
+    first, _ = await world.lent(), await world.lent()
+    world.want()
+    first.connection_lost(None)
+    await world.settle()
+    await world.opened()
+    assert len(world.granted) == 1
+
+
+async def test_an_idle_connection_that_the_server_closes_is_forgotten(world: World) -> None:
+    conn = await world.lent()
+    world.pool.release(conn)
+    conn.data_received(ERROR)
+    assert conn.closed
+    assert world.pool.take(LOGIN, None, False) is None
+    assert world.pool.state.size == 0
+
+
+async def test_whatever_opening_raises_its_place_is_free_again(world: World) -> None:
+    world.want()
+    await world.settle()
+    world.openings.pop()[0].set_exception(RuntimeError("a bug"))
+    await world.settle()
+    assert world.pool.state.size == 0
+    world.tick()
+    await world.settle()
+    await world.opened()
+    assert len(world.granted) == 1
+    world.tasks.pop(0)
+
+
+# -- for coroutines
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_connection_is_take_or_wait(world: World) -> None:
+    task = asyncio.create_task(world.pool.connection(LOGIN))
+    await world.settle()
+    await world.opened()
+    conn = await task
+    world.pool.release(conn)
+    assert await world.pool.connection(LOGIN) is conn
+
+
+async def test_connection_refused(world: World) -> None:
+    task = asyncio.create_task(world.pool.connection(LOGIN))
+    await world.settle()
+    await world.open_failed("no route")
+    with pytest.raises(ProxyError, match="no route"):
+        await task
+
+
+async def test_cancelled_while_waiting(world: World) -> None:
+    task = asyncio.create_task(world.pool.connection(LOGIN))
+    await world.settle()
+    task.cancel()
+    await world.settle()
+    await world.opened()
+    assert world.pool.state.idle_count == 1
+
+
+@pytest.mark.parametrize("cancel_first", [True, False])
+async def test_cancelled_in_the_very_turn_it_is_granted(world: World, cancel_first: bool) -> None:
+    """The connection must not stay lent to nobody."""
+    conn = await world.lent()
+    other = await world.lent()
+    task = asyncio.create_task(world.pool.connection(LOGIN))
+    await world.settle()
+    if cancel_first:
+        task.cancel()
+    world.pool.release(conn)
+    task.cancel()
+    await world.settle()
+    assert task.cancelled()
+    assert world.pool.state.busy == {other}
+    assert world.pool.take(LOGIN, None, False) is conn
+
+
+# -- a host that is away
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_refused_when_it_cannot_be_reached(world: World) -> None:
+    world.want()
+    world.want()
+    await world.settle()
+    await world.open_failed()
+    assert world.refused == [], "another one is being opened"
+    await world.open_failed()
+    assert world.refused == ["host_unreachable"] * 2
+    assert (world.pool.failures, world.pool.last_error) == (2, "refused")
+
+
+async def test_refused_at_once_while_it_is_known_to_be_away(world: World) -> None:
+    world.want()
+    await world.settle()
+    await world.open_failed()
+    world.refused.clear()
+    world.want()
+    assert world.refused == ["host_unreachable"]
+    await world.settle()
+    assert not world.openings
+
+
+async def test_back_off(world: World) -> None:
+    """The times between two attempts double up to five seconds; a success ends it."""
+    pauses = []
+    for _ in range(8):
+        world.want()
+        await world.settle()
+        await world.open_failed()
+        begun = world.now
+        while not world.openings:
+            world.now += 0.05
+            world.want()
+            await world.settle()
+        pauses.append(round(world.now - begun, 2))
+        await world.open_failed()
+        world.pool.failures -= 1
+        world.now += 10
+    assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0], abs=0.06)
+    await world.lent()
+    assert world.pool.failures == 0
+
+
+async def test_waiting_goes_on_while_a_connection_is_open(world: World) -> None:
+    conn = await world.lent()
+    world.want()
+    await world.settle()
+    await world.open_failed()
+    assert world.refused == []
+    world.want()
+    assert world.refused == []
+    world.pool.release(conn)
+    assert world.granted == [conn]
+
+
+async def test_tick_tries_again(world: World) -> None:
+    conn = await world.lent()
+    world.want()
+    await world.settle()
+    await world.open_failed()
+    world.tick()
+    await world.settle()
+    assert not world.openings
+    world.tick(0.3)
+    await world.settle()
+    assert len(world.openings) == 1
+    conn.close()
+    await world.settle()
+    await world.opened()
+    assert len(world.granted) == 1
+
+
+# -- time
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_waiting_has_a_limit(world: World) -> None:
+    await world.lent()
+    await world.lent()
+    world.want()
+    world.tick(9.9)
+    assert world.refused == []
+    world.tick(0.1)
+    assert world.refused == ["pool_timeout"]
+    world.tick(100)
+    assert world.refused == ["pool_timeout"]
+
+
+async def test_waiting_for_a_host_that_went_away(world: World) -> None:
+    await world.lent()
+    world.want()
+    await world.settle()
+    await world.open_failed()
+    world.tick(10)
+    assert world.refused == ["host_unreachable"]
+
+
+async def test_a_cancelled_waiter_hears_nothing(world: World) -> None:
+    await world.lent()
+    await world.lent()
+    world.want().cancelled = True
+    world.tick(11)
+    assert world.refused == []
+    assert not world.pool.state.waiting
+
+
+async def test_a_statement_that_runs_too_long(world: World) -> None:
+    conn = await world.lent()
+    receiver = Recorder()
+    conn.begun = world.now
+    conn.send(b"statement", receiver)
+    world.tick(30.0)
+    assert not receiver.ends
+    world.tick(0.1)
+    assert receiver.lost == [("statement_timeout", True)]
+    assert conn.closed
+    assert world.pool.state.size == 0
+    await world.settle()
+    await world.opened()
+    assert world.answer(world.last, OK) == frame(b"\x03KILL 1")
+    await world.settle()
+    assert world.last.closed
+    assert world.pool.state.size == 0
+
+
+async def test_only_statements_under_way_run_too_long(world: World) -> None:
+    """A transaction may pause; and what asks a question on an old connection has time for it."""
+    conn = await world.lent()
+    world.tick(100)
+    assert not conn.closed
+    world.now = asyncio.get_running_loop().time()
+    conn.tied = True
+    world.pool.release(conn)
+    await world.settle()
+    world.tick()
+    assert not conn.closed
+    assert world.answer(conn, OK + OK) == RESET
+    await world.settle()
+
+
+async def test_no_limit() -> None:
+    world = World(replace(LIMITS, statement_timeout=None))
+    conn = await world.lent()
+    conn.send(b"statement", Recorder())
+    world.tick(1e6)
+    assert not conn.closed
+
+
+async def test_idle_connections_are_closed(world: World) -> None:
+    conns = [await world.lent(), await world.lent()]
+    for conn in conns:
+        world.pool.release(conn)
+    world.tick(60)
+    assert not any(conn.closed for conn in conns)
+    world.tick(0.1)
+    assert [conn.closed for conn in conns] == [True, False]
+
+
+# -- clean or closed
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_tied_connection_is_reset(world: World) -> None:
+    """RESET leaves the server's own character set (as MySQL 9 and MariaDB do), so it is set again."""
+    conn = await world.lent()
+    conn.tied = True
+    conn.settings = Settings.of({"time_zone": b"'+00:00'"})
+    world.pool.release(conn)
+    assert world.pool.take(LOGIN, None, False) is None
+    await world.settle()
+    assert world.answer(conn, OK + OK) == RESET
+    await world.settle()
+    assert world.pool.take(LOGIN, None, False) is conn
+    assert (conn.tied, conn.settings) == (False, LOGIN)
+
+
+async def test_an_open_transaction_is_reset(world: World) -> None:
+    conn = await world.lent()
+    world.want()
+    conn.scanner.feed(IN_TRANS)
+    world.pool.release(conn)
+    await world.settle()
+    assert world.granted == []
+    world.answer(conn, OK + OK)
+    await world.settle()
+    assert world.granted == [conn]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[ERROR, OK], [OK, ERROR], [OK, IN_TRANS], [OK, b"".join(reply_packets([Rows()]))], [b"\0\0\0\1"]],
+    ids=["RESET fails", "SET fails", "still in a transaction", "rows", "nonsense"],
+)
+async def test_what_cannot_be_reset_is_closed(world: World, answers: list[bytes]) -> None:
+    conn = await world.lent()
+    conn.tied = True
+    world.pool.release(conn)
+    await world.settle()
+    world.answer(conn, b"".join(answers))
+    await world.settle()
+    assert conn.closed
+    assert world.pool.state.size == 0
+
+
+async def test_a_connection_lost_during_its_reset(world: World) -> None:
+    conn = await world.lent()
+    conn.tied = True
+    world.pool.release(conn)
+    await world.settle()
+    conn.connection_lost(None)
+    await world.settle()
+    assert world.pool.state.size == 0
+
+
+async def test_a_reset_that_is_not_answered() -> None:
+    world = World(replace(LIMITS, connect_timeout=0.001))
+    conn = await world.lent()
+    conn.tied = True
+    world.pool.release(conn)
+    await asyncio.wait(world.tasks[-1:])
+    assert conn.closed
+    world.check()
+
+
+async def test_given_back_in_the_middle_of_a_reply(world: World) -> None:
+    """Its end would come as the reply to somebody else's statement."""
+    conn = await world.lent()
+    conn.send(b"statement", Recorder())
+    conn.scanner.feed(IN_TRANS[:5])
+    world.pool.release(conn)
+    assert conn.closed
+
+
+async def test_a_kill_may_come_late(world: World) -> None:
+    conn = await world.lent()
+    conn.doomed = True
+    world.pool.release(conn)
+    assert conn.closed
+
+
+async def test_a_closed_connection_cannot_be_given_back(world: World) -> None:
+    conn = await world.lent()
+    conn.close()
+    world.pool.release(conn)
+    assert world.pool.state.size == 0
+
+
+# -- kills
+# ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("query_only", "sql"), [(False, b"KILL 7"), (True, b"KILL QUERY 7")])
+@pytest.mark.parametrize("answer", [OK, ERROR], ids=["ok", "unknown thread"])
+async def test_kill(world: World, query_only: bool, sql: bytes, answer: bytes) -> None:
+    """Over a connection of its own, which is not one of the pool's."""
+    await world.lent()
+    await world.lent()
+    world.pool.kill_soon(7, query_only=query_only)
+    await world.settle()
+    await world.opened()
+    assert world.answer(world.last, answer) == frame(b"\x03" + sql)
+    await world.settle()
+    assert world.last.closed
+    assert world.pool.state.size == 2
+
+
+async def test_a_kill_that_cannot_be_sent(world: World) -> None:
+    world.pool.kill_soon(7)
+    await world.settle()
+    await world.open_failed()
+    assert world.pool.failures == 0
+
+
+async def test_discard(world: World) -> None:
+    conn = await world.lent()
+    world.pool.discard(conn, kill=False)
+    await world.settle()
+    assert conn.closed
+    assert not world.openings
+
+
+# -- the end
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_retire(world: World) -> None:
+    idle, busy = await world.lent(), await world.lent()
+    world.pool.release(idle)
+    world.want(found_rows=True)
+    world.want(found_rows=True)
+    await world.settle()
+    assert len(world.openings) == 1
+    world.pool.retire()
+    assert not busy.closed
+    assert world.refused == ["host_unreachable"] * 2
+    while world.openings:
+        await world.opened()
+    world.tick(1)
+    await world.settle()
+    assert not world.openings
+    assert world.pool.state.size == 1
+    world.pool.release(busy)
+    assert world.pool.state.size == 0
+
+
+async def test_close(world: World) -> None:
+    idle, busy = await world.lent(), await world.lent()
+    world.pool.release(idle)
+    busy.send(b"statement", Recorder())
+    world.pool.close()
+    assert idle.closed
+    assert busy.closed
+    assert world.pool.state.size == 0
+
+
+def test_a_pool_is_only_made_of_calls() -> None:
+    """Making one needs no event loop."""
+    world = World()
+    assert isinstance(world.pool, HostPool)
+    assert world.pool.state.size == 0

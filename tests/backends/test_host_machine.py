@@ -1,0 +1,205 @@
+"""A host's pool under everything in any order: no connection serves two, nobody is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from proxy.backends.connection import BackendConnection
+from proxy.backends.pool import Want
+from proxy.errors import ProxyError
+from proxy.session.settings import LOGIN, Settings
+from tests.backends.fakes import IN_TRANS, OK, Recorder
+from tests.backends.hosts import LIMITS, World
+
+OTHER = Settings.of({"sql_mode": b"'ANSI'"})
+
+
+@dataclass(eq=False)
+class Client:
+    """Somebody who asked for a connection. `ends` counts how often it was granted or refused."""
+
+    found_rows: bool
+    conn: BackendConnection | None = None
+    ends: int = 0
+    cancelled: bool = False
+    statement: Recorder | None = None
+    want: Want[BackendConnection] | None = field(default=None)
+
+    def granted(self, conn: BackendConnection) -> None:
+        assert not self.cancelled
+        assert conn.found_rows == self.found_rows
+        assert conn.receiver is None
+        assert not any((conn.closed, conn.tied, conn.in_transaction))
+        self.conn = conn
+        self.ends += 1
+
+    def refused(self, error: Exception) -> None:
+        assert isinstance(error, ProxyError)
+        assert not self.cancelled
+        self.ends += 1
+
+    @property
+    def waiting(self) -> bool:
+        return not self.ends and not self.cancelled
+
+
+class HostMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.world = World(LIMITS)
+        self.clients: list[Client] = []
+
+    def teardown(self) -> None:
+        self.run(self._cancel_all())
+        self.loop.close()
+
+    async def _cancel_all(self) -> None:
+        for task in self.world.tasks:
+            task.cancel()
+        await asyncio.gather(*self.world.tasks, return_exceptions=True)
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.run_until_complete(coroutine)
+
+    def calls(self, function: Any, *arguments: Any) -> Any:
+        """Call it inside the event loop, and let the tasks it made go on."""
+
+        async def called() -> Any:
+            result = function(*arguments)
+            await self.world.settle()
+            return result
+
+        return self.run(called())
+
+    def holding(self) -> list[Client]:
+        return [client for client in self.clients if client.conn is not None]
+
+    # -- clients
+    # ------------------------------------------------------------------------------------------------------
+
+    @rule(settings=st.sampled_from((LOGIN, OTHER)), found_rows=st.booleans())
+    def ask(self, settings: Settings, found_rows: bool) -> None:
+        client = Client(found_rows)
+        self.clients.append(client)
+        pool = self.world.pool
+        conn = pool.take(settings, None, found_rows)
+        if conn is not None:
+            conn.settings = settings
+            client.granted(conn)
+            return
+        client.want = self.calls(pool.wait, settings, None, found_rows, client.granted, client.refused)
+
+    @precondition(lambda self: self.holding())
+    @rule(data=st.data())
+    def send(self, data: st.DataObject) -> None:
+        client = data.draw(st.sampled_from(self.holding()))
+        assert client.conn is not None
+        if client.conn.receiver is None and not client.conn.closed:
+            client.statement = Recorder()
+            client.conn.begun = self.world.now
+            client.conn.send(b"statement", client.statement)
+
+    @precondition(lambda self: self.holding())
+    @rule(data=st.data(), reply=st.sampled_from((OK, IN_TRANS, OK[:5], b"\xff")))
+    def reply(self, data: st.DataObject, reply: bytes) -> None:
+        client = data.draw(st.sampled_from(self.holding()))
+        assert client.conn is not None
+        if not client.conn.closed:
+            self.calls(client.conn.data_received, reply)
+
+    @precondition(lambda self: self.holding())
+    @rule(data=st.data(), tied=st.booleans(), doomed=st.booleans())
+    def give_back(self, data: st.DataObject, tied: bool, doomed: bool) -> None:
+        """At any time, in the middle of a reply too."""
+        client = data.draw(st.sampled_from(self.holding()))
+        conn, client.conn = client.conn, None
+        assert conn is not None
+        conn.tied, conn.doomed = tied, doomed
+        self.calls(self.world.pool.release, conn)
+
+    @precondition(lambda self: any(client.waiting for client in self.clients))
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        client = data.draw(st.sampled_from([client for client in self.clients if client.waiting]))
+        client.cancelled = True
+        assert client.want is not None
+        client.want.cancelled = True
+
+    # -- the server
+    # ------------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.world.openings)
+    @rule(succeeds=st.booleans())
+    def open(self, succeeds: bool) -> None:
+        self.run(self.world.opened() if succeeds else self.world.open_failed())
+
+    @rule(data=st.data(), answer=st.sampled_from((OK, OK + OK, IN_TRANS, b"\0\0\0\0\0", b"")))
+    def answer_the_pool(self, data: st.DataObject, answer: bytes) -> None:
+        """To a reset or a KILL; b"": the connection is lost instead."""
+        used = {id(client.conn) for client in self.holding()}
+        asked = [c for c in self.world.transports if c.receiver is not None and id(c) not in used]
+        if not asked:
+            return
+        conn = data.draw(st.sampled_from(asked))
+        if answer:
+            self.calls(conn.data_received, answer)
+        else:
+            self.calls(conn.connection_lost, None)
+
+    @precondition(lambda self: self.world.transports)
+    @rule(data=st.data())
+    def lose(self, data: st.DataObject) -> None:
+        self.calls(data.draw(st.sampled_from(list(self.world.transports))).connection_lost, None)
+
+    @rule(seconds=st.sampled_from((0.0, 0.3, 6.0, 12.0, 40.0, 100.0)))
+    def tick(self, seconds: float) -> None:
+        self.calls(self.world.tick, seconds)
+
+    # -- what must hold
+    # ------------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_books_are_right(self) -> None:
+        self.world.check()
+
+    @invariant()
+    def a_connection_serves_one(self) -> None:
+        held = [id(client.conn) for client in self.holding()]
+        assert len(held) == len(set(held))
+        state = self.world.pool.state
+        idle = [*state.idle[0], *state.idle[1]]
+        assert not {id(conn) for conn in idle} & set(held)
+        for conn in idle:
+            assert conn.receiver is None
+            assert not any((conn.tied, conn.doomed, conn.in_transaction))
+        for client in self.holding():
+            assert client.conn in state.busy or client.conn.closed  # type: ignore[union-attr]
+
+    @invariant()
+    def everybody_is_answered_once_or_waits(self) -> None:
+        queued = {id(one) for one in self.world.pool.state.waiting}
+        for client in self.clients:
+            assert client.ends <= 1
+            if client.waiting:
+                assert id(client.want) in queued
+        for client in self.holding():
+            assert client.statement is None or client.statement.ends <= 1
+
+    @invariant()
+    def nobody_waits_for_nothing(self) -> None:
+        """Whoever waits has a connection under way, or all are in use, or the next attempt is yet to come."""
+        pool = self.world.pool
+        if any(client.waiting for client in self.clients):
+            assert self.world.openings or len(pool.state.busy) == LIMITS.max_connections or pool.failures
+
+
+HostMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestHostMachine = HostMachine.TestCase

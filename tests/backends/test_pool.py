@@ -1,0 +1,338 @@
+"""The pool's decisions, without a socket or a clock: examples, and a machine that tries everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from proxy.backends.pool import PoolState, Want
+from proxy.session.settings import LOGIN, Settings
+
+OTHER = Settings.of({"time_zone": b"'+00:00'"})
+
+
+@dataclass(eq=False)
+class Conn:
+    settings: Settings = LOGIN
+    database: str | None = None
+    found_rows: bool = False
+    idle_since: float = 0.0
+
+
+def pool(idle: list[Conn], most: int = 10, waiting: int = 10) -> PoolState[Conn]:
+    state: PoolState[Conn] = PoolState(most, waiting)
+    for number, conn in enumerate(idle):
+        state.busy.add(conn)
+        assert state.give(conn, float(number)) is None
+    return state
+
+
+def want(settings: Settings = LOGIN, found_rows: bool = False, deadline: float = 1.0) -> Want[Conn]:
+    return Want(settings, None, found_rows, deadline, lambda conn: None, lambda error: None)
+
+
+# -- which connection
+# ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_one_used_last_if_it_fits() -> None:
+    first, last = Conn(), Conn()
+    assert pool([first, last]).take(LOGIN, None, False) is last
+
+
+def test_one_that_fits_before_one_used_later() -> None:
+    fits, other = Conn(), Conn(OTHER)
+    state = pool([fits, other])
+    assert state.take(LOGIN, None, False) is fits
+    assert state.idle[0] == [other]
+
+
+def test_the_database_counts_when_it_is_asked_for() -> None:
+    one, two = Conn(database="one"), Conn(database="two")
+    assert pool([one, two]).take(LOGIN, "one", False) is one
+    assert pool([one, two]).take(LOGIN, None, False) is two
+
+
+def test_any_is_better_than_none() -> None:
+    one, two = Conn(OTHER), Conn(OTHER, "x")
+    assert pool([one, two]).take(LOGIN, "y", False) is two
+
+
+def test_only_the_last_few_are_looked_at() -> None:
+    fits, others = Conn(), [Conn(OTHER) for _ in range(8)]
+    assert pool([fits, *others]).take(LOGIN, None, False) is others[-1]
+    assert pool([fits, *others[1:]]).take(LOGIN, None, False) is fits
+
+
+def test_found_rows_never_mix() -> None:
+    state = pool([Conn(found_rows=True)])
+    assert state.take(LOGIN, None, False) is None
+    assert state.take(LOGIN, None, True) is not None
+    assert state.take(LOGIN, None, True) is None
+
+
+# -- who waits
+# ----------------------------------------------------------------------------------------------------------
+
+
+def test_given_to_the_first_of_its_kind_that_still_wants_it() -> None:
+    conn = Conn()
+    state = pool([conn])
+    state.take(LOGIN, None, False)
+    cancelled, other, first, second = want(), want(found_rows=True), want(), want()
+    for one in (cancelled, other, first, second):
+        assert state.wait(one)
+    cancelled.cancelled = True
+    assert state.give(conn, 0.0) is first
+    assert conn in state.busy
+    assert state.give(conn, 0.0) is second
+    assert state.give(conn, 0.0) is None
+    assert state.idle_count == 1
+    assert [one for one in state.waiting if not one.cancelled] == [other]
+
+
+def test_giving_back_twice_is_an_error() -> None:
+    conn = Conn()
+    with pytest.raises(KeyError):
+        pool([conn]).give(conn, 0.0)
+
+
+def test_the_queue_is_full() -> None:
+    state = pool([], waiting=2)
+    first, second = want(), want()
+    assert state.wait(first)
+    assert state.wait(second)
+    assert not state.wait(want())
+    second.cancelled = True
+    third = want()
+    assert state.wait(third), "cancelled ones need no place"
+    assert list(state.waiting) == [first, third]
+
+
+def test_expired_and_cancelled_ones_leave() -> None:
+    state = pool([])
+    late, cancelled, patient = want(deadline=5.0), want(deadline=1.0), want(deadline=9.0)
+    cancelled.cancelled = True
+    for one in (late, cancelled, patient):
+        state.wait(one)
+    assert state.expired(4.9) == []
+    assert list(state.waiting) == [late, patient]
+    assert state.expired(5.0) == [late]
+    assert state.all_waiting() == [patient]
+    assert not state.waiting
+
+
+# -- opening
+# ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_opening_for_each_waiter_up_to_the_limit() -> None:
+    state = pool([], most=2)
+    assert not state.can_open()
+    opened = []
+    for _ in range(3):
+        state.wait(want())
+        opened.append(state.can_open())
+        state.opening += state.can_open()
+    assert opened == [True, True, False]
+    assert state.size == 2
+
+
+def test_the_kind_to_open() -> None:
+    state = pool([])
+    assert state.next_kind() is False
+    for kind in (True, False, True):
+        state.wait(want(found_rows=kind))
+    kinds = []
+    for state.opening in range(4):
+        kinds.append(state.next_kind())
+    assert kinds == [True, False, True, True]
+
+
+def test_a_misfit_makes_room() -> None:
+    plain, special = Conn(), Conn(found_rows=True)
+    state = pool([plain, special], most=2)
+    assert state.misfit() is None, "nobody waits"
+    state.wait(want(found_rows=True))
+    assert state.misfit() is plain
+    assert state.misfit() is None, "now there is room"
+    assert pool([plain], most=3).misfit() is None
+
+
+def test_no_misfit_while_an_opening_one_will_do() -> None:
+    state = pool([Conn()], most=2)
+    state.wait(want(found_rows=True))
+    state.opening = 1
+    assert state.misfit() is None
+
+
+def test_idle_too_long() -> None:
+    conns = [Conn() for _ in range(4)]
+    state = pool(conns)
+    assert state.idle_too_long(2.0, keep=1) == conns[:2]
+    assert state.idle_too_long(99.0, keep=1) == [conns[2]]
+    assert state.idle[0] == [conns[3]]
+
+
+# -- everything
+# ----------------------------------------------------------------------------------------------------------
+
+MOST, QUEUE = 3, 4
+
+
+@dataclass(eq=False)
+class Waiter:
+    number: int
+    found_rows: bool
+    conn: Conn | None = None
+    granted: int = 0
+    gone: bool = False
+    want: Want[Conn] = field(init=False)
+
+
+class PoolMachine(RuleBasedStateMachine):
+    """Plays the host: opens what `can_open` says, closes misfits, and hands on what `give` says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: PoolState[Conn] = PoolState(MOST, QUEUE)
+        self.opening: list[bool] = []
+        self.lent: list[Conn] = []
+        self.waiters: list[Waiter] = []
+        self.granted: list[Waiter] = []
+        self.now = 0.0
+        self.numbers = count()
+
+    def act(self) -> None:
+        misfit = self.state.misfit()
+        if misfit is not None:
+            self.state.forget(misfit)
+        while self.state.can_open():
+            self.opening.append(self.state.next_kind())
+            self.state.opening += 1
+
+    def give(self, conn: Conn) -> None:
+        found = self.state.give(conn, self.now)
+        if found is not None:
+            found.granted(conn)
+        self.act()
+
+    def got(self, waiter: Waiter, conn: Conn) -> None:
+        assert not waiter.gone
+        waiter.conn = conn
+        waiter.granted += 1
+        self.granted.append(waiter)
+        self.lent.append(conn)
+
+    @rule(settings=st.sampled_from((LOGIN, OTHER)), found_rows=st.booleans())
+    def want(self, settings: Settings, found_rows: bool) -> None:
+        self.now += 1.0
+        conn = self.state.take(settings, None, found_rows)
+        if conn is not None:
+            assert conn.found_rows == found_rows
+            conn.settings = settings
+            self.lent.append(conn)
+            return
+        waiter = Waiter(next(self.numbers), found_rows)
+        waiter.want = Want(
+            settings, None, found_rows, self.now + 20.0, partial(self.got, waiter), lambda error: None
+        )
+        if self.state.wait(waiter.want):
+            self.waiters.append(waiter)
+        else:
+            assert len(self.live()) >= QUEUE
+        self.act()
+
+    @precondition(lambda self: self.lent)
+    @rule(data=st.data())
+    def give_back(self, data: st.DataObject) -> None:
+        self.give(self.lent.pop(data.draw(st.integers(0, len(self.lent) - 1))))
+
+    @precondition(lambda self: self.lent)
+    @rule(data=st.data())
+    def lost_in_use(self, data: st.DataObject) -> None:
+        self.state.forget(self.lent.pop(data.draw(st.integers(0, len(self.lent) - 1))))
+        self.act()
+
+    @precondition(lambda self: self.state.idle_count)
+    @rule(data=st.data())
+    def lost_while_idle(self, data: st.DataObject) -> None:
+        idle = [*self.state.idle[0], *self.state.idle[1]]
+        self.state.forget(data.draw(st.sampled_from(idle)))
+        self.act()
+
+    @precondition(lambda self: self.opening)
+    @rule()
+    def opened(self) -> None:
+        conn = Conn(found_rows=self.opening.pop(0))
+        self.state.opening -= 1
+        self.state.busy.add(conn)
+        self.give(conn)
+
+    @precondition(lambda self: self.opening)
+    @rule()
+    def open_failed(self) -> None:
+        self.opening.pop(0)
+        self.state.opening -= 1
+        self.act()
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        waiter = data.draw(st.sampled_from(self.live()))
+        waiter.want.cancelled = waiter.gone = True
+
+    @rule(seconds=st.integers(1, 15))
+    def tick(self, seconds: int) -> None:
+        self.now += seconds
+        for late in self.state.expired(self.now):
+            assert late.deadline <= self.now
+            next(waiter for waiter in self.waiters if waiter.want is late).gone = True
+        self.state.idle_too_long(self.now - 30.0, keep=1)
+        self.act()
+
+    def live(self) -> list[Waiter]:
+        return [waiter for waiter in self.waiters if not waiter.gone and not waiter.granted]
+
+    @invariant()
+    def no_more_than_allowed(self) -> None:
+        assert self.state.size <= MOST
+        assert self.state.opening == len(self.opening)
+
+    @invariant()
+    def every_connection_in_one_place(self) -> None:
+        places = [*self.state.idle[0], *self.state.idle[1], *self.state.busy]
+        assert len(places) == len(set(map(id, places)))
+        assert set(map(id, self.lent)) == set(map(id, self.state.busy))
+        assert len(self.lent) == len(self.state.busy)
+        assert all(conn.found_rows == bool(kind) for kind in (0, 1) for conn in self.state.idle[kind])
+
+    @invariant()
+    def nobody_is_lost_or_served_twice(self) -> None:
+        assert all(waiter.granted <= 1 for waiter in self.waiters)
+        queued = {id(one) for one in self.state.waiting}
+        assert all(id(waiter.want) in queued for waiter in self.live())
+
+    @invariant()
+    def first_come_first_served(self) -> None:
+        for kind in (False, True):
+            numbers = [waiter.number for waiter in self.granted if waiter.found_rows == kind]
+            assert numbers == sorted(numbers)
+
+    @invariant()
+    def nobody_waits_for_nothing(self) -> None:
+        """Who waits has no idle connection to take, and one is on its way or all are in use."""
+        for waiter in self.live():
+            assert not self.state.idle[waiter.found_rows]
+        if self.live():
+            assert self.opening or len(self.lent) == MOST
+
+
+PoolMachine.TestCase.settings = hypothesis_settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPoolMachine = PoolMachine.TestCase
