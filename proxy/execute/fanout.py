@@ -212,7 +212,7 @@ class FanOut:
         head, seq = header_packets(shown, self.client.session.status(), self.client.seq + 1)
         runs = len(self.bound.statements)
         pads = self.client.services.pads
-        self.merger = make_merger(self.merge, columns, runs, seq, self.ceiling, pads)
+        self.merger = make_merger(self.merge, columns, runs, seq, pads)
         return head
 
     # -- ends

@@ -10,26 +10,16 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from functools import partial, total_ordering
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from proxy.errors import ProxyError
-from proxy.wire.constants import BINARY_COLLATION, ColumnType
+from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import frame
-from proxy.wire.resultset import (
-    NUMERIC,
-    TEMPORAL,
-    Column,
-    decode_row,
-    encode_row,
-    value_offsets,
-)
+from proxy.wire.resultset import Column, decode_row, encode_row, value_offsets
 from proxy.wire.rows import renumber, split_rows
 from rewriter.plans import Aggregate, Merge, SortKey
 
-_FLOATS = frozenset({ColumnType.FLOAT, ColumnType.DOUBLE})
+from .compare import combine, readable, sort_key
 
 #: Bytes of rows of one run that may wait for the other runs before its backend is not read from any more.
 RUN_BUFFER = 1 << 18
@@ -54,19 +44,13 @@ class Merger(Protocol):
 
 
 class Window:
-    """OFFSET and LIMIT over merged rows, and a ceiling above which the statement fails."""
+    """OFFSET and LIMIT over merged rows."""
 
-    __slots__ = ("ceiling", "left", "skip")
+    __slots__ = ("left", "skip")
 
-    def __init__(self, limit: int | None, offset: int, ceiling: int | None) -> None:
+    def __init__(self, limit: int | None, offset: int) -> None:
         self.left = limit
         self.skip = offset
-        self.ceiling = ceiling
-
-    @property
-    def open(self) -> bool:
-        """Every row passes, uncounted."""
-        return self.left is None and not self.skip and self.ceiling is None
 
     def passes(self) -> bool:
         """Whether the next row is given to the client."""
@@ -136,9 +120,10 @@ class OrderedMerge:
     def rows(self, run: int, block: bytes) -> bytes:
         queue = self._queues[run]
         count = self._columns
-        for payload in split_rows(block):
-            queue.append((self._key(decode_row(payload, count)), payload))
-        self._bytes[run] += len(block)
+        with readable():
+            for payload in split_rows(block):
+                queue.append((self._key(decode_row(payload, count)), payload))
+                self._bytes[run] += len(payload)
         if run in self._absent and queue:
             self._absent.discard(run)
             heapq.heappush(self._heap, (queue[0][0], run))
@@ -160,7 +145,7 @@ class OrderedMerge:
             run = heap[0][1]
             queue = self._queues[run]
             payload = queue.popleft()[1]
-            self._bytes[run] -= len(payload) + 4
+            self._bytes[run] -= len(payload)
             if queue:
                 heapq.heapreplace(heap, (queue[0][0], run))
             else:
@@ -205,14 +190,16 @@ class Combination:
         if self._missing or not self._partials:
             return b""
         row: list[bytes | None] = list(self._partials[0])
-        for aggregate in self._aggregates:
-            row[aggregate.column] = combine(aggregate, self._columns, self._partials, self._pads)
+        with readable():
+            for aggregate in self._aggregates:
+                row[aggregate.column] = combine(aggregate, self._columns, self._partials, self._pads)
         if not self._window.passes():
             return b""
         self.emitted = 1
         visible = len(self._columns) - self._hidden
-        packet = frame(encode_row(row[:visible]), self.seq)
-        self.seq += 1
+        payload = encode_row(row[:visible])
+        packet = frame(payload, self.seq)
+        self.seq = (self.seq + 1 + len(payload) // MAX_PAYLOAD) & 0xFF
         return packet
 
     def full(self, run: int) -> bool:
@@ -224,7 +211,7 @@ def _visible(merger: Concatenation | OrderedMerge, payload: bytes, columns: int,
     if hidden:
         payload = payload[: value_offsets(payload, columns)[columns - hidden]]
     packet = frame(payload, merger.seq)
-    merger.seq = (merger.seq + 1 + len(payload) // 0xFFFFFF) & 0xFF
+    merger.seq = (merger.seq + 1 + len(payload) // MAX_PAYLOAD) & 0xFF
     merger.emitted += 1
     return packet
 
@@ -234,181 +221,15 @@ def make_merger(
     columns: Sequence[Column],
     runs: int,
     seq: int,
-    ceiling: int | None,
     pads: Mapping[int, bytes],
 ) -> Merger:
     """The merger that `merge` asks for. `columns` are the servers' definitions, hidden ones included.
 
     `pads`: for each PAD SPACE collation by its id, the weight of a space.
     """
-    window = Window(merge.limit, merge.offset, ceiling)
+    window = Window(merge.limit, merge.offset)
     if merge.aggregates:
         return Combination(seq, window, merge.hidden, columns, merge.aggregates, runs, pads)
     if merge.order:
         return OrderedMerge(seq, window, merge.hidden, columns, merge.order, runs, pads)
     return Concatenation(seq, window, merge.hidden, len(columns))
-
-
-# -- comparing
-# ----------------------------------------------------------------------------------------------------------
-
-
-class _Descending:
-    """A value that sorts the other way round."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Descending) -> bool:
-        return bool(other.value < self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Descending) and bool(self.value == other.value)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-@total_ordering
-class _Padded:
-    """A weight in a PAD SPACE collation: the shorter of two goes on with the weight of a space."""
-
-    __slots__ = ("pad", "weight")
-
-    def __init__(self, weight: bytes, pad: bytes) -> None:
-        self.weight = weight
-        self.pad = pad
-
-    def _pair(self, other: _Padded) -> tuple[bytes, bytes]:
-        a, b = self.weight, other.weight
-        longest = max(len(a), len(b))
-        fill = self.pad * (longest // len(self.pad) + 1)
-        return (a + fill)[:longest], (b + fill)[:longest]
-
-    def __lt__(self, other: _Padded) -> bool:
-        a, b = self._pair(other)
-        return a < b
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Padded):
-            return NotImplemented
-        a, b = self._pair(other)
-        return a == b
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-Reader = Callable[[bytes], Any]
-
-
-def sort_key(
-    keys: Sequence[SortKey], columns: Sequence[Column], pads: Mapping[int, bytes]
-) -> Callable[[list[bytes | None]], Any]:
-    """A function from a row's values to something that sorts as MySQL's ORDER BY does: NULL first, or last
-    descending.
-    """
-    parts = [(*_reader(key.column, key.weight, columns, pads), key.descending) for key in keys]
-
-    def of(row: list[bytes | None]) -> Any:
-        out: list[Any] = []
-        for position, convert, descending in parts:
-            value = row[position]
-            if value is None:
-                out.append((1, 0) if descending else (0, 0))
-            elif descending:
-                out.append((0, _Descending(convert(value))))
-            else:
-                out.append((1, convert(value)))
-        return out
-
-    return of
-
-
-def _reader(
-    column: int, weight: int | None, columns: Sequence[Column], pads: Mapping[int, bytes]
-) -> tuple[int, Reader]:
-    """Which column of the row to compare, and how to read it."""
-    convert = value_reader(columns[column])
-    if convert is not None:
-        return column, convert
-    if weight is None:
-        name = columns[column].name.decode("utf-8", "replace")
-        raise ProxyError("merge_failed", reason=f"no order is known for column {name}")
-    pad = pads.get(columns[column].collation)
-    return weight, (partial(_Padded, pad=pad) if pad else bytes)
-
-
-def value_reader(column: Column) -> Reader | None:
-    """How to compare a column's text by value; None for text, which only a server can weigh."""
-    kind = column.type
-    if kind in _FLOATS:
-        return float
-    if kind in (ColumnType.NEWDECIMAL, ColumnType.DECIMAL):
-        return _decimal
-    if kind in NUMERIC:
-        return int
-    if kind in TEMPORAL:
-        return bytes
-    if kind == ColumnType.TIME:
-        return _time
-    if kind == ColumnType.NULL or column.collation == BINARY_COLLATION:
-        return bytes
-    return None
-
-
-def _decimal(text: bytes) -> Decimal:
-    return Decimal(text.decode("ascii"))
-
-
-def _time(text: bytes) -> tuple[int, str] | float:
-    """`-12:34:56.789` in seconds."""
-    sign = -1 if text.startswith(b"-") else 1
-    hours, minutes, seconds = text.lstrip(b"-").decode("ascii").split(":")
-    return sign * (int(hours) * 3600 + int(minutes) * 60 + float(seconds))
-
-
-# -- combining
-# ----------------------------------------------------------------------------------------------------------
-
-
-def combine(
-    aggregate: Aggregate,
-    columns: Sequence[Column],
-    partials: Sequence[list[bytes | None]],
-    pads: Mapping[int, bytes],
-) -> bytes | None:
-    """One aggregate over the shards' partial values."""
-    present = [row for row in partials if row[aggregate.column] is not None]
-    values = [row[aggregate.column] or b"" for row in present]
-    if aggregate.function == "count":
-        return str(sum(map(int, values))).encode()
-    if not present:
-        return None
-    if aggregate.function == "sum":
-        return _sum(values, columns[aggregate.column])
-    position, convert = _reader(aggregate.column, aggregate.weight, columns, pads)
-    ranked = ((convert(row[position] or b""), value) for row, value in zip(present, values, strict=True))
-    pick = min if aggregate.function == "min" else max
-    return pick(ranked, key=lambda pair: pair[0])[1]
-
-
-def _sum(values: Sequence[bytes], column: Column) -> bytes:
-    if column.type in _FLOATS:
-        return float_text(sum(float(value) for value in values))
-    total = sum((_decimal(value) for value in values), Decimal(0))
-    return format(total, "f").encode()
-
-
-def float_text(value: float) -> bytes:
-    """A DOUBLE as MySQL prints it: shortest digits that read back the same, `1e20` without a plus sign."""
-    text = repr(value)
-    if text.endswith(".0"):
-        text = text[:-2]
-    mantissa, _, exponent = text.partition("e")
-    if exponent:
-        number = int(exponent)
-        if 0 < number < 15:
-            return format(value, ".0f").encode()
-        return f"{mantissa.removesuffix('.0')}e{number}".encode()
-    return text.encode()
