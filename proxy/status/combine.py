@@ -1,4 +1,8 @@
-"""The snapshots of all worker processes as one: what an operator sees is the proxy, not a process of it."""
+"""The snapshots of all worker processes as one: what an operator sees is the proxy, not a process of it.
+
+Counters of Prometheus must never fall, or a rate over them jumps. So what a worker had counted stays in the
+sums when it is replaced, or does not answer for once: `Workers` remembers its last snapshot.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,57 @@ from collections.abc import Sequence
 
 from .snapshot import Clients, Host, PlanCache, Process, Snapshot, Statements
 
+#: So many snapshots of workers that are gone are kept apart; more become one.
+_MANY = 16
 
-def combine(own: Snapshot, others: Sequence[Snapshot]) -> Snapshot:
+
+class Workers:
+    """The other workers, as far as they have ever answered."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, Snapshot] = {}  # by process id
+
+    def combine(self, own: Snapshot, others: Sequence[Snapshot]) -> Snapshot:
+        """`own` and those that answer now, with what the others have counted."""
+        present = {one["process"]["pid"]: one for one in others}
+        gone = {pid: _remains(one) for pid, one in self._last.items() if pid not in present}
+        if len(gone) > _MANY:
+            gone = {0: combine(*gone.values())}
+        self._last = gone | present
+        together = combine(own, *others, *gone.values())
+        together["workers"] = 1 + len(others)
+        named = {one["host"] for taken in (own, *others) for one in taken["hosts"]}
+        together["hosts"] = [one for one in together["hosts"] if one["host"] in named]
+        return together
+
+
+def _remains(taken: Snapshot) -> Snapshot:
+    """What counts of a worker that is gone: what it has counted, not what it held."""
+    left = taken.copy()
+    left["process"] = taken["process"] | {"memory_bytes": 0, "open_files": 0}
+    if taken["clients"] is not None:
+        held: Clients = {**taken["clients"], "connections": 0, "sessions": 0, "busy": 0}
+        left["clients"] = held | {"in_transaction": 0, "limit": 0}
+    if taken["plan_cache"] is not None:
+        left["plan_cache"] = taken["plan_cache"] | {"entries": 0, "limit": 0}
+    left["hosts"] = [
+        {
+            **one,
+            "busy": 0,
+            "idle": 0,
+            "opening": 0,
+            "waiting": 0,
+            "limit": 0,
+            "failures": 0,
+            "error": "",
+            "up": True,
+        }
+        for one in taken["hosts"]
+    ]
+    return left
+
+
+def combine(own: Snapshot, *others: Snapshot) -> Snapshot:
     """Counts are summed; what is the same everywhere (versions, the shard map) is `own`'s."""
     if not others:
         return own

@@ -87,9 +87,12 @@ def _plain(name: str, text: str, value: float) -> Metric:
 
 def _process(taken: Snapshot) -> Iterator[Metric]:
     process = taken["process"]
-    yield _counter("cpu_seconds", "CPU time the process has used.", (), [((), process["cpu_seconds"])])
-    yield _plain("memory_bytes", "Resident memory of the process.", process["memory_bytes"])
-    yield _plain("open_files", "Open file descriptors of the process.", process["open_files"])
+    yield _plain("workers", "Worker processes that answer.", taken["workers"])
+    yield _counter(
+        "cpu_seconds", "CPU time the worker processes have used.", (), [((), process["cpu_seconds"])]
+    )
+    yield _plain("memory_bytes", "Resident memory of the worker processes.", process["memory_bytes"])
+    yield _plain("open_files", "Open file descriptors of the worker processes.", process["open_files"])
 
 
 def _clients(clients: Clients) -> Iterator[Metric]:

@@ -8,7 +8,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from . import snapshot
-from .snapshot import Segment, Snapshot
+from .snapshot import Segment, Snapshot, Statements, TopologyState
 
 #: Seconds between reloads that a reader may ask for.
 REFRESHES = (0, 5, 30)
@@ -52,7 +52,7 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for show in (cpu, duration, latency, moment, number, percent, rate, share, size, title):
+    for show in _FILTERS:
         environment.filters[show.__name__] = show
     return environment.get_template("status.html")
 
@@ -110,6 +110,22 @@ def moment(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def plural(count: int, one: str, many: str) -> str:
+    """A count with its noun."""
+    return f"{number(count)} {one if count == 1 else many}"
+
+
+def changes(topology: TopologyState) -> str:
+    """How often the topology changed, and how often somebody tried in vain."""
+    text = plural(topology["changes"], "change", "changes")
+    return f"{text}, {number(topology['refused'])} refused" if topology["refused"] else text
+
+
+def outcomes(statements: Statements) -> list[tuple[str, int]]:
+    """Outcomes and counts: ok first, then the most frequent."""
+    return sorted(statements["outcomes"].items(), key=lambda one: (one[0] != "ok", -one[1], one[0]))
+
+
 def size(value: float) -> str:
     """Bytes with a unit that fits."""
     for unit in ("B", "KB", "MB"):
@@ -134,3 +150,8 @@ def title(segment: Segment) -> str:
     if first is not None:
         parts.append("open for new objects" if segment["open"] else "closed for new objects")
     return ", ".join(parts)
+
+
+_FILTERS = (
+    changes, cpu, duration, latency, moment, number, outcomes, percent, plural, rate, share, size, title,
+)  # fmt: skip

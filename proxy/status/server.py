@@ -17,7 +17,7 @@ from aiohttp import web
 from config.address import Address
 
 from . import page, snapshot
-from .combine import combine
+from .combine import Workers
 from .metrics import CONTENT_TYPE, Metrics
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class StatusServer:
         self._now = now
         self._started = now()
         self._peers = peers
+        self._workers = Workers()
         self._metrics = Metrics()
         self._runner: web.AppRunner | None = None
         self._path: str | None = None
@@ -67,8 +68,10 @@ class StatusServer:
 
     async def everything(self) -> snapshot.Snapshot:
         """The state of all worker processes now."""
-        own = self.snapshot()
-        return combine(own, await self._peers.ask_others("snapshot")) if self._peers is not None else own
+        if self._peers is None:
+            return self.snapshot()
+        others = await self._peers.ask_others("snapshot")
+        return self._workers.combine(self.snapshot(), others)
 
     def snapshot(self) -> snapshot.Snapshot:
         """The state of this process now."""
@@ -132,6 +135,9 @@ class StatusServer:
             body=self._metrics.render(await self.everything()),
             headers=_HEADERS | {"Content-Type": CONTENT_TYPE},
         )
+
+    # -- health
+    # ------------------------------------------------------------------------------------------------------
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.json_response({"status": "alive"}, headers=_HEADERS)

@@ -132,6 +132,7 @@ class Snapshot(TypedDict):
     reason: str
     draining: bool
     server_version: str
+    workers: int  # processes that this is the sum of
     process: Process
     clients: Clients | None
     statements: list[Statements]
@@ -150,6 +151,7 @@ def take(services: Services | None, *, ready: bool, started: float, now: float, 
         "reason": why_not_ready(services, ready),
         "draining": services is not None and services.draining,
         "server_version": "",
+        "workers": 1,
         "process": _process(),
         "clients": None,
         "statements": [],
