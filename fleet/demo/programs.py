@@ -121,18 +121,22 @@ def as_user() -> tuple[str, ...]:
 def initialise(program: Program, directory: Path) -> None:
     """Make a data directory; ``root@localhost`` has no password.
 
-    ServerError with the program's last words.
+    ServerError with what the program said.
     """
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    shared = ("--no-defaults", f"--datadir={directory}", *LIGHT, *as_user())
+    scratch = directory.with_name(f"{directory.name}.tmp")
+    scratch.mkdir(parents=True, exist_ok=True)
+    shared = ("--no-defaults", f"--datadir={directory}", f"--tmpdir={scratch}", *LIGHT, *as_user())
     if program.flavour is Flavour.MYSQL:
         argv = [str(program.path), *shared, "--initialize-insecure", "--secure-file-priv=", "--skip-log-bin"]
     else:
         own = ("--auth-root-authentication-method=normal", "--skip-test-db")
         argv = [_install_db(program), *shared, *own]
     code, output = run(argv)
+    shutil.rmtree(scratch, ignore_errors=True)
     if code:
-        said = "\n".join(output.strip().splitlines()[-15:])
+        lines = output.strip().splitlines()
+        errors = [line for line in lines if "ERROR" in line]  # few, among much advice
+        said = "\n".join(errors or lines[-15:])
         raise ServerError(f"{argv[0]} could not make a data directory in {directory}:\n{said}")
 
 

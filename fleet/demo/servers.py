@@ -67,6 +67,8 @@ class LocalServer:
         self.port = 0
         self.log = self.directory / "error.log"
         self.data = self.directory / "data"
+        # Its own: a starting MariaDB removes all temporary tables there, also those of another server
+        self._scratch = self.directory / "tmp"
         self._short: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._secured = False
@@ -114,7 +116,7 @@ class LocalServer:
         """
         if self.alive:
             return
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self._scratch.mkdir(parents=True, exist_ok=True)
         if not self.data.exists():
             if self.template is None:
                 initialise(self.program, self.data)
@@ -132,6 +134,7 @@ class LocalServer:
             f"--socket={self.socket}",
             f"--port={self.port}",
             f"--pid-file={self.directory / 'pid'}",
+            f"--tmpdir={self._scratch}",
             "--bind-address=127.0.0.1",
             f"--server-id={self.server_id}",
             "--sync-binlog=0",
