@@ -1,0 +1,159 @@
+"""Values by their types: what MySQL 9.7 and MariaDB 10.11 print, and how they compare."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import ProxyError
+from proxy.execute.compare import combine, float_text, sort_key, value_reader
+from proxy.wire.constants import ColumnType
+from proxy.wire.resultset import Column
+from rewriter.plans import Aggregate, SortKey
+
+#: SELECT n + 0e0, on both servers.
+DOUBLES = {
+    "0": "0",
+    "2e0": "2",
+    "100e0": "100",
+    "0.30000000000000004": "0.30000000000000004",
+    "0.0001234": "0.0001234",
+    "1e-5": "0.00001",
+    "1.5e-7": "0.00000015",
+    "1e-14": "0.00000000000001",
+    "1e-15": "0.000000000000001",
+    "1e-16": "1e-16",
+    "5e-324": "5e-324",
+    "12345e10": "123450000000000",
+    "1e14": "100000000000000",
+    "999999999999999e0": "999999999999999",
+    "1e15": "1e15",
+    "-1e15": "-1e15",
+    "9999999999999990e0": "9.99999999999999e15",
+    "1000000000000000.5": "1000000000000000.5",
+    "1234567890123456.5": "1234567890123456.5",
+    "123456789012345680e0": "1.2345678901234568e17",
+    "1e20": "1e20",
+    "1e300": "1e300",
+    "1.7976931348623157e308": "1.7976931348623157e308",
+}
+
+
+@pytest.mark.parametrize(("number", "text"), DOUBLES.items())
+def test_doubles(number: str, text: str) -> None:
+    assert float_text(float(number)) == text.encode()
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_doubles_read_back_the_same(value: float) -> None:
+    text = float_text(value)
+    assert float(text) == value
+
+
+def test_doubles_of_fixed_decimals() -> None:
+    assert float_text(5.333, 2) == b"5.33"
+    assert float_text(2.0, 2) == b"2.00"
+    assert float_text(1e15, 0) == b"1000000000000000"
+
+
+def column(type_: ColumnType, collation: int = 63, decimals: int = 0) -> Column:
+    return Column(b"c", type_, collation, decimals=decimals)
+
+
+def total(type_: ColumnType, *values: bytes, decimals: int = 0) -> bytes | None:
+    return combine(
+        Aggregate(0, "sum", None), [column(type_, decimals=decimals)], [[value] for value in values], {}
+    )
+
+
+def test_sums_are_exact() -> None:
+    """A sequence has 38 digits, a DECIMAL up to 65."""
+    nines = b"9" * 38
+    assert total(ColumnType.NEWDECIMAL, nines, nines, b"1") == b"1" + b"9" * 38
+    assert total(ColumnType.NEWDECIMAL, b"9" * 65, b"1") == b"1" + b"0" * 65
+    assert total(ColumnType.NEWDECIMAL, b"0.000000000000000000000000000001", b"9" * 35 + b".0") == (
+        b"9" * 35 + b".000000000000000000000000000001"
+    )
+    assert total(ColumnType.NEWDECIMAL, b"1.50", b"-1.50") == b"0.00"
+
+
+def test_sums_of_doubles() -> None:
+    assert total(ColumnType.DOUBLE, b"1e15", b"0.5", decimals=31) == b"1000000000000000.5"
+    assert total(ColumnType.DOUBLE, b"2.00", b"3.33", decimals=2) == b"5.33"
+    with pytest.raises(ProxyError, match="out of range"):
+        total(ColumnType.DOUBLE, b"1.7e308", b"1.7e308", decimals=31)
+
+
+def test_counts_and_nothing() -> None:
+    columns = [column(ColumnType.LONGLONG)]
+    assert combine(Aggregate(0, "count", None), columns, [[None], [b"3"]], {}) == b"3"
+    assert combine(Aggregate(0, "count", None), columns, [[None]], {}) == b"0"
+    for function in ("sum", "min", "max"):
+        assert combine(Aggregate(0, function, None), columns, [[None], [None]], {}) is None
+
+
+def test_min_of_an_enum_is_that_of_its_texts() -> None:
+    """MIN and MAX compare ENUM by text, unlike ORDER BY."""
+    columns = [Column(b"e", ColumnType.STRING, 255, flags=256), column(ColumnType.VAR_STRING)]
+    partials: list[list[bytes | None]] = [[b"red", b"RED"], [b"blue", b"BLUE"]]
+    assert combine(Aggregate(0, "min", -1), columns, partials, {}) == b"blue"
+
+
+TIMES = [
+    "-838:59:59",
+    "-100:00:00",
+    "-12:00:00.5",
+    "-00:00:00.000001",
+    "00:00:00",
+    "00:00:00.1",
+    "09:59:59",
+    "100:00:00",
+]
+
+
+def test_times() -> None:
+    read = value_reader(column(ColumnType.TIME))
+    assert read is not None
+    values = [read(text.encode()) for text in TIMES]
+    assert values == sorted(values)
+    assert len(set(values)) == len(values)
+
+
+def test_readers() -> None:
+    kinds = (ColumnType.NEWDECIMAL, ColumnType.TINY, ColumnType.YEAR, ColumnType.FLOAT, ColumnType.DATE)
+    texts = (b"-1.50", b"007", b"2026", b"1.5e3", b"2026-01-02")
+    found = [value_reader(column(kind))(text) for kind, text in zip(kinds, texts, strict=True)]  # type: ignore[misc]
+    assert found == [Decimal("-1.5"), 7, 2026, 1500.0, b"2026-01-02"]
+    assert value_reader(column(ColumnType.VAR_STRING, 45)) is None
+    assert value_reader(column(ColumnType.BLOB, 63)) is bytes
+    assert value_reader(column(ColumnType.NULL, 45)) is bytes
+    assert value_reader(column(ColumnType.JSON, 63)) is None
+
+
+def key(value: bytes | None, *, descending: bool = False, pads: dict[int, bytes] | None = None) -> object:
+    columns = [column(ColumnType.VAR_STRING, 45), column(ColumnType.VAR_STRING)]
+    return sort_key([SortKey(0, descending, 1)], columns, pads or {})([value and b"text", value])
+
+
+@pytest.mark.parametrize("pad", [b" ", b"\0 ", b"\0\0 "])
+def test_padding(pad: bytes) -> None:
+    """PAD SPACE: 'a' equals 'a ', and comes behind 'a' with a tab."""
+    pads = {45: pad}
+    a, tab, letter = pad[:-1] + b"a", pad[:-1] + b"\t", pad[:-1] + b"b"
+    assert key(a, pads=pads) == key(a + pad, pads=pads) == key(a + pad * 3, pads=pads)
+    assert key(a + tab, pads=pads) < key(a, pads=pads) < key(a + letter, pads=pads)  # type: ignore[operator]
+    assert key(a + letter, pads=pads, descending=True) < key(a, pads=pads, descending=True)  # type: ignore[operator]
+    assert key(b"", pads=pads) == key(pad, pads=pads)
+
+
+def test_without_padding() -> None:
+    assert key(b"a") < key(b"a\t") < key(b"a ")  # type: ignore[operator]
+
+
+def test_nulls() -> None:
+    assert key(None) < key(b"")  # type: ignore[operator]
+    assert key(b"", descending=True) < key(None, descending=True)  # type: ignore[operator]
+    assert key(None) == key(None)

@@ -1,0 +1,278 @@
+"""Runs merged as they arrive, against sorting the whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import ProxyError
+from proxy.execute import merge as module
+from proxy.execute.merge import RUN_BUFFER, Merger, make_merger
+from proxy.wire import packets, rows
+from proxy.wire.constants import ColumnType
+from proxy.wire.packets import ProtocolError
+from proxy.wire.resultset import Column, decode_row, encode_row
+from proxy.wire.rows import split_rows
+from rewriter.plans import Aggregate, Merge, SortKey
+from tests.execute.rowsets import KINDS, PADS, Kind, Shape, arrivals, block, keyed_rows, shapes, weight
+from tests.wire.streams import cut_packets
+
+#: Instead of 16 MB: many rows take several packets.
+SMALL = 30
+
+limits = st.one_of(st.none(), st.integers(0, 12))
+offsets = st.one_of(st.just(0), st.integers(0, 12))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_packets():
+    with pytest.MonkeyPatch.context() as patch:
+        for where in (packets, rows, module):
+            patch.setattr(where, "MAX_PAYLOAD", SMALL)
+        yield
+
+
+def collect(merger: Merger, events: Sequence[tuple[int, list[bytes] | None]], seq: int) -> list[bytes]:
+    """Feed it, and check the packets' numbers; the rows' payloads."""
+    out = b""
+    for run, some in events:
+        out += merger.ended(run) if some is None else merger.rows(run, block(some, SMALL))
+    numbers = [number for _, number, _ in cut_packets(out)]
+    assert numbers == [(seq + index) & 0xFF for index in range(len(numbers))]
+    assert merger.seq & 0xFF == (seq + len(numbers)) & 0xFF
+    found = split_rows(out)
+    assert merger.emitted == len(found)
+    return found
+
+
+def cut(items: Sequence[bytes], limit: int | None, offset: int) -> Sequence[bytes]:
+    return items[offset:] if limit is None else items[offset : offset + limit]
+
+
+# -- sorted runs
+# ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.data(), shapes(), st.integers(1, 4), limits, offsets, st.integers(0, 255))
+def test_ordered(
+    data: st.DataObject, shape: Shape, runs: int, limit: int | None, offset: int, seq: int
+) -> None:
+    everything = data.draw(keyed_rows(shape))
+    owner = {number: data.draw(st.integers(0, runs - 1)) for number, _ in everything}
+    parts = [shape.sort([row for row in everything if owner[row[0]] == run]) for run in range(runs)]
+    events = data.draw(arrivals([[shape.payload(*row) for row in part] for part in parts]))
+    wanted = Merge(shape.order, limit, offset, shape.hidden)
+    found = collect(make_merger(wanted, shape.columns, runs, seq, PADS), events, seq)
+
+    by_number = dict(everything)
+    numbers = [int(decode_row(payload, len(shape.kinds) + 1)[-1] or b"") for payload in found]
+    assert found == [shape.payload(number, by_number[number], hidden=False) for number in numbers]
+    assert len(set(numbers)) == len(numbers)
+    expected = shape.sort(everything)[offset:][:limit]
+    assert len(numbers) == len(expected)
+    for number, (_, keys) in zip(numbers, expected, strict=True):
+        assert shape.equal(by_number[number], keys)
+    for part in parts:
+        order = [number for number, _ in part]
+        mine = [number for number in numbers if number in order]
+        assert mine == [number for number in order if number in mine], "a run's own order is kept"
+
+
+def test_a_row_leaves_when_no_other_run_can_bring_a_smaller_one() -> None:
+    shape = Shape((KINDS["integer"],), (False,))
+    merger = make_merger(Merge(shape.order), shape.columns, 3, 1, {})
+
+    def numbers(*keys: int) -> bytes:
+        return block([shape.payload(key, (key,)) for key in keys], SMALL)
+
+    assert merger.rows(0, numbers(1, 4)) == b""
+    assert merger.rows(1, numbers(2, 3)) == b""
+    assert len(split_rows(merger.rows(2, numbers(5)))) == 3, "1, 2 and 3: run 1 may go on with another 3"
+    assert len(split_rows(merger.ended(1))) == 1, "4: then run 0 may go on with another 4"
+    assert len(split_rows(merger.ended(0))) == 1, "5"
+    assert merger.ended(2) == b""
+
+
+def test_full_and_not_full_any_more() -> None:
+    shape = Shape((KINDS["binary"],), (False,))
+    merger = make_merger(Merge(shape.order), shape.columns, 2, 1, {})
+    row = block([shape.payload(1, (b"v" * 1000,))], SMALL)
+    while not merger.full(0):
+        assert merger.rows(0, row) == b""
+    assert not merger.full(1)
+    assert len(row) * 400 >= RUN_BUFFER
+    merger.ended(1)
+    assert not merger.full(0)
+    for _ in range(1000):
+        assert merger.rows(0, row)
+    assert not merger.full(0), "what has left is not counted"
+
+
+MISSING_WEIGHT = Column(b"name", ColumnType.VAR_STRING, 255)
+JSON = Column(b"data", ColumnType.JSON, 63)
+ENUM = Column(b"colour", ColumnType.STRING, 255, flags=256)
+
+
+@pytest.mark.parametrize("column", [MISSING_WEIGHT, JSON, ENUM], ids=["text", "JSON", "ENUM"])
+@pytest.mark.parametrize("hidden", [None, -1])
+def test_no_order_is_known(column: Column, hidden: int | None) -> None:
+    if column is MISSING_WEIGHT and hidden is not None:
+        return
+    order = (SortKey(0, False, hidden),)
+    with pytest.raises(ProxyError, match=f"no order is known for column {column.name.decode()}"):
+        make_merger(Merge(order, hidden=1), [column, KINDS["binary"].column], 2, 1, {})
+
+
+@pytest.mark.parametrize("name", ["integer", "decimal", "double", "time"])
+@pytest.mark.parametrize("text", [b"", b"x", b"1:2", b"\xff"])
+def test_a_value_that_is_not_of_its_type(name: str, text: bytes) -> None:
+    column = KINDS[name].column
+    merger = make_merger(Merge((SortKey(0, False, None),)), [column], 1, 1, {})
+    with pytest.raises(ProxyError, match="not of its type"):
+        merger.rows(0, block([encode_row([text])], SMALL))
+    merger = make_merger(Merge(aggregates=(Aggregate(0, "min", None),)), [column], 1, 1, {})
+    merger.rows(0, block([encode_row([text])], SMALL))
+    with pytest.raises(ProxyError, match="not of its type"):
+        merger.ended(0)
+
+
+@pytest.mark.parametrize("payload", [b"\x05abc", b"\x01", b"\x011\x012", b"\xff"])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Merge((SortKey(0, False, None),)),
+        Merge(limit=1, hidden=1),
+        Merge(aggregates=(Aggregate(0, "count", None),)),
+    ],
+)
+def test_a_row_that_is_none(payload: bytes, wanted: Merge) -> None:
+    merger = make_merger(wanted, [KINDS["integer"].column], 1, 1, {})
+    with pytest.raises(ProtocolError):
+        merger.rows(0, block([payload], SMALL))
+
+
+# -- in any order
+# ----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.data(),
+    st.lists(st.lists(st.binary(max_size=70), max_size=6), min_size=1, max_size=4),
+    limits,
+    offsets,
+    st.integers(0, 2),
+    st.integers(0, 255),
+)
+def test_concatenation(
+    data: st.DataObject, runs: list[list[bytes]], limit: int | None, offset: int, hidden: int, seq: int
+) -> None:
+    columns = [KINDS["binary"].column] * (1 + hidden)
+    payloads = [[encode_row([value] + [b"hidden"] * hidden) for value in run] for run in runs]
+    events = data.draw(arrivals(payloads))
+    merger = make_merger(Merge((), limit, offset, hidden), columns, len(runs), seq, {})
+    found = collect(merger, events, seq)
+    came = [decode_row(payload, 1 + hidden)[0] or b"" for _, some in events if some for payload in some]
+    assert found == [encode_row([value]) for value in cut(came, limit, offset)]
+    assert not any(merger.full(run) for run in range(len(runs)))
+
+
+# -- aggregates
+# ----------------------------------------------------------------------------------------------------------
+
+FUNCTIONS = {
+    "count": [Kind(KINDS["integer"].column, st.integers(0, 10**12), lambda value: b"%d" % value)],
+    "sum": [KINDS["integer"], KINDS["decimal"]],
+    "min": list(KINDS.values()),
+    "max": list(KINDS.values()),
+}
+
+
+def naive(function: str, kind: Kind, values: list[object]) -> bytes | None:
+    """What one server says of all the values."""
+    present = [value for value in values if value is not None]
+    if function == "count":
+        return b"%d" % sum(present)  # type: ignore[arg-type]
+    if not present:
+        return None
+    if function == "sum":
+        scale = 2 if kind is KINDS["decimal"] else 0
+        cents = sum(int(value * 100) for value in present)  # type: ignore[operator, misc]
+        whole, rest = divmod(abs(cents), 100)
+        sign = "-" if cents < 0 else ""
+        return f"{sign}{whole}.{rest:02d}".encode() if scale else f"{sign}{whole}".encode()
+    ranked = Shape((kind,), (function == "max",)).sort([(0, (value,)) for value in present])
+    return kind.text(ranked[0][1][0])
+
+
+@given(st.data(), st.integers(1, 4), st.integers(0, 255))
+def test_combination(data: st.DataObject, runs: int, seq: int) -> None:
+    wanted = data.draw(st.lists(st.sampled_from(list(FUNCTIONS)), min_size=1, max_size=3))
+    kinds = [data.draw(st.sampled_from(FUNCTIONS[function])) for function in wanted]
+    hidden = sum(kind.weighed for kind in kinds)
+    values = st.tuples(*(st.one_of(st.none(), kind.values) for kind in kinds))
+    partials = [data.draw(st.lists(values, max_size=3)) for _ in range(runs)]
+
+    aggregates, weights = [], 0
+    for column, (function, kind) in enumerate(zip(wanted, kinds, strict=True)):
+        weights += kind.weighed
+        aggregates.append(Aggregate(column, function, weights - 1 - hidden if kind.weighed else None))
+    columns = [kind.column for kind in kinds] + [KINDS["binary"].column] * hidden
+    payloads = [[_partial(kinds, row) for row in run] for run in partials]
+    merger = make_merger(Merge((), None, 0, hidden, tuple(aggregates)), columns, runs, seq, PADS)
+    found = collect(merger, data.draw(arrivals(payloads)), seq)
+
+    rows_ = [row for run in partials for row in run]
+    if not rows_:
+        assert found == []
+        return
+    [payload] = found
+    row = decode_row(payload, len(kinds))
+    for column, (function, kind) in enumerate(zip(wanted, kinds, strict=True)):
+        expected = naive(function, kind, [one[column] for one in rows_])
+        if kind.weighed and function in ("min", "max"):
+            assert _same_text(kind, row[column], expected)
+        elif kind is KINDS["double"] and expected is not None:
+            assert float(row[column] or b"") == float(expected)
+        else:
+            assert row[column] == expected
+
+
+def _partial(kinds: list[Kind], row: tuple[object, ...]) -> bytes:
+    values = [None if value is None else kind.text(value) for kind, value in zip(kinds, row, strict=True)]
+    weights = [value for kind, value in zip(kinds, row, strict=True) if kind.weighed]
+    return encode_row(values + [None if value is None else weight(str(value)) for value in weights])
+
+
+def _same_text(kind: Kind, a: bytes | None, b: bytes | None) -> bool:
+    """Equal in the collation: which of two equal texts is the smallest is nobody's promise."""
+    texts = tuple(None if text is None else text.decode() for text in (a, b))
+    return Shape((kind,), (False,)).equal(texts[:1], texts[1:])
+
+
+@pytest.mark.parametrize(("limit", "offset", "count"), [(None, 0, 1), (1, 0, 1), (0, 0, 0), (5, 1, 0)])
+def test_limit_of_the_one_row(limit: int | None, offset: int, count: int) -> None:
+    wanted = Merge((), limit, offset, 0, (Aggregate(0, "count", None),))
+    merger = make_merger(wanted, [KINDS["integer"].column], 2, 1, {})
+    events: list[tuple[int, list[bytes] | None]] = [(0, [b"\x011"]), (1, [b"\x012"]), (0, None), (1, None)]
+    assert collect(merger, events, 1) == [b"\x013"] * count
+
+
+def test_no_column_is_lost_or_doubled() -> None:
+    """A long history: as many rows out as in, over the wrap of the numbers and several packets a row."""
+    shape = Shape((KINDS["integer"],), (True,))
+    merger = make_merger(Merge(shape.order), shape.columns, 2, 250, {})
+    rows_ = [(number, (number % 7,)) for number in range(1000)]
+    runs = [shape.sort(rows_[:300]), shape.sort(rows_[300:])]
+    events: list[tuple[int, list[bytes] | None]] = []
+    for run, some in enumerate(runs):
+        events += [
+            (run, [shape.payload(*row) for row in some[start : start + 50]])
+            for start in range(0, len(some), 50)
+        ]
+    events += [(0, None), (1, None)]
+    found = collect(merger, events, 250)
+    assert Counter(found) == Counter(shape.payload(*row) for row in rows_)
