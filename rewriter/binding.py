@@ -8,7 +8,7 @@ from typing import Final
 
 from config.topology import Host, Keyspace, Topology
 
-from .bound import BindError, HostStatement, Notice
+from .bound import BindError, Notice
 from .columns import Extra
 from .routing import Between, Comparison, Key, Offset, Placed, Route
 from .values import NotPlain, Value
@@ -45,25 +45,20 @@ class Routing:
     def shards(
         self, placed: list[Placed], values: tuple[bytes, ...], keyspace: Keyspace
     ) -> list[set[int] | None]:
-        """The shards of each route that exist; None for all. Raises NotPlain."""
+        """The shards of each route, whether they exist or not; None for all. Raises NotPlain."""
         between = [one.shards(values, keyspace) for one in self.ranges]
-        found = [route.shards(placed, between) for route in self.routes]
-        return [
-            one if one is None else {shard for shard in one if keyspace.host_of(shard) is not None}
-            for one in found
-        ]
+        return [route.shards(placed, between) for route in self.routes]
 
-    def computed(
+    def columns(
         self,
         shards: Sequence[int],
         placed: list[Placed],
         values: tuple[bytes, ...],
         keyspace: Keyspace,
         rows: bytes = b"",
-    ) -> list[tuple[bytes, ...]]:
-        """For each shard, `values` with the extras behind them. `rows` is the shard's own LIMIT."""
-        columns = [self._column(extra, shards, placed, values, keyspace, rows) for extra in self.extras]
-        return [values + row for row in zip(*columns, strict=True)]
+    ) -> list[list[bytes]]:
+        """For each extra, its value on every shard. `rows` is a shard's own LIMIT."""
+        return [self._column(extra, shards, placed, values, keyspace, rows) for extra in self.extras]
 
     def _column(
         self,
@@ -84,7 +79,7 @@ class Routing:
             return [b"%d" % (shard << shift | low) for shard in shards]
         if extra.kind == "constants":
             comparison, mine = self.comparisons[extra.number], placed[extra.number]
-            return [comparison.write(mine, shard, values) for shard in shards]
+            return comparison.write(mine, shards, values)
         if extra.kind == "offset":
             assert keyspace.layout is not None
             offset, layout = self.offsets[extra.number], keyspace.layout
@@ -135,10 +130,15 @@ def host(keyspace: Keyspace, shard: int) -> Host:
 
 
 def by_host(keyspace: Keyspace, shards: Iterable[int]) -> dict[Host, list[int]]:
-    """Shards by their master, both in ascending order of shards."""
+    """Those shards that exist by their master, in ascending order."""
     found: dict[Host, list[int]] = {}
+    host_of = keyspace.host_of
     for shard in sorted(shards):
-        found.setdefault(host(keyspace, shard), []).append(shard)
+        master = host_of(shard)
+        if master in found:
+            found[master].append(shard)
+        elif master is not None:
+            found[master] = [shard]
     return found
 
 
@@ -155,14 +155,6 @@ def keyspace_of(topology: Topology, name: str) -> Keyspace:
     if keyspace is None:
         raise BindError("unknown_database", database=name)
     return keyspace
-
-
-def union(host_: Host, shards: Sequence[int], selects: Sequence[bytes], tail: bytes) -> HostStatement:
-    """One statement for the shards of a host; of a single shard its own SELECT has all that `tail` says."""
-    if len(selects) == 1:
-        return HostStatement(host_, tuple(shards), selects[0])
-    sql = b"(" + b") UNION ALL (".join(selects) + b")" + tail
-    return HostStatement(host_, tuple(shards), sql)
 
 
 def limit_number(value: Value, values: tuple[bytes, ...]) -> int:

@@ -39,23 +39,26 @@ class SortKey(NamedTuple):
     hidden WEIGHT_STRING column, to be compared byte by byte instead when the key's column arrives as
     text (a NULL weight goes with a NULL key). Negative indexes count from the row's end, as in Python.
     Weights are not padded: for a PAD SPACE collation the shorter one must be taken as going on with the
-    weight of a space. NULLs come first ascending and last descending.
+    weight of a space. `collation` is the index of a hidden column with the name of the key's collation (the
+    wire has that of character_set_results). NULLs come first ascending and last descending.
     """
 
     column: int
     descending: bool
     weight: int | None
+    collation: int | None = None
 
 
 class Aggregate(NamedTuple):
     """One column of an aggregated row and how partial values combine: "count", "sum", "min" or "max".
 
-    `weight`: as in `SortKey`, for min and max of text.
+    `weight` and `collation`: as in `SortKey`, for min and max of text.
     """
 
     column: int
     function: str
     weight: int | None
+    collation: int | None = None
 
 
 class Merge(NamedTuple):
@@ -78,15 +81,16 @@ class Inserted(NamedTuple):
 
     `base`: add it to the last_insert_id that the server reports (when not 0); None when the server's
     number is to be reported as it is (a table without composed IDs). `rows`: how many rows of the client's
-    statement are in it. `first`: the index of its first row in the client's order. `generated`: the server
-    made a local id for some row; when not, the OK packet has the client's own ID and LAST_INSERT_ID() keeps
-    its value, as with one MySQL.
+    statement are in it. `first` and `last`: the indexes of its first and last row in the client's order.
+    `generated`: the server made a local id for some row; when not, the OK packet has the client's own ID and
+    LAST_INSERT_ID() keeps its value, as with one MySQL.
     """
 
     shard: int
     base: int | None
     rows: int
     first: int
+    last: int
     generated: bool = True
 
 

@@ -73,6 +73,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     if may_fail(routing) and not statement.strict:
         fallback = plan_change(Statement(statement.source, statement.names, strict=True), found, scope)
     return ShardWrite(
+        verb=found.verb,
         session_slots=tuple(splicer.slots.names),
         databases=tuple(dict.fromkeys(scope.targets[ref].database for ref in refs)),
         routing=routing,

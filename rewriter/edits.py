@@ -34,7 +34,7 @@ class Edits:
         return other
 
     def replace(self, span: Span, *parts: Part) -> None:
-        """`parts` instead of the tokens of `span`; edits inside of it are dropped."""
+        """`parts` instead of the tokens of `span`; earlier edits of it, and inside of it, are dropped."""
         tokens = self._source.tokens
         self.replace_bytes(tokens[span.first].start, tokens[span.end - 1].end, *parts)
 
@@ -64,7 +64,7 @@ class Edits:
         """The text from byte `start` to `end`, edited."""
         found: list[Part] = []
         at = start
-        for edit in sorted(self._edits, key=_order):
+        for _, edit in sorted((_order(number, edit), edit) for number, edit in enumerate(self._edits)):
             if edit.start < at or edit.end > end:
                 continue  # inside of a larger one, or elsewhere
             found += original(self._source, at, edit.start)
@@ -90,9 +90,10 @@ class Edits:
         return Template(self.parts(tokens[first].start, last.end))
 
 
-def _order(edit: Edit) -> tuple[int, int, int]:
-    # an insertion goes before a replacement at the same place, a larger replacement before a smaller one
-    return edit.start, 0 if edit.start == edit.end else 1, -edit.end
+def _order(number: int, edit: Edit) -> tuple[int, int, int, int]:
+    """By place; an insertion before a replacement there, a larger or later replacement before others."""
+    insertion = edit.start == edit.end
+    return edit.start, 0 if insertion else 1, -edit.end, number if insertion else -number
 
 
 def original(source: Source, start: int, end: int) -> list[bytes | int]:

@@ -82,7 +82,9 @@ class Insert(Plan):
             placed = by_shard[shard]
             sql = self._text(placed, values, keyspace.database_of(shard), base)
             statements.append(HostStatement(host(keyspace, shard), (shard,), sql))
-            inserted.append(Inserted(shard, base, len(placed), placed[0][0], shard in generated))
+            inserted.append(
+                Inserted(shard, base, len(placed), placed[0][0], placed[-1][0], shard in generated)
+            )
         return Bound(tuple(statements), inserted=tuple(inserted))
 
     def _text(
@@ -152,7 +154,7 @@ class Insert(Plan):
     def _text_key(self, hint: Hint, values: Values, keyspace: Keyspace) -> int:
         assert hint.value is not None
         try:
-            return hint.key.shard_of_text(hint.value.text(values, self.backslashes), keyspace)
+            return hint.key.shard_of_value(hint.value, values, keyspace)
         except NotPlain:
             raise BindError(
                 "unroutable_write",

@@ -101,6 +101,8 @@ class Passthrough(OneHost):
     keyspaces: tuple[str, ...]
 
     def host(self, topology: Topology) -> Host:
+        if len(self.keyspaces) == 1:
+            return _host(topology, self.keyspaces[0], None)
         return _one_host(topology, [(name, None) for name in self.keyspaces])
 
 
@@ -116,6 +118,8 @@ class Physical(OneHost):
     locations: tuple[tuple[str, int | None], ...]
 
     def host(self, topology: Topology) -> Host:
+        if len(self.locations) == 1:
+            return _host(topology, *self.locations[0])
         return _one_host(topology, self.locations)
 
 

@@ -22,11 +22,10 @@ from .facts import Block, Span, TableRef
 from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
 from .scope import Chain, Scope, chain_at
 from .tokens import LIST, Source
-from .values import ConstantReader, Value
+from .values import ENCODINGS, ConstantReader, Value
 
 _LEFT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "CASE"})
 _RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
-_ENCODINGS: Final = {"utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "latin1": "cp1252"}
 
 
 class Match(NamedTuple):
@@ -75,7 +74,7 @@ class Keys:
         if table.key_type is KeyType.BINARY:
             return Key("hash", text="binary", backslashes=backslashes)
         if table.key_type is KeyType.TEXT:
-            encoding = _ENCODINGS.get(self.env.charset, "unknown")
+            encoding = ENCODINGS.get(self.env.charset, "unknown")
             return Key("hash", text=encoding, backslashes=backslashes)
         return Key("hash")
 
@@ -220,7 +219,7 @@ class Conditions:
         if found is None:
             return None
         value = found[0]
-        if key.takes_text and value.kind not in ("string", "slot"):
+        if value.kind not in ("string", "slot", "hex", "bytes") if key.takes_text else value.kind == "bytes":
             return None
         return None if self._strict and Comparison(key, (value,)).may_fail else found
 

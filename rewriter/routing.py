@@ -8,6 +8,7 @@ set of shards that may hold a matching row, or None for all of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -85,6 +86,11 @@ class Key:
                 raise NotPlain from None
         return keyspace.shard_of_key(text)
 
+    def shard_of_value(self, value: Value, values: tuple[bytes, ...], keyspace: Keyspace) -> int:
+        """The shard of a text key that is one constant. Raises NotPlain."""
+        text = value.text(values, self.backslashes)
+        return keyspace.shard_of_key(text) if value.is_bytes else self.shard_of_text(text, keyspace)
+
     @property
     def takes_text(self) -> bool:
         """Whether the routing column holds text or bytes."""
@@ -142,12 +148,17 @@ class Comparison:
 
     def _place_ids(self, raw: bytes, layout: Layout, placed: Placed) -> None:
         """A list of an object table's IDs: the common case, in few steps."""
-        mask, expected, local_mask = self.key.mask, self.key.expected, layout.local_mask
-        shift, shard_mask = layout.shard_shift, layout.shard_mask
-        for element in raw.split(b","):
-            number = int(element) if len(element) < 60 else HUGE
-            if number & mask == expected:
-                shard = number >> shift & shard_mask
+        # all but the local id first: that is a small number, and the same for many IDs
+        width, local_mask = layout.local_mask.bit_length(), layout.local_mask
+        mask, expected = self.key.mask >> width, self.key.expected >> width
+        shift, shard_mask = layout.shard_shift - width, layout.shard_mask
+        elements = raw.split(b",")
+        if len(max(elements, key=len)) > 60:
+            elements = [element if len(element) <= 60 else b"-1" for element in elements]
+        for number in map(int, elements):
+            place = number >> width
+            if place & mask == expected:
+                shard = place >> shift & shard_mask
                 if shard in placed:
                     placed[shard].append(b"%d" % (number & local_mask))
                 else:
@@ -157,8 +168,7 @@ class Comparison:
         self, value: Value, values: tuple[bytes, ...], keyspace: Keyspace, placed: Placed
     ) -> None:
         if self.key.takes_text:
-            text = value.text(values, self.key.backslashes)
-            placed.setdefault(self.key.shard_of_text(text, keyspace), [])
+            placed.setdefault(self.key.shard_of_value(value, values, keyspace), [])
             return
         integer = value.integer(values)
         shard = self.key.shard_of_integer(integer, keyspace)
@@ -171,12 +181,13 @@ class Comparison:
             return b"%d" % (integer & layout.local_mask)
         return b"%d" % integer
 
-    def write(self, placed: Placed, shard: int, values: tuple[bytes, ...]) -> bytes:
-        """What stands in the place of the constants on one shard."""
-        mine = placed.get(shard)
-        if mine:
-            return b", ".join(mine)
-        return NEVER if self.key.local else values[self.list_index]
+    def write(self, placed: Placed, shards: Sequence[int], values: tuple[bytes, ...]) -> list[bytes]:
+        """What stands in the place of the constants on each shard."""
+        whole = NEVER
+        if not self.key.local:  # a shard with none of the list gets all of it
+            whole = values[self.list_index]
+            whole = b"'" + whole if self.list_kind == "string" else whole
+        return [b", ".join(placed[shard]) if shard in placed else whole for shard in shards]
 
     @property
     def may_fail(self) -> bool:

@@ -36,6 +36,8 @@ def access(source: Source) -> tuple[Access, bool]:
             needed = max(needed, Access.WRITE)
     if verb == "PREPARE":
         needed = Access.ADMIN
+    if verb == "LOCK" and any(source.is_word(at, "WRITE") for at in range(len(source.tokens))):
+        needed = max(needed, Access.WRITE)
     return needed, commits
 
 

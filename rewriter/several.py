@@ -109,16 +109,17 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
         whole = _aggregate_at(splicer, span.first) and source.closing[span.first + 1] == span.end - 1
         if not whole or name not in _MERGED or source.is_word(span.first + 2, "DISTINCT"):
             text = source.text(*span).decode("utf-8", "replace")
-            raise _Cannot(f"{text}", "only plain COUNT, SUM, MIN and MAX are combined yet", _ONE_SHARD)
+            raise _Cannot(text, "only plain COUNT, SUM, MIN and MAX are combined yet", _ONE_SHARD)
         argument = Span(span.first + 2, span.end - 1)
         weigh = name in ("MIN", "MAX") and not _by_value(splicer, block, argument)
         if weigh:
             weights.append(column)
-            hidden += [b", WEIGHT_STRING(", *edits.inside(span), b")"]
+            merged_text = edits.inside(span)
+            hidden += [b", WEIGHT_STRING(", *merged_text, b"), COLLATION(", *merged_text, b")"]
         aggregates.append((column, _MERGED[name], weigh))
-    total = len(weights)
+    total = 2 * len(weights)
     merged = tuple(
-        Aggregate(column, function, weights.index(column) - total if weigh else None)
+        Aggregate(column, function, *(_pair(2 * weights.index(column) - total) if weigh else (None, None)))
         for column, function, weigh in aggregates
     )
     edits.insert_behind(block.select_end - 1, *hidden)
@@ -138,6 +139,11 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
     )
 
 
+def _pair(first: int) -> tuple[int, int]:
+    """The indexes of a weight and of the collation behind it."""
+    return first, first + 1
+
+
 # rows
 
 
@@ -153,8 +159,10 @@ def _ordered(splicer: Splicer, block: Block) -> Several:
         column = key.visible
         if column is None:
             column = hidden.index(key.hidden[0]) - len(hidden)
-        weight = hidden.index(key.hidden[-1]) - len(hidden) if key.weighed else None
-        order.append(SortKey(column, item.descending, weight))
+        pair: tuple[int | None, int | None] = (None, None)
+        if key.weighed:
+            pair = _pair(hidden.index(key.hidden[-2]) - len(hidden))
+        order.append(SortKey(column, item.descending, *pair))
         edits.replace(item.span, *key.inner)
     for parts in hidden:
         edits.insert_behind(block.select_end - 1, b", ", *parts)
@@ -210,8 +218,8 @@ class _Key:
     """One sort key.
 
     `inner` is written in each shard's ORDER BY, `outer` in that of a host's UNION; `visible` is the index of
-    the column that shows it, or None: then the first of `hidden` does. With `weighed` the last of `hidden` is
-    its weight.
+    the column that shows it, or None: then the first of `hidden` does. With `weighed` the last two of
+    `hidden` are its weight and the name of its collation.
     """
 
     def __init__(
@@ -243,6 +251,7 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
         key = _Key(inner, name, None, [(*expression, b" AS " + name)])
     if not _by_value(splicer, block, span):
         key.hidden.append((b"WEIGHT_STRING(", *expression, b") AS `sg_weight_%d`" % number))
+        key.hidden.append((b"COLLATION(", *expression, b") AS `sg_collation_%d`" % number))
         key.weighed = True
     return key
 

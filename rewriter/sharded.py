@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from config.topology import Keyspace, Topology
+from config.topology import Host, Keyspace, Topology
 
 from .binding import (
     CHUNK,
@@ -18,7 +18,6 @@ from .binding import (
     keyspace_of,
     limit_number,
     some_shard,
-    union,
 )
 from .binding import host as host_of
 from .bound import Aggregate, BindError, Bound, HostStatement, Merge, SortKey
@@ -26,6 +25,9 @@ from .plan import Access, Choose, Plan, Reject, Values
 from .routing import Placed
 from .splice import Template
 from .values import NotPlain, Value
+
+Groups = dict[Host, list[int]]
+"""Shards by the host that has them."""
 
 _tuple = tuple.__new__  # half the time of a NamedTuple's own constructor
 
@@ -104,17 +106,16 @@ class Sharded(Plan):
             return self.fallback.bind(values, topology, choose)
         if len(found) == 1:
             shards = found[0]
-        elif None in found:
-            raise self.not_one_shard(keyspace)
+            groups = by_host(keyspace, keyspace.all_shards if shards is None else shards)
         else:
-            shards = set().union(*(one for one in found if one is not None))
-            if len(shards) > 1:
-                raise self.not_one_shard(keyspace)
-        return self.run_on(shards, placed, values, keyspace)
+            shards = None if None in found else set().union(*(one for one in found if one is not None))
+            groups = by_host(keyspace, keyspace.all_shards if shards is None else shards)
+            if sum(map(len, groups.values())) > 1:
+                raise self.not_one_shard()
+        return self.run_on(groups, placed, values, keyspace, scatter=shards is None)
 
-    def not_one_shard(self, keyspace: Keyspace) -> BindError:
+    def not_one_shard(self) -> BindError:
         """The error that the tables of a statement are on more than one shard."""
-        del keyspace
         return BindError(
             "not_supported_yet",
             what="this statement",
@@ -123,15 +124,16 @@ class Sharded(Plan):
         )
 
     def run_on(
-        self, shards: set[int] | None, placed: list[Placed], values: Values, keyspace: Keyspace
+        self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
     ) -> Bound:
-        """The statements for these shards, or for all."""
-        raise self.not_one_shard(keyspace)
+        """The statements for these shards. `scatter`: they are all, because nothing narrows them."""
+        raise self.not_one_shard()
 
     def on_one(self, shard: int, placed: list[Placed], values: Values, keyspace: Keyspace) -> HostStatement:
         """The statement for one shard."""
-        computed = self.routing.computed([shard], placed, values, keyspace)
-        return HostStatement(host_of(keyspace, shard), (shard,), self.template.render(computed[0]))
+        columns = self.routing.columns([shard], placed, values, keyspace)
+        sql = self.template.render(values + tuple([column[0] for column in columns]))
+        return HostStatement(host_of(keyspace, shard), (shard,), sql)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,22 +166,21 @@ class ShardSelect(Sharded):
     several: Several | Reject
 
     def run_on(
-        self, shards: set[int] | None, placed: list[Placed], values: Values, keyspace: Keyspace
+        self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
     ) -> Bound:
-        scatter = shards is None
-        if shards is None:
-            shards = set(keyspace.all_shards)
-        if len(shards) == 1:
-            return Bound((self.on_one(next(iter(shards)), placed, values, keyspace),), scatter=scatter)
-        if not shards:
+        if not groups:
             nowhere = self.on_one(some_shard(keyspace), placed, values, keyspace)
             return Bound((nowhere,), warnings=self.routing.unmatched(values, keyspace))
+        if len(groups) == 1:
+            (group,) = groups.values()
+            if len(group) == 1:
+                return Bound((self.on_one(group[0], placed, values, keyspace),), scatter=scatter)
         if isinstance(self.several, Reject):
             raise BindError(self.several.error, **self.several.arguments)
-        return self._fan_out(self.several, shards, placed, values, keyspace)._replace(scatter=scatter)
+        return self._fan_out(self.several, groups, placed, values, keyspace)._replace(scatter=scatter)
 
     def _fan_out(
-        self, how: Several, shards: set[int], placed: list[Placed], values: Values, keyspace: Keyspace
+        self, how: Several, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace
     ) -> Bound:
         rows = None if how.rows is None else limit_number(how.rows, values)
         offset = 0 if how.offset is None else limit_number(how.offset, values)
@@ -188,7 +189,7 @@ class ShardSelect(Sharded):
             within = b"LIMIT %d" % min(rows + offset, MAX_ROWS)
         chunks = [
             (host, group[at : at + CHUNK])
-            for host, group in by_host(keyspace, shards).items()
+            for host, group in groups.items()
             for at in range(0, len(group), CHUNK)
         ]
         alone = len(chunks) == 1 and not how.aggregates
@@ -197,8 +198,11 @@ class ShardSelect(Sharded):
             tail = how.tail + b" LIMIT %d, %d" % (offset, rows)
         statements = []
         for host, group in chunks:
-            computed = self.routing.computed(group, placed, values, keyspace, within)
-            statements.append(union(host, group, [how.part.render(one) for one in computed], tail))
+            columns = self.routing.columns(group, placed, values, keyspace, within)
+            sql = how.part.render_many(values, columns, b") UNION ALL (")
+            if len(group) > 1:  # a single shard's own SELECT has all that `tail` says
+                sql = b"(" + sql + b")" + tail
+            statements.append(HostStatement(host, tuple(group), sql))
         if alone:
             merge = Merge(hidden=how.hidden) if how.hidden else None
         else:
@@ -206,37 +210,38 @@ class ShardSelect(Sharded):
         if all(len(group) == 1 for _, group in chunks):
             return Bound(tuple(statements), merge)
         first = chunks[0][1][0]
-        computed = self.routing.computed([first], placed, values, keyspace)
-        reference = HostStatement(chunks[0][0], (first,), how.reference.render(computed[0]))
+        columns = self.routing.columns([first], placed, values, keyspace)
+        sql = how.reference.render(values + tuple([column[0] for column in columns]))
+        reference = HostStatement(chunks[0][0], (first,), sql)
         return Bound(tuple(statements), merge, reference)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShardWrite(Sharded):
-    """UPDATE or DELETE on a sharded table: one statement a shard.
+    """UPDATE or DELETE (`verb`) on a sharded table: one statement a shard.
 
     `denied` is the error when it would run on all shards, None when it may.
     """
 
     kind: ClassVar[str] = "write"
     access: Access = Access.WRITE
+    verb: str
     several: Reject | None = None
     denied: Reject | None = None
 
     def run_on(
-        self, shards: set[int] | None, placed: list[Placed], values: Values, keyspace: Keyspace
+        self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
     ) -> Bound:
-        scatter = shards is None
         if scatter and self.denied is not None:
             raise BindError(self.denied.error, **self.denied.arguments)
-        shards = set(keyspace.all_shards) if shards is None else shards
-        if len(shards) > 1 and self.several is not None:
+        if self.several is not None and sum(map(len, groups.values())) > 1:
             raise BindError(self.several.error, **self.several.arguments)
-        if not shards:
+        if not groups:
             return Bound((), warnings=self.routing.unmatched(values, keyspace))
         statements = []
-        for host, group in by_host(keyspace, shards).items():
-            computed = self.routing.computed(group, placed, values, keyspace)
-            for shard, one in zip(group, computed, strict=True):
-                statements.append(HostStatement(host, (shard,), self.template.render(one)))
+        for host, group in groups.items():
+            columns = self.routing.columns(group, placed, values, keyspace)
+            for shard, *extras in zip(group, *columns, strict=True):
+                sql = self.template.render((*values, *extras))
+                statements.append(HostStatement(host, (shard,), sql))
         return Bound(tuple(statements), scatter=scatter)

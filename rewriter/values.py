@@ -14,11 +14,21 @@ from typing import Final
 
 from config.layout import Layout
 
-from .tokens import HEX, INTEGER, LIST, STRING, VARIABLE, Source
+from .tokens import HEX, INTEGER, LIST, PREFIXED, STRING, VARIABLE, Source
 
 HUGE: Final = 1 << 200
 """Stands for an integer of more digits than anything stored has."""
 
+ENCODINGS: Final = {
+    "utf8": "utf-8",
+    "utf8mb3": "utf-8",
+    "utf8mb4": "utf-8",
+    "ascii": "ascii",
+    "latin1": "cp1252",
+}
+"""Python's names of character sets whose texts can be made UTF-8."""
+
+_CONVERTED: Final = re.compile(rb"CONVERT\(x'([0-9a-fA-F]*)' USING (\w+)\)\Z", re.IGNORECASE)
 _DIGITS: Final = re.compile(rb"-?[0-9]{1,60}\Z")
 
 
@@ -28,7 +38,8 @@ class NotPlain(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A constant expression: `kind` is "integer", "string", "hex", "slot" or an operation.
+    """A constant expression: `kind` is "integer", "string", "hex" (0x…), "bytes" (x'…'), "slot" or an
+    operation.
 
     `index` is that of a literal or slot, `parts` are the operands.
     """
@@ -49,14 +60,27 @@ class Value:
             return int(values[self.index], 16) & 0xFFFFFFFFFFFFFFFF
         if kind == "slot":
             return slot_integer(values[self.index])
+        if kind == "bytes":
+            raise NotPlain
         return _OPERATIONS[kind](self.layout, [part.integer(values) for part in self.parts])
 
     def text(self, values: tuple[bytes, ...], backslashes: bool) -> bytes:
-        """The value as a text's bytes. Raises NotPlain."""
-        raw = values[self.index] if self.kind in ("string", "slot") else b""
-        if self.kind == "slot":
-            raw = raw[1:] if raw[:1] == b"'" and len(raw) > 1 else b""
-        return unquote(raw, backslashes)
+        """The value as a text's bytes, in the session's character set or (`is_bytes`) as stored.
+
+        Raises NotPlain.
+        """
+        if self.kind == "string":
+            return unquote(values[self.index], backslashes)
+        if self.kind == "bytes":
+            return _from_hex(values[self.index][:-1])
+        if self.kind == "hex":
+            return _from_hex(values[self.index])
+        return slot_text(values[self.index]) if self.kind == "slot" else _refuse_text()
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether `text` gives bytes that no character set has to do with."""
+        return self.kind in ("hex", "bytes", "slot")
 
     @property
     def may_fail(self) -> bool:
@@ -84,7 +108,36 @@ def slot_integer(raw: bytes) -> int:
     return quoted_integer(raw[1:]) if raw[:1] == b"'" else _refuse()
 
 
+def slot_text(raw: bytes) -> bytes:
+    """The text, in UTF-8, or the bytes of an SQL literal that the session gave. Raises NotPlain.
+
+    The session writes what is not plain ASCII as `x'…'`, or as `CONVERT(x'…' USING charset)`.
+    """
+    if raw[:1] == b"'" and len(raw) > 1 and b"\\" not in raw:
+        return unquote(raw[1:], False)
+    if raw[:2] in (b"x'", b"X'"):
+        return _from_hex(raw[2:-1])
+    found = _CONVERTED.match(raw)
+    if found is None:
+        raise NotPlain
+    try:
+        return _from_hex(found[1]).decode(ENCODINGS[found[2].decode().lower()]).encode()
+    except (KeyError, UnicodeDecodeError):
+        raise NotPlain from None
+
+
+def _from_hex(digits: bytes) -> bytes:
+    try:
+        return bytes.fromhex((b"0" * (len(digits) % 2) + digits).decode())
+    except ValueError:
+        raise NotPlain from None
+
+
 def _refuse() -> int:
+    raise NotPlain
+
+
+def _refuse_text() -> bytes:
     raise NotPlain
 
 
@@ -220,6 +273,9 @@ def slot_at(source: Source, at: int) -> tuple[str, int] | None:
     return None
 
 
+_TEXTS: Final = ("string", "bytes")
+
+
 class ConstantReader:
     """Reads a constant expression off a span of tokens."""
 
@@ -264,10 +320,10 @@ class ConstantReader:
     def _signed(self) -> Value | None:
         if self._operator("-"):
             inner = self._signed()
-            return None if inner is None or inner.kind == "string" else Value("negative", parts=(inner,))
+            return None if inner is None or inner.kind in _TEXTS else Value("negative", parts=(inner,))
         if self._operator("+"):
             inner = self._signed()
-            return None if inner is None or inner.kind == "string" else inner
+            return None if inner is None or inner.kind in _TEXTS else inner
         return self._primary()
 
     def _primary(self) -> Value | None:
@@ -278,6 +334,9 @@ class ConstantReader:
         if token.kind in (INTEGER, STRING, HEX) and token.literal >= 0:
             self._at += 1
             return Value(token.kind, token.literal)
+        if token.kind == PREFIXED and token.literal >= 0 and token.text[:1] in "xX":
+            self._at += 1
+            return Value("bytes", token.literal)
         if token.kind == LIST:
             return None
         if self._operator("("):
@@ -306,6 +365,6 @@ class ConstantReader:
 
 
 def _arithmetic(operator: str, left: Value, right: Value | None) -> Value | None:
-    if right is None or "string" in (left.kind, right.kind):
+    if right is None or left.kind in _TEXTS or right.kind in _TEXTS:
         return None
     return Value(operator, parts=(left, right))

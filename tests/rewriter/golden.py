@@ -68,7 +68,8 @@ def _plan(plan: Plan, values: tuple[bytes, ...]) -> Case:
         found |= {"arguments": {name: contract(text) for name, text in plan.arguments.items() if text}}
     if isinstance(plan, Builtin):
         found["name"] = plan.name
-        found |= {name: _argument(one, values) for name, one in plan.arguments.items() if one is not None}
+        given = {name: _argument(one, values) for name, one in plan.arguments.items() if one is not None}
+        found |= {"arguments": given} if given else {}
         if plan.assignments:
             found["assignments"] = [_assignment(one, values) for one in plan.assignments]
     if isinstance(plan, OneHost):
@@ -116,7 +117,7 @@ def _outcome(bound: Bound) -> Case:
         found["merge"] = merge
     if bound.inserted:
         found["inserted"] = [
-            f"shard {one.shard} base {contract(str(one.base))} rows {one.rows} from {one.first}"
+            f"shard {one.shard} base {contract(str(one.base))} rows {one.rows}, {one.first} to {one.last}"
             + ("" if one.generated else " given")
             for one in bound.inserted
         ]
@@ -150,8 +151,10 @@ class _Dumper(yaml.SafeDumper):
 
 def rewrite(path: Path) -> None:
     cases = [{**given(case), **outcome(case)} for case in load(path)]
-    style: Case = {"sort_keys": False, "allow_unicode": True, "width": 10_000}
-    texts = [yaml.dump([case], Dumper=_Dumper, **style) for case in cases]
+    texts = [
+        str(yaml.dump([case], Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000))
+        for case in cases
+    ]
     path.write_text("\n".join(texts))
 
 
