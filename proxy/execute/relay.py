@@ -9,6 +9,7 @@ is open.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _PING = frame(b"\x0e")
 _SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
 _MORE_RESULTS = 0x0008
-_IN_TRANS = 0x0001
 
 
 def query_packet(sql: bytes) -> bytes:
@@ -50,10 +50,16 @@ def preludes(session: Session, conn: BackendConnection) -> tuple[bytes, int]:
         conn.settings = session.settings
         count = 1
     transaction = session.transaction
-    if transaction.explicit and conn.host not in transaction.held:
+    if transaction.explicit:
+        opens = conn.host not in transaction.opened
+    else:
+        opens = not session.autocommit and conn.host not in transaction.held
+    if opens:
         opening, more = transaction.opening()
         packets += opening
         count += more
+    if transaction.explicit:
+        transaction.opened.add(conn.host)
         transaction.held[conn.host] = conn
     return packets, count
 
@@ -61,13 +67,14 @@ def preludes(session: Session, conn: BackendConnection) -> tuple[bytes, int]:
 class Relay:
     """A client's relay. `conn` is the connection whose reply is awaited."""
 
-    __slots__ = ("base", "client", "conn", "database", "sql", "tie", "want")
+    __slots__ = ("base", "client", "conn", "database", "sql", "task", "tie", "want")
 
     whole = False
 
     def __init__(self, client: ClientConnection) -> None:
         self.client = client
         self.conn: BackendConnection | None = None
+        self.task: asyncio.Task[None] | None = None
         self.want: Want[BackendConnection] | None = None
         self.sql = b""
         self.database: str | None = None
@@ -101,9 +108,10 @@ class Relay:
             pool = client.services.backends.pool(host)
             conn = pool.take(session.settings, database, session.found_rows_flag)
             if conn is None:
-                self.want = pool.wait(
+                want = pool.wait(
                     session.settings, database, session.found_rows_flag, self._granted, self._refused
                 )
+                self.want = want if client.work is self else None  # refused already
                 return
         self._send(conn)
 
@@ -123,12 +131,13 @@ class Relay:
         session = client.session
         self.conn = conn
         if self.database is not None and conn.database != self.database:
-            client.services.spawn(self._change_database(conn, self.database), "change database")
+            change = self._change_database(conn, self.database)
+            self.task = client.services.spawn(change, "change database")
             return
         conn.begun = client.begun
         if client.writing_paused:
             conn.transport.pause_reading()
-        if conn.settings is not session.settings or session.transaction.explicit:
+        if conn.settings is not session.settings or session.transaction.explicit or not session.autocommit:
             packets, count = preludes(session, conn)
             conn.send(packets + query_packet(self.sql), self, count)
         else:
@@ -142,13 +151,13 @@ class Relay:
         try:
             reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
         except ProxyError as error:
+            self.task = None
             self.reply_lost(conn, error, True)
             return
-        if self.conn is not conn:  # cancelled meanwhile
-            return
+        self.task = None
         if reply.err is not None:
             self.conn = None
-            self._give_back(conn)
+            give_back(client, conn)
             client.fail(reply.err)
             return
         conn.database = database
@@ -185,7 +194,7 @@ class Relay:
             if needs_settling(session):
                 client.services.spawn(self._settle(conn), "settle")
             else:
-                self._give_back(conn)
+                give_back(client, conn)
                 client.finish("error")
             return
         ok = said.ok
@@ -200,7 +209,7 @@ class Relay:
             return
         if session.diagnostics:
             session.diagnostics = []
-        self._give_back(conn)
+        give_back(client, conn)
         client.finish("ok")
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
@@ -226,11 +235,8 @@ class Relay:
         if conn.closed:
             connection_lost_in_transaction(client, conn, None)
         else:
-            self._give_back(conn)
+            give_back(client, conn, failed=failed)
         client.finish("error" if failed else "ok")
-
-    def _give_back(self, conn: BackendConnection) -> None:
-        give_back(self.client, conn)
 
     # -- Work
     # -------------------------------------------------------------------------------------------------------
@@ -239,10 +245,12 @@ class Relay:
         if self.want is not None:
             self.want.cancelled = True
             self.want = None
+        if self.task is not None:
+            self.task.cancel()
+            self.task = None
         conn, self.conn = self.conn, None
         if conn is not None:
-            self.client.session.transaction.held.pop(conn.host, None)
-            self.client.services.backends.pool(conn.host).discard(conn, kill=True)
+            discard(self.client, conn)
 
     def kill_query(self) -> None:
         if self.conn is not None:
@@ -294,17 +302,49 @@ async def fetch_warnings(conn: BackendConnection) -> list[Diagnostic]:
     return found
 
 
-def give_back(client: ClientConnection, conn: BackendConnection) -> None:
-    """After a complete reply: keep `conn` while it carries a transaction or session state, else free it."""
+def give_back(client: ClientConnection, conn: BackendConnection, *, failed: bool = False) -> None:
+    """After a complete reply: keep `conn` while it carries a transaction or session state, else free it.
+    `failed`: the reply was an error.
+    """
     transaction = client.session.transaction
-    if conn.scanner.status & _IN_TRANS or conn.tied:
-        transaction.held[conn.host] = conn
-        return
-    if transaction.held and transaction.held.get(conn.host) is conn:
-        del transaction.held[conn.host]
-        if transaction.explicit:
-            transaction_ended_by_server(client, rolled_back=conn.scanner.err is not None)
-    client.services.backends.release(conn)
+    if not (conn.in_transaction or conn.tied or transaction.held):
+        client.services.backends.release(conn)
+    else:
+        give_all_back(client, [conn], failed=failed)
+
+
+def give_all_back(
+    client: ClientConnection, conns: Iterable[BackendConnection], *, failed: bool = False
+) -> None:
+    """After complete replies, with none of the session's connections at work: keep those that carry a
+    transaction or session state, free the others.
+    """
+    transaction = client.session.transaction
+    ended = False
+    free: list[BackendConnection] = []
+    for conn in conns:
+        if conn.in_transaction:
+            transaction.held[conn.host] = conn
+            continue
+        if transaction.held.get(conn.host) is conn:
+            del transaction.held[conn.host]
+            ended = ended or conn.host in transaction.opened
+        if conn.tied:
+            transaction.held[conn.host] = conn
+        else:
+            free.append(conn)
+    for conn in free:
+        client.services.backends.release(conn)
+    if ended and transaction.explicit:
+        transaction_ended_by_server(client, rolled_back=failed)
+
+
+def discard(client: ClientConnection, conn: BackendConnection) -> None:
+    """The client is gone in the middle of a statement: close `conn`, and end the statement on the server."""
+    held = client.session.transaction.held
+    if held.get(conn.host) is conn:
+        del held[conn.host]
+    client.services.backends.discard(conn)
 
 
 def transaction_ended_by_server(client: ClientConnection, rolled_back: bool) -> None:

@@ -99,7 +99,7 @@ class Session:
         self.autocommit = (
             self.settings.get("autocommit") or (b"1" if self.default_autocommit else b"0")
         ) == b"1"
-        charset = (self.settings.get("character_set_client") or b"utf8mb4").decode("ascii")
+        charset = (self.settings.get("character_set_client") or b"utf8mb4").decode("ascii").strip("'")
         self.unsafe_charset = charset in NOT_ASCII
         self.env = Env(
             database=self.database,

@@ -18,12 +18,13 @@ START = b"START TRANSACTION"
 class Transaction:
     """The open transaction of one session, or none."""
 
-    __slots__ = ("begin", "explicit", "held", "lost", "next_isolation", "savepoints")
+    __slots__ = ("begin", "explicit", "held", "lost", "next_isolation", "opened", "savepoints")
 
     def __init__(self) -> None:
         self.explicit = False  # between BEGIN and COMMIT or ROLLBACK
         self.begin = START
         self.held: dict[str, BackendConnection] = {}
+        self.opened: set[str] = set()  # hosts where an explicit transaction has begun
         self.savepoints: list[bytes] = []
         self.next_isolation: bytes | None = None  # SET TRANSACTION …: for the next transaction only
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
@@ -36,6 +37,7 @@ class Transaction:
     def start(self, begin: bytes) -> None:
         self.explicit = True
         self.begin = begin
+        self.opened.clear()
         self.savepoints.clear()
         self.lost = ""
 
@@ -44,14 +46,18 @@ class Transaction:
         held = [conn for conn in self.held.values() if not conn.tied]
         self.held = {host: conn for host, conn in self.held.items() if conn.tied}
         self.explicit = False
+        self.opened.clear()
         self.next_isolation = None
         self.savepoints.clear()
         self.lost = ""
         return held
 
     def opening(self) -> tuple[bytes, int]:
-        """The packets that open this transaction on one more host, and how many they are."""
+        """The packets that open this transaction on one more host, and how many they are. With autocommit off
+        the statement itself opens it.
+        """
         statements = [b"SET TRANSACTION " + self.next_isolation] if self.next_isolation else []
-        statements.append(self.begin)
+        if self.explicit:
+            statements.append(self.begin)
         statements.extend(b"SAVEPOINT " + name for name in self.savepoints)
         return b"".join(frame(b"\x03" + sql) for sql in statements), len(statements)
