@@ -35,7 +35,7 @@ def render(taken: Snapshot, refresh: int = 0) -> str:
 
 def refresh_of(text: str) -> int:
     """The reload interval in a request's query, 0 when it is none of those offered."""
-    return int(text) if text.isdecimal() and int(text) in REFRESHES else 0
+    return next((seconds for seconds in REFRESHES if str(seconds) == text), 0)
 
 
 def hues(hosts: list[str]) -> dict[str, int]:

@@ -1,0 +1,232 @@
+"""The HTTP server, asked over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from config.address import Address
+from proxy.status.server import StatusServer
+
+ANYWHERE = Address("127.0.0.1", 0)
+PATHS = ("/", "/status.json", "/metrics", "/healthz", "/readyz")
+
+
+class Running:
+    """A server and a way to ask it; `services` and `ready` may be changed."""
+
+    def __init__(self, services: Any) -> None:
+        self.services = services
+        self.ready = services is not None
+        self.server = StatusServer(lambda: self.services, lambda: self.ready, lambda: "file topology.json")
+
+    async def get(self, path: str, method: str = "GET") -> tuple[int, str, Any]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, f"http://{self.server.address}{path}") as answer,
+        ):
+            return answer.status, await answer.text(), answer.headers
+
+
+@pytest.fixture
+async def running(services: Any) -> AsyncIterator[Running]:
+    made = Running(services)
+    await made.server.start(ANYWHERE)
+    yield made
+    await made.server.stop()
+
+
+async def test_pages_and_their_types(running: Running) -> None:
+    types = {path: (await running.get(path))[2]["Content-Type"] for path in PATHS}
+    assert types == {
+        "/": "text/html; charset=utf-8",
+        "/status.json": "application/json; charset=utf-8",
+        "/metrics": "text/plain; version=0.0.4; charset=utf-8",
+        "/healthz": "application/json; charset=utf-8",
+        "/readyz": "application/json; charset=utf-8",
+    }
+    for path in PATHS:
+        status, _, headers = await running.get(path)
+        assert (status, headers["Cache-Control"]) == (200, "no-store")
+
+
+async def test_the_address_says_where(running: Running) -> None:
+    assert running.server.address.startswith("127.0.0.1:")
+    assert running.server.url == f"http://{running.server.address}/"
+
+
+async def test_every_page_answers_before_there_are_services(running: Running) -> None:
+    running.services, running.ready = None, False
+    statuses = {path: (await running.get(path))[0] for path in PATHS}
+    assert statuses == {"/": 200, "/status.json": 200, "/metrics": 200, "/healthz": 200, "/readyz": 503}
+    assert "no server of it has answered" in json.loads((await running.get("/readyz"))[1])["reason"]
+    assert json.loads((await running.get("/status.json"))[1])["hosts"] == []
+
+
+async def test_a_draining_proxy_is_alive_but_not_ready(running: Running) -> None:
+    assert (await running.get("/readyz"))[:2] == (200, '{"status": "ready"}')
+    running.services.draining, running.ready = True, False
+    status, text, _ = await running.get("/readyz")
+    assert (status, json.loads(text)["status"]) == (503, "not ready")
+    assert "draining" in json.loads(text)["reason"]
+    assert (await running.get("/healthz"))[0] == 200
+    assert "Draining: clients" in (await running.get("/"))[1]
+
+
+async def test_other_paths_and_methods(running: Running) -> None:
+    assert (await running.get("/etc/passwd"))[0] == 404
+    assert (await running.get("/", "POST"))[0] == 405
+    assert (await running.get("/metrics", "HEAD"))[:2] == (200, "")
+
+
+async def test_a_unix_socket(tmp_path: Path, services: Any) -> None:
+    path = tmp_path / "status.sock"
+    made = Running(services)
+    await made.server.start(Address(path=str(path)))
+    assert (made.server.address, made.server.url) == (f"unix:{path}", "")
+    connector = aiohttp.UnixConnector(str(path))
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        session.get("http://x/healthz") as answer,
+    ):
+        assert answer.status == 200
+    await made.server.stop()
+    assert not path.exists()
+
+
+async def test_an_address_in_use_is_an_error(running: Running, services: Any) -> None:
+    port = int(running.server.address.rpartition(":")[2])
+    other = Running(services)
+    with pytest.raises(OSError, match="address already in use"):
+        await other.server.start(Address("127.0.0.1", port))
+    assert other.server.address == ""
+    await other.server.stop()
+
+
+async def test_stopping_ends_connections_and_frees_the_port(services: Any) -> None:
+    made = Running(services)
+    await made.server.stop()  # never started
+    await made.server.start(ANYWHERE)
+    port = int(made.server.address.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)  # idle, keeps nothing alive
+    async with asyncio.timeout(5):
+        await made.server.stop()
+        await made.server.stop()
+        assert await reader.read() == b""
+    writer.close()
+    with socket.socket() as again:
+        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        again.bind(("127.0.0.1", port))
+
+
+async def test_garbage_gets_an_answer_and_harms_nobody(running: Running) -> None:
+    host, _, port = running.server.address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n")
+    async with asyncio.timeout(5):
+        assert (await reader.readline()).startswith(b"HTTP/1.")
+    writer.close()
+    assert (await running.get("/healthz"))[0] == 200
+
+
+# -- the page
+# ----------------------------------------------------------------------------------------------------------
+
+
+class Outline(HTMLParser):
+    """Checks that tags are closed in order; keeps titles, texts and references to elsewhere."""
+
+    VOID = frozenset({"meta", "br", "link", "img", "input"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.titles: list[str] = []
+        self.texts: list[str] = []
+        self.references: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            if name == "title":
+                self.titles.append(value or "")
+            if name in ("href", "src", "action"):
+                self.references.append(value or "")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() and self.open and self.open[-1] != "style":
+            self.texts.append(data.strip())
+
+
+def outline(text: str) -> Outline:
+    found = Outline()
+    found.feed(text)
+    found.close()
+    assert found.open == []
+    return found
+
+
+async def test_the_page_shows_the_map_hosts_and_statements(running: Running) -> None:
+    _, text, headers = await running.get("/")
+    found = outline(text)
+    assert "shards 2048–2559 (512) on db2.example:3306, frozen, open for new objects" in found.titles
+    assert "on db1.example:3306, serving" in found.titles
+    for expected in (
+        "version 7",
+        "unreachable",
+        "17 attempts: Connection refused",
+        "host_unreachable 1",
+        "ok 95",
+    ):
+        assert expected in found.texts
+    assert "From file topology.json" in found.texts
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+
+
+async def test_the_page_is_self_contained(running: Running) -> None:
+    text = (await running.get("/"))[1]
+    found = outline(text)
+    assert set(found.references) == {"?refresh=0", "?refresh=5", "?refresh=30", "status.json", "metrics"}
+    assert not found.tags & {"script", "link", "img", "iframe", "form"}
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+async def test_what_others_have_written_is_escaped(running: Running) -> None:
+    running.services.backends.pool("db3.example:3306").last_error = "<script>alert(1)</script>"
+    running.services.stats.refused("<b>")
+    assert not outline((await running.get("/"))[1]).tags & {"script"}
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"), [("", None), ("?refresh=5", 5), ("?refresh=0", None), ("?refresh=1", None)]
+)
+async def test_the_page_reloads_when_asked_to(running: Running, query: str, seconds: int | None) -> None:
+    text = (await running.get(f"/{query}"))[1]
+    assert ('http-equiv="refresh"' in text) is (seconds is not None)
+    if seconds:
+        assert f'http-equiv="refresh" content="{seconds}"' in text
+
+
+async def test_pages_right_after_the_start(running: Running) -> None:
+    from .conftest import make_services
+
+    running.services = make_services({"version": 1, "keyspaces": {"legacy": {"master": "db1.example:3306"}}})
+    found = outline((await running.get("/"))[1])
+    assert "No statement yet." in found.texts
+    assert "not used yet" in found.texts
+    assert "No change since the start: version 1 has been in use all the time." in found.texts

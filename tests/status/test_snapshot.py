@@ -1,0 +1,167 @@
+"""Reading the state of a process, and of several as one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from proxy.stats import BUCKETS
+from proxy.status.combine import Workers
+from proxy.status.snapshot import Snapshot, Statements, mean, quantile, take, total, why_not_ready
+
+from .conftest import FIRST, SECOND, THIRD, add_client, make_services
+
+
+def snapshot_of(services: Any, pid: int = 1) -> Snapshot:
+    taken = take(services, ready=True, started=10.0, now=20.0, source="file topology.json")
+    taken["process"]["pid"] = pid
+    return taken
+
+
+def statements(**seconds: float) -> Statements:
+    """So many statements in the buckets of those times, one each."""
+    stats = make_services().stats
+    for one in seconds.values():
+        stats.observe("select", "ok", one)
+    kind = stats.kinds["select"]
+    return {"plan": "select", "outcomes": {}, "buckets": kind.counts, "seconds": kind.seconds}
+
+
+def test_a_snapshot_is_plain_data(services: Any) -> None:
+    taken = snapshot_of(services)
+    assert json.loads(json.dumps(taken)) == taken
+
+
+def test_hosts_come_in_the_topologys_order_then_those_that_leave(services: Any) -> None:
+    leaving = services.backends.pool("db9.example:3306")
+    leaving.state.busy.add(1)
+    hosts = snapshot_of(services)["hosts"]
+    assert [one["host"] for one in hosts] == [FIRST, SECOND, THIRD, "db9.example:3306"]
+    assert [one["in_topology"] for one in hosts] == [True, True, True, False]
+    assert hosts[0]["shards"] == {"main": 2048, "lookup": 2048}
+    assert [one["up"] for one in hosts] == [True, True, False, False]
+
+
+def test_the_error_of_a_host_that_is_back_is_not_shown(services: Any) -> None:
+    pool = services.backends.pool(THIRD)
+    pool.failures, pool.opened_total = 0, 1
+    third = snapshot_of(services)["hosts"][2]
+    assert (third["error"], third["up"]) == ("", True)
+
+
+def test_the_newest_change_comes_first(services: Any) -> None:
+    topology = snapshot_of(services)["topology"]
+    assert topology is not None
+    assert [one["text"][:9] for one in topology["recent"]] == ["refused: ", "version 7", "version 6"]
+
+
+def test_keyspaces(services: Any) -> None:
+    topology = snapshot_of(services)["topology"]
+    assert topology is not None
+    main, lookup, unsharded = topology["keyspaces"]
+    assert [one["rule"] for one in topology["keyspaces"]] == ["layout pinterest", "md5 % 4096", "unsharded"]
+    assert (main["shards"], lookup["shards"], unsharded["shards"]) == (4096, 4096, 0)
+    assert [one["state"] for one in main["segments"]] == [
+        "serving", "serving", "serving", "frozen", "read_only", "offline",
+    ]  # fmt: skip
+    assert unsharded["segments"] == [
+        {"first": None, "last": None, "host": FIRST, "slave": None, "state": "serving", "open": True}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("draining", "ready", "word"),
+    [(False, True, ""), (False, False, "not listening"), (True, False, "draining")],
+)
+def test_why_not_ready(services: Any, draining: bool, ready: bool, word: str) -> None:
+    services.draining = draining
+    assert word in why_not_ready(services, ready)
+    assert bool(why_not_ready(services, ready)) is not ready
+
+
+def test_times_of_no_statement() -> None:
+    none: Statements = {"plan": "select", "outcomes": {}, "buckets": [0] * (len(BUCKETS) + 1), "seconds": 0.0}
+    assert (total(none), mean(none), quantile(none, 0.95)) == (0, 0.0, 0.0)
+
+
+def test_times() -> None:
+    some = statements(a=0.0004, b=0.0004, c=0.0009, d=0.2)
+    assert total(some) == 4
+    assert mean(some) == pytest.approx(0.050425)
+    assert quantile(some, 0.5) == pytest.approx(0.0005)  # both in the bucket from 0.25 to 0.5 ms
+    assert quantile(some, 0.25) == pytest.approx(0.000375)
+    assert 0.1 < quantile(some, 0.95) <= 0.25
+
+
+def test_times_above_the_last_bound_count_as_it() -> None:
+    assert quantile(statements(a=1000.0), 0.5) == BUCKETS[-1]
+
+
+# -- several workers
+# ------------------------------------------------------------------------------------------------------------
+
+
+def test_workers_are_summed(services: Any) -> None:
+    other = make_services()
+    add_client(other, ready=False)
+    other.stats.started_connections = 7
+    other.stats.refused("access_denied")
+    other.stats.observe("single", "ok", 0.0008)
+    other.stats.observe("insert", "ok", 0.02)
+    other.backends.pool(FIRST).state.busy.update(range(5))
+    together = Workers().combine(snapshot_of(services, 1), [snapshot_of(other, 2)])
+    assert together["workers"] == 2
+    clients = together["clients"]
+    assert clients is not None
+    assert (clients["connections"], clients["busy"], clients["total"]) == (50, 17, 1210)
+    assert clients["limit"] == 20_000
+    assert clients["refused"] == {"access_denied": 2}
+    by_plan = {one["plan"]: one["outcomes"] for one in together["statements"]}
+    assert by_plan == {
+        "insert": {"ok": 1},
+        "scatter": {"ok": 20},
+        "single": {"ok": 96, "error": 4, "host_unreachable": 1},
+    }
+    first = together["hosts"][0]
+    assert (first["busy"], first["limit"], first["waiting"]) == (17, 200, 4)
+    assert together["plan_cache"] == {"entries": 84, "limit": 20_000, "hits": 197_530, "misses": 246}
+
+
+def test_one_worker_alone_is_itself(services: Any) -> None:
+    own = snapshot_of(services)
+    assert Workers().combine(own, []) == own
+
+
+def test_counters_survive_a_worker_and_gauges_do_not(services: Any) -> None:
+    workers = Workers()
+    for pid in range(2, 60):  # one after the other, each with one statement
+        other = make_services(topology=services.topology)
+        add_client(other)
+        other.stats.started_connections = 1
+        other.stats.observe("insert", "ok", 0.02)
+        other.backends.pool(FIRST).opened_total = 1
+        other.backends.pool("gone.example:3306").opened_total = 1
+        workers.combine(snapshot_of(services), [snapshot_of(other, pid)])
+    together = workers.combine(snapshot_of(services), [])
+    assert together["workers"] == 1
+    clients = together["clients"]
+    assert clients is not None
+    assert (clients["connections"], clients["total"], clients["limit"]) == (49, 1203 + 58, 10_000)
+    inserts = next(one for one in together["statements"] if one["plan"] == "insert")
+    assert (inserts["outcomes"], sum(inserts["buckets"])) == ({"ok": 58}, 58)
+    assert [one["host"] for one in together["hosts"]] == [FIRST, SECOND, THIRD]
+    first = together["hosts"][0]
+    assert (first["opened"], first["busy"], first["limit"], first["up"]) == (42 + 58, 12, 100, True)
+    cache = together["plan_cache"]
+    assert cache is not None
+    assert (cache["entries"], cache["hits"]) == (42, 98_765 * 59)
+
+
+def test_a_worker_that_is_silent_for_once_is_not_counted_twice(services: Any) -> None:
+    workers = Workers()
+    own, other = snapshot_of(services, 1), snapshot_of(services, 2)
+    seen = [workers.combine(own, others)["clients"] for others in ([other], [], [other], [])]
+    assert [one["total"] for one in seen if one is not None] == [2406] * 4
+    assert [one["connections"] for one in seen if one is not None] == [98, 49, 98, 49]
