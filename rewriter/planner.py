@@ -80,7 +80,7 @@ class Rewriter:
     def plan(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         """The plan of a statement and its literals, to bind it with. Never raises."""
         texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
-        if literals.count(b"") == 1:
+        if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))
             if entry is not None:
                 if not isinstance(entry, Steered):
@@ -124,7 +124,8 @@ class Rewriter:
 
 def _shape(sql: bytes, env: Env) -> tuple[bytes, tuple[bytes, ...]]:
     texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
-    return (b"\0".join(texts), literals) if literals.count(b"") == 1 else (b"", ())
+    complete = not literals[-1] and literals.count(b"") == 1
+    return (b"\0".join(texts), literals) if complete else (b"", ())
 
 
 def _without_end(source: Source) -> Source:

@@ -19,9 +19,11 @@ Joined again they are the statement's very bytes. Rules:
 - Executable comments (`/*!`, `/*M!`) are not read here, statement.py opens them first: a statement
   that has one, or an open quote or a NUL byte outside of a literal, has no shape.
 
-Groups repeat without being possessive: up to 3.11.4, Python's re loses capturing groups around possessive
-ones. They cannot run away all the same: what follows a group always matches, if only at the end. So a quote
-that is never closed is one literal to the end (and the statement has no shape), not a new try at each quote.
+Time is linear in the statement's length, whatever it holds: what follows a repeated group always matches, if
+only at the end, so that nothing is tried twice. A quote that is never closed is one literal to the end (and
+the statement has no shape). Repeated groups are not possessive, because up to 3.11.4 Python's re loses
+capturing groups around possessive ones; but then every repetition is remembered, some hundred bytes for each.
+So long statements are cut piece by piece, each piece forgotten once it is matched.
 
 >>> lift(b"SELECT 'a', 5")
 (b"SELECT '\x00, \x00\x00", (b"a'", b'5', b''))
@@ -64,35 +66,95 @@ def _in_list(before: bytes) -> bytes:
     return b"(?:%b)" % b"|".join(rb"(?<=[^" + _NAME + rb".@][iI][nN]" + one + before + b")" for one in forms)
 
 
-def _pattern(ansi_quotes: bool, no_backslash_escapes: bool) -> bytes:
-    """The expression whose matches are (text, literal), for one way of reading quotes."""
-    inside = rb"(?:[^']++|'')*(?:'|\Z)" if no_backslash_escapes else rb"(?:[^'\\]++|\\.|'')*(?:'|\Z)"
-    text = list(_TEXT)
-    opening = [rb"'", rb"0[xX](?=[0-9a-fA-F])", rb"/\*(?!!|M!|\+)", rb"\0\Z"]
-    literal = [
-        rb"(?<!['\"xX])(?<!/\*)(?:" + _in_list(b"") + _INTEGERS + rb"(?=\s*+\))|[0-9]++)",
-        _in_list(rb"'") + inside + rb"(?:\s*+,\s*+'" + inside + rb")*(?=\s*+\))",
-        rb"(?<=')" + inside,
-        rb"(?<=0[xX])[0-9a-fA-F]++",
-        rb"(?<=/\*)(?:[^*]++|\*(?!/))*(?:\*/|\Z)",
-    ]
+_HALVES: Final = rb"(?<=[0-9])\.(?=[0-9])"
+"""Between the two halves of a decimal number."""
+
+_NUMBERS: Final = (
+    rb"(?<!['\"xX])(?<!/\*)(?:" + _in_list(b"") + _INTEGERS + rb"(?=\s*+\))|[0-9]++)|(?<=0[xX])[0-9a-fA-F]++"
+)
+
+_LONG: Final = 1 << 15
+"""Statements of more bytes are cut piece by piece."""
+
+
+def _reading(ansi_quotes: bool, no_backslash_escapes: bool) -> tuple[bytes, bytes, bytes]:
+    """Expressions for one way of reading quotes: a piece of text, what opens a literal, a piece of a string."""
+    text, opening = list(_TEXT), [rb"'", rb"0[xX](?=[0-9a-fA-F])", rb"/\*(?!!|M!|\+)", rb"\0\Z"]
     if ansi_quotes:
         text.append(rb'"[^"\0]*+"')
     else:
         opening.append(rb'"')
-        literal.append(rb'(?<=")' + inside.replace(b"'", b'"'))
-    halves = rb"(?<=[0-9])\.(?=[0-9])"  # between the two halves of a decimal number
-    return (
-        rb"(?!\Z)(" + halves + rb"|(?:" + b"|".join(text) + rb")*(?:" + b"|".join(opening) + rb")?)"
-        rb"(" + b"|".join(literal) + rb"|)"
-    )
+    inside = rb"[^']++|''" if no_backslash_escapes else rb"[^'\\]++|\\.|''"
+    return b"|".join(text), b"|".join(opening), inside
 
 
-_FINDALL: Final = {
-    (ansi, raw): re.compile(_pattern(ansi, raw), re.DOTALL).findall
-    for ansi in (False, True)
-    for raw in (False, True)
-}
+def _cutter(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
+    text, opening, piece = _reading(ansi_quotes, no_backslash_escapes)
+    string = rb"(?:" + piece + rb")*(?:'|\Z)"
+    literals = [
+        _NUMBERS,
+        _in_list(rb"'") + string + rb"(?:\s*+,\s*+'" + string + rb")*(?=\s*+\))",
+        rb"(?<=')" + string,
+        rb"(?<=/\*)(?:[^*]++|\*(?!/))*(?:\*/|\Z)",
+    ]
+    if not ansi_quotes:
+        literals.append(rb'(?<=")' + string.replace(b"'", b'"'))
+    before = _HALVES + rb"|(?:" + text + rb")*(?:" + opening + rb")?"
+    findall = re.compile(rb"(?!\Z)(" + before + rb")(" + b"|".join(literals) + rb"|)", re.DOTALL).findall
+    cut_long = _long_cutter(text, opening, piece)
+
+    def cut(sql: bytes) -> list[tuple[bytes, bytes]]:
+        return findall(sql) if len(sql) <= _LONG else cut_long(sql)
+
+    return cut
+
+
+def _long_cutter(text: bytes, opening: bytes, piece: bytes) -> Findall:
+    """A cutter that forgets what it has passed. A list of strings is not one literal for it."""
+    halves = re.compile(_HALVES).match
+    some_text = re.compile(rb"(?:" + text + rb"){1,1000}", re.DOTALL).match
+    opens = re.compile(opening, re.DOTALL).match
+    number = re.compile(_NUMBERS).match
+    pieces = {
+        quote: re.compile(rb"(?:" + piece.replace(b"'", quote) + rb"){1,1000}", re.DOTALL).match
+        for quote in (b"'", b'"')
+    }
+
+    def literal(sql: bytes, start: int, opened: bytes) -> int:
+        """Where the literal that begins at `start` ends; `start` when there is none."""
+        if opened in pieces:
+            while found := pieces[opened](sql, start):
+                start = found.end()
+            return min(start + 1, len(sql))
+        if opened == b"/*":
+            close = sql.find(b"*/", start)
+            return len(sql) if close < 0 else close + 2
+        found = number(sql, start)
+        return found.end() if found else start
+
+    def cut(sql: bytes) -> list[tuple[bytes, bytes]]:
+        pairs: list[tuple[bytes, bytes]] = []
+        start, end = 0, len(sql)
+        while start < end:
+            middle, opened = start, b""
+            if found := halves(sql, start):
+                middle = found.end()
+            else:
+                while found := some_text(sql, middle):
+                    middle = found.end()
+                if found := opens(sql, middle):
+                    middle, opened = found.end(), found.group()
+            stop = literal(sql, middle, opened)
+            if stop == start:
+                break  # neither text nor literal: what follows is missing, so there is no shape
+            pairs.append((sql[start:middle], sql[middle:stop]))
+            start = stop
+        return pairs if start == end else [(b"", b"?")]
+
+    return cut
+
+
+_FINDALL: Final = {(ansi, raw): _cutter(ansi, raw) for ansi in (False, True) for raw in (False, True)}
 
 
 IN_INTEGERS: Final = re.compile(_in_list(b""))
@@ -113,6 +175,6 @@ def lift(sql: bytes, cut: Findall = _FINDALL[False, False]) -> tuple[bytes, tupl
     NUL bytes, with a NUL byte at the end. A shape that is empty means that there is none.
     """
     texts, literals = zip(*cut(sql + b"\0"), strict=True)
-    if literals.count(b"") != 1:
+    if literals[-1] or literals.count(b"") != 1:
         return b"", ()
     return b"\0".join(texts), literals
