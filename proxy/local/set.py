@@ -43,7 +43,7 @@ _PORTABLE = re.compile(rb"[-+]?[0-9.]+|NULL|TRUE|FALSE|'(?:[^'\\\x00\x80-\xff]|'
 
 def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
     """All assignments of one SET, or none of them when one is refused."""
-    simple = _Simple(client, plan, values)
+    simple = _Simple(client, values)
     if all(simple.takes(assignment) for assignment in plan.assignments):
         simple.apply()
     else:
@@ -53,9 +53,8 @@ def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> No
 class _Simple:
     """Assignments that need no server: collected first, applied when all of a SET are of this kind."""
 
-    def __init__(self, client: ClientConnection, plan: Builtin, values: Values) -> None:
+    def __init__(self, client: ClientConnection, values: Values) -> None:
         self.client = client
-        self.plan = plan
         self.values = values
         self.settings: dict[str, bytes] = {}
         self.variables: dict[str, bytes] = {}
@@ -68,8 +67,7 @@ class _Simple:
         scope, name = assignment.scope, assignment.name
         if scope in ("global", "persist", "persist_only"):
             raise ProxyError("global_variable")
-        values = _assigned(self.plan, self.values, self.variables)
-        text = assignment.value.render(values) if assignment.value is not None else None
+        text = assignment.value.render(self.values) if assignment.value is not None else None
         if scope == "names":
             return self._names(assignment, text)
         if scope == "next":
@@ -184,7 +182,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         charsets = {number: name for number, (name, _) in client.services.collations.by_id.items()}
         changed = await _read_back(conn, names, charsets)
         found = await _read_back(conn, variables, charsets)
-        simple = _Simple(client, plan, values)
+        simple = _Simple(client, values)
         for assignment in plan.assignments:
             if (
                 assignment.name in ("autocommit", "transaction_mode", "scatter_writes")
@@ -209,10 +207,8 @@ def _statement(
     parts: list[bytes] = []
     names: list[str] = []
     variables: list[str] = []
-    assigned: dict[str, bytes] = {}
     for assignment in plan.assignments:
-        now = _assigned(plan, values, assigned)
-        value = assignment.value.render(now) if assignment.value is not None else b"DEFAULT"
+        value = assignment.value.render(values) if assignment.value is not None else b"DEFAULT"
         name = _server_name(client, assignment.name)
         if name in ("transaction_mode", "scatter_writes") or assignment.scope == "next":
             continue
@@ -225,8 +221,7 @@ def _statement(
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope == "user":
             variable = f"@{name}"
-            assigned[variable] = _reference(variable)
-            parts.append(assigned[variable] + b" := " + value)
+            parts.append(_reference(variable) + b" := " + value)
             variables.append(variable)
         else:
             parts.append(b"SESSION `" + name.replace("`", "``").encode() + b"` = " + value)
@@ -234,15 +229,6 @@ def _statement(
             if name in ("character_set_connection", "collation_connection"):
                 names += [f"@@session.{one}" for one in _CHARACTER_SETS[2:]]
     return b", ".join(parts), list(dict.fromkeys(names)), list(dict.fromkeys(variables))
-
-
-def _assigned(plan: Builtin, values: Values, assigned: Mapping[str, bytes]) -> Values:
-    """The values with the user variables that an earlier assignment of the same SET has changed."""
-    if not assigned:
-        return values
-    first = len(values) - len(plan.session_slots)
-    slots = (assigned.get(slot, values[first + at]) for at, slot in enumerate(plan.session_slots))
-    return (*values[:first], *slots)
 
 
 def _server_name(client: ClientConnection, name: str) -> str:
