@@ -7,7 +7,7 @@ of a space.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .backends.collect import Collector
@@ -21,7 +21,7 @@ class Collations:
 
     by_id: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # number: (character set, collation)
     defaults: Mapping[str, str] = field(default_factory=dict)  # character set: its default collation
-    pads: Mapping[int, bytes] = field(default_factory=dict)  # PAD SPACE collations: the weight of a space
+    pads: Mapping[bytes, bytes] = field(default_factory=dict)  # collation: a space's weight, b"" for NO PAD
     server: tuple[str, str] = ("utf8mb4", "utf8mb4_general_ci")
 
     def settings_for(self, number: int) -> dict[str, bytes]:
@@ -70,40 +70,52 @@ async def ask(conn: BackendConnection) -> ServerFacts:
             b"@@global.character_set_server, @@global.collation_server",
         )
     )[0]
-    rows = await _rows(
-        conn,
-        b"SELECT id, character_set_name, collation_name, is_default FROM information_schema.collations "
-        b"WHERE id IS NOT NULL AND character_set_name IS NOT NULL",
-    )
+    rows = await _collations(conn)
     by_id = {int(number): (_text(name), _text(full)) for number, name, full, _ in rows if number is not None}
     defaults = {
         _text(name): _text(full) for _, name, full, default in rows if _text(default).lower() == "yes"
     }
-    collations = Collations(by_id, defaults, await _pads(conn, by_id), (_text(charset), _text(collation)))
+    collations = Collations(
+        by_id, defaults, await _pads(conn, by_id.values()), (_text(charset), _text(collation))
+    )
     values = {"sql_mode": b"'" + (sql_mode or b"") + b"'", "autocommit": autocommit or b"1"}
     return ServerFacts(conn.version, values, collations)
 
 
-async def _pads(conn: BackendConnection, by_id: Mapping[int, tuple[str, str]]) -> dict[int, bytes]:
-    """The weight of a space in every PAD SPACE collation.
+async def _collations(conn: BackendConnection) -> list[list[bytes | None]]:
+    """Number, character set, name, and whether it is its set's default. MariaDB from 10.10 on has collations
+    for many character sets, whose full names stand elsewhere.
+    """
+    for names in (
+        b"full_collation_name, is_default FROM information_schema.collation_character_set_applicability",
+        b"collation_name, is_default FROM information_schema.collations",
+    ):
+        reply = await Collector().query(
+            conn, b"SELECT id, character_set_name, " + names + b" WHERE id > 0 AND character_set_name <> ''"
+        )
+        if reply.err is None:
+            return reply.values()
+    assert reply.err is not None
+    raise ProxyError("host_unreachable", host=conn.host, reason=reply.err.text())
+
+
+async def _pads(conn: BackendConnection, collations: Iterable[tuple[str, str]]) -> dict[bytes, bytes]:
+    """The weight of a space in every PAD SPACE collation, b"" for the others.
 
     Whether a collation pads is found by trying: under PAD SPACE 'a' equals 'a '.
     """
-    numbers = [number for number, (charset, _) in by_id.items() if charset != "binary"]
     parts = []
-    for number in numbers:
-        charset, collation = by_id[number]
-        one = f"CONVERT('a' USING {charset}) COLLATE {collation}"
-        two = f"CONVERT('a ' USING {charset}) COLLATE {collation}"
-        parts.append(
-            f"SELECT {number}, {one} = {two}, "
-            f"HEX(WEIGHT_STRING(CONVERT(' ' USING {charset}) COLLATE {collation}))"
+    for charset, collation in collations:
+        if charset == "binary":
+            continue
+        one, two, space = (
+            f"CONVERT('{text}' USING {charset}) COLLATE {collation}" for text in ("a", "a ", " ")
         )
-    found: dict[int, bytes] = {}
+        parts.append(f"SELECT '{collation}', IF({one} = {two}, HEX(WEIGHT_STRING({space})), '')")
+    found = {b"binary": b""}
     for start in range(0, len(parts), 100):
-        for id, padded, weight in await _rows(conn, " UNION ALL ".join(parts[start : start + 100]).encode()):
-            if padded == b"1" and weight:
-                found[int(id or 0)] = bytes.fromhex(weight.decode())
+        for name, weight in await _rows(conn, " UNION ALL ".join(parts[start : start + 100]).encode()):
+            found[name or b""] = bytes.fromhex((weight or b"").decode())
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Context, Decimal
-from functools import partial, total_ordering
+from functools import total_ordering
 from math import isfinite
 from typing import Any
 
@@ -88,7 +88,7 @@ Reader = Callable[[bytes], Any]
 
 
 def sort_key(
-    keys: Sequence[SortKey], columns: Sequence[Column], pads: Mapping[int, bytes]
+    keys: Sequence[SortKey], columns: Sequence[Column], pads: Mapping[bytes, bytes]
 ) -> Callable[[list[bytes | None]], Any]:
     """A function from a row's values to something that sorts as MySQL's ORDER BY does: NULL first, or last
     descending.
@@ -96,34 +96,69 @@ def sort_key(
     for key in keys:
         if columns[key.column].flags & (ColumnFlag.ENUM | ColumnFlag.SET):
             raise _no_order(columns[key.column])  # ENUM and SET are sorted by number, and these are texts
-    parts = [(*_reader(key.column, key.weight, columns, pads), key.descending) for key in keys]
+    parts = [(_reader(key, columns, pads), key.descending) for key in keys]
 
     def of(row: list[bytes | None]) -> Any:
         out: list[Any] = []
-        for position, convert, descending in parts:
-            value = row[position]
+        for read, descending in parts:
+            value = read(row)
             if value is None:
                 out.append((1, 0) if descending else (0, 0))
             elif descending:
-                out.append((0, _Descending(convert(value))))
+                out.append((0, _Descending(value)))
             else:
-                out.append((1, convert(value)))
+                out.append((1, value))
         return out
 
     return of
 
 
 def _reader(
-    column: int, weight: int | None, columns: Sequence[Column], pads: Mapping[int, bytes]
-) -> tuple[int, Reader]:
-    """Which column of the row to compare, and how to read it."""
+    key: SortKey | Aggregate, columns: Sequence[Column], pads: Mapping[bytes, bytes]
+) -> Callable[[list[bytes | None]], Any]:
+    """A function from a row to the key's value, None for NULL."""
+    column = key.column
     convert = value_reader(columns[column])
-    if convert is not None:
-        return column, convert
-    if weight is None or columns[column].type == ColumnType.JSON:
-        raise _no_order(columns[column])
-    pad = pads.get(columns[column].collation)
-    return weight, (partial(_Padded, pad=pad) if pad else bytes)
+    if convert is None:
+        if key.weight is None or key.collation is None or columns[column].type == ColumnType.JSON:
+            raise _no_order(columns[column])
+        return _Weigher(columns[column], key.weight, key.collation, pads)
+
+    def read(row: list[bytes | None]) -> Any:
+        value = row[column]
+        return None if value is None else convert(value)
+
+    return read
+
+
+class _Weigher:
+    """Reads a weight as its collation compares it. All shards must have the same collation."""
+
+    def __init__(self, column: Column, weight: int, collation: int, pads: Mapping[bytes, bytes]) -> None:
+        self._column = column
+        self._weight = weight
+        self._collation = collation
+        self._pads = pads
+        self._name: bytes | None = None
+        self._pad = b""
+
+    def __call__(self, row: list[bytes | None]) -> Any:
+        name = row[self._collation]
+        if name != self._name:
+            self._choose(name or b"")
+        weight = row[self._weight]
+        return _Padded(weight, self._pad) if self._pad and weight is not None else weight
+
+    def _choose(self, name: bytes) -> None:
+        if self._name is not None:
+            where = self._column.name.decode("utf-8", "replace")
+            reason = f"the collation of {where} is not the same on all shards"
+            raise ProxyError("merge_failed", reason=reason)
+        if name not in self._pads:
+            text = name.decode("utf-8", "replace")
+            raise ProxyError("merge_failed", reason=f"no order is known for collation {text}")
+        self._name = name
+        self._pad = self._pads[name]
 
 
 def _no_order(column: Column) -> ProxyError:
@@ -168,7 +203,7 @@ def combine(
     aggregate: Aggregate,
     columns: Sequence[Column],
     partials: Sequence[list[bytes | None]],
-    pads: Mapping[int, bytes],
+    pads: Mapping[bytes, bytes],
 ) -> bytes | None:
     """One aggregate over the shards' partial values."""
     present = [row for row in partials if row[aggregate.column] is not None]
@@ -179,8 +214,8 @@ def combine(
         return None
     if aggregate.function == "sum":
         return _sum(values, columns[aggregate.column])
-    position, convert = _reader(aggregate.column, aggregate.weight, columns, pads)
-    ranked = ((convert(row[position] or b""), value) for row, value in zip(present, values, strict=True))
+    read = _reader(aggregate, columns, pads)
+    ranked = ((read(row), value) for row, value in zip(present, values, strict=True))
     pick = min if aggregate.function == "min" else max
     return pick(ranked, key=lambda pair: pair[0])[1]
 

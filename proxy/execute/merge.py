@@ -103,7 +103,7 @@ class OrderedMerge:
         columns: Sequence[Column],
         keys: Sequence[SortKey],
         runs: int,
-        pads: Mapping[int, bytes],
+        pads: Mapping[bytes, bytes],
     ) -> None:
         self.seq = seq
         self.emitted = 0
@@ -168,7 +168,7 @@ class Combination:
         columns: Sequence[Column],
         aggregates: Sequence[Aggregate],
         runs: int,
-        pads: Mapping[int, bytes],
+        pads: Mapping[bytes, bytes],
     ) -> None:
         self.seq = seq
         self.emitted = 0
@@ -221,11 +221,11 @@ def make_merger(
     columns: Sequence[Column],
     runs: int,
     seq: int,
-    pads: Mapping[int, bytes],
+    pads: Mapping[bytes, bytes],
 ) -> Merger:
     """The merger that `merge` asks for. `columns` are the servers' definitions, hidden ones included.
 
-    `pads`: for each PAD SPACE collation by its id, the weight of a space.
+    `pads`: for each collation by its name, the weight of a space if it is PAD SPACE, else b"".
     """
     window = Window(merge.limit, merge.offset)
     if merge.aggregates:

@@ -16,9 +16,11 @@ from proxy.wire.resultset import Column, encode_row
 from rewriter.plans import SortKey
 from tests.wire.streams import packet, physical
 
-#: A PAD SPACE collation and a NO PAD one; characters weigh two bytes, case does not matter.
-PADDED, UNPADDED = 45, 255
-PADS = {PADDED: b"\x00\x20"}
+#: A PAD SPACE collation and a NO PAD one; characters weigh two bytes, case does not matter. On the wire both
+#: have the number of character_set_results.
+PADDED, UNPADDED = b"padded_ci", b"unpadded_ci"
+PADS = {PADDED: b"\x00\x20", UNPADDED: b""}
+WIRE = 45
 
 Value = Any
 """None, or what a column's text stands for."""
@@ -32,7 +34,11 @@ class Kind:
     values: st.SearchStrategy[Value]
     text: Callable[[Value], bytes]
     key: Callable[[Value], Any] = lambda value: value
-    weighed: bool = False
+    collation: bytes = b""
+
+    @property
+    def weighed(self) -> bool:
+        return bool(self.collation)
 
 
 def weight(text: str) -> bytes:
@@ -78,10 +84,10 @@ KINDS = {
     ),
     "binary": Kind(_column(ColumnType.VAR_STRING), st.binary(max_size=3), bytes),
     "text": Kind(
-        _column(ColumnType.VAR_STRING, UNPADDED), _WORDS, lambda value: value.encode(), str.upper, True
+        _column(ColumnType.VAR_STRING, WIRE), _WORDS, lambda value: value.encode(), str.upper, UNPADDED
     ),
     "padded text": Kind(
-        _column(ColumnType.VAR_STRING, PADDED), _WORDS, lambda value: value.encode(), str.upper, True
+        _column(ColumnType.VAR_STRING, WIRE), _WORDS, lambda value: value.encode(), str.upper, PADDED
     ),
 }
 
@@ -99,6 +105,25 @@ def compare(kind: Kind, descending: bool, a: Value, b: Value) -> int:
     return -found if descending else found
 
 
+def places(kinds: Sequence[Kind]) -> list[tuple[int | None, int | None]]:
+    """For each key, where its weight and its collation stand among the hidden columns."""
+    hidden = 2 * sum(kind.weighed for kind in kinds)
+    found: list[tuple[int | None, int | None]] = []
+    for kind in kinds:
+        found.append((-hidden, 1 - hidden) if kind.weighed else (None, None))
+        hidden -= 2 * kind.weighed
+    return found
+
+
+def weights(kinds: Sequence[Kind], row: Sequence[Value]) -> list[bytes | None]:
+    """The hidden columns of a row."""
+    found: list[bytes | None] = []
+    for kind, value in zip(kinds, row, strict=True):
+        if kind.weighed:
+            found += [None if value is None else weight(value), kind.collation]
+    return found
+
+
 @dataclass(frozen=True)
 class Shape:
     """A result's columns: the sort keys first, then a number for each row, then the hidden weights."""
@@ -108,19 +133,18 @@ class Shape:
 
     @property
     def columns(self) -> list[Column]:
-        weights = [_column(ColumnType.VAR_STRING) for kind in self.kinds if kind.weighed]
-        return [*(kind.column for kind in self.kinds), _column(ColumnType.LONGLONG), *weights]
+        hidden = [_column(ColumnType.VAR_STRING)] * self.hidden
+        return [*(kind.column for kind in self.kinds), _column(ColumnType.LONGLONG), *hidden]
 
     @property
     def hidden(self) -> int:
-        return sum(kind.weighed for kind in self.kinds)
+        return 2 * sum(kind.weighed for kind in self.kinds)
 
     @property
     def order(self) -> tuple[SortKey, ...]:
-        keys, weights = [], 0
-        for column, (kind, descending) in enumerate(zip(self.kinds, self.descending, strict=True)):
-            weights += kind.weighed
-            keys.append(SortKey(column, descending, weights - 1 - self.hidden if kind.weighed else None))
+        keys = []
+        for column, (place, descending) in enumerate(zip(places(self.kinds), self.descending, strict=True)):
+            keys.append(SortKey(column, descending, *place))
         return tuple(keys)
 
     def payload(self, number: int, row: Sequence[Value], *, hidden: bool = True) -> bytes:
@@ -129,8 +153,7 @@ class Shape:
         ]
         values.append(b"%d" % number)
         if hidden:
-            weighed = [value for kind, value in zip(self.kinds, row, strict=True) if kind.weighed]
-            values += [None if value is None else weight(value) for value in weighed]
+            values += weights(self.kinds, row)
         return encode_row(values)
 
     def sort(self, rows: Sequence[tuple[int, tuple[Value, ...]]]) -> list[tuple[int, tuple[Value, ...]]]:

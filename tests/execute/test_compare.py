@@ -97,9 +97,9 @@ def test_counts_and_nothing() -> None:
 
 def test_min_of_an_enum_is_that_of_its_texts() -> None:
     """MIN and MAX compare ENUM by text, unlike ORDER BY."""
-    columns = [Column(b"e", ColumnType.STRING, 255, flags=256), column(ColumnType.VAR_STRING)]
-    partials: list[list[bytes | None]] = [[b"red", b"RED"], [b"blue", b"BLUE"]]
-    assert combine(Aggregate(0, "min", -1), columns, partials, {}) == b"blue"
+    columns = [Column(b"e", ColumnType.STRING, 255, flags=256), *[column(ColumnType.VAR_STRING)] * 2]
+    partials: list[list[bytes | None]] = [[b"red", b"RED", b"x"], [b"blue", b"BLUE", b"x"]]
+    assert combine(Aggregate(0, "min", -2, -1), columns, partials, {b"x": b""}) == b"blue"
 
 
 TIMES = [
@@ -133,20 +133,24 @@ def test_readers() -> None:
     assert value_reader(column(ColumnType.JSON, 63)) is None
 
 
-def key(value: bytes | None, *, descending: bool = False, pads: dict[int, bytes] | None = None) -> object:
-    columns = [column(ColumnType.VAR_STRING, 45), column(ColumnType.VAR_STRING)]
-    return sort_key([SortKey(0, descending, 1)], columns, pads or {})([value and b"text", value])
+def key(value: bytes | None, *, descending: bool = False, pad: bytes = b"") -> object:
+    columns = [
+        column(ColumnType.VAR_STRING, 45),
+        column(ColumnType.VAR_STRING),
+        column(ColumnType.VAR_STRING),
+    ]
+    of = sort_key([SortKey(0, descending, 1, 2)], columns, {b"x": pad})
+    return of([value and b"text", value, b"x"])
 
 
 @pytest.mark.parametrize("pad", [b" ", b"\0 ", b"\0\0 "])
 def test_padding(pad: bytes) -> None:
     """PAD SPACE: 'a' equals 'a ', and comes behind 'a' with a tab."""
-    pads = {45: pad}
     a, tab, letter = pad[:-1] + b"a", pad[:-1] + b"\t", pad[:-1] + b"b"
-    assert key(a, pads=pads) == key(a + pad, pads=pads) == key(a + pad * 3, pads=pads)
-    assert key(a + tab, pads=pads) < key(a, pads=pads) < key(a + letter, pads=pads)  # type: ignore[operator]
-    assert key(a + letter, pads=pads, descending=True) < key(a, pads=pads, descending=True)  # type: ignore[operator]
-    assert key(b"", pads=pads) == key(pad, pads=pads)
+    assert key(a, pad=pad) == key(a + pad, pad=pad) == key(a + pad * 3, pad=pad)
+    assert key(a + tab, pad=pad) < key(a, pad=pad) < key(a + letter, pad=pad)  # type: ignore[operator]
+    assert key(a + letter, pad=pad, descending=True) < key(a, pad=pad, descending=True)  # type: ignore[operator]
+    assert key(b"", pad=pad) == key(pad, pad=pad)
 
 
 def test_without_padding() -> None:

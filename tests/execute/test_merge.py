@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,20 @@ from proxy.wire.packets import ProtocolError
 from proxy.wire.resultset import Column, decode_row, encode_row
 from proxy.wire.rows import split_rows
 from rewriter.plans import Aggregate, Merge, SortKey
-from tests.execute.rowsets import KINDS, PADS, Kind, Shape, arrivals, block, keyed_rows, shapes, weight
+from tests.execute.rowsets import (
+    KINDS,
+    PADDED,
+    PADS,
+    UNPADDED,
+    Kind,
+    Shape,
+    arrivals,
+    block,
+    keyed_rows,
+    places,
+    shapes,
+    weights,
+)
 from tests.wire.streams import cut_packets
 
 #: Instead of 16 MB: many rows take several packets.
@@ -112,19 +126,33 @@ def test_full_and_not_full_any_more() -> None:
     assert not merger.full(0), "what has left is not counted"
 
 
-MISSING_WEIGHT = Column(b"name", ColumnType.VAR_STRING, 255)
+TEXT = Column(b"name", ColumnType.VAR_STRING, 255)
 JSON = Column(b"data", ColumnType.JSON, 63)
 ENUM = Column(b"colour", ColumnType.STRING, 255, flags=256)
 
 
-@pytest.mark.parametrize("column", [MISSING_WEIGHT, JSON, ENUM], ids=["text", "JSON", "ENUM"])
-@pytest.mark.parametrize("hidden", [None, -1])
-def test_no_order_is_known(column: Column, hidden: int | None) -> None:
-    if column is MISSING_WEIGHT and hidden is not None:
-        return
-    order = (SortKey(0, False, hidden),)
+@pytest.mark.parametrize(
+    ("column", "place"),
+    [(TEXT, (None, None)), (TEXT, (1, None)), (JSON, (1, 2)), (ENUM, (1, 2))],
+    ids=["no weight", "no collation", "JSON", "ENUM"],
+)
+def test_no_order_is_known(column: Column, place: tuple[int | None, int | None]) -> None:
+    columns = [column, KINDS["binary"].column, KINDS["binary"].column]
     with pytest.raises(ProxyError, match=f"no order is known for column {column.name.decode()}"):
-        make_merger(Merge(order, hidden=1), [column, KINDS["binary"].column], 2, 1, {})
+        make_merger(Merge((SortKey(0, False, *place),), hidden=2), columns, 2, 1, PADS)
+
+
+def test_no_order_is_known_for_a_collation() -> None:
+    """One that the first server did not have, or another one on each shard."""
+    wanted = Merge((SortKey(0, False, 1, 2),), hidden=2)
+    columns = [TEXT, KINDS["binary"].column, KINDS["binary"].column]
+    merger = make_merger(wanted, columns, 2, 1, PADS)
+    with pytest.raises(ProxyError, match="no order is known for collation klingon_ci"):
+        merger.rows(0, block([encode_row([b"a", b"A", b"klingon_ci"])], SMALL))
+    merger = make_merger(wanted, columns, 2, 1, PADS)
+    merger.rows(0, block([encode_row([b"a", b"A", PADDED])], SMALL))
+    with pytest.raises(ProxyError, match="the collation of name is not the same on all shards"):
+        merger.rows(1, block([encode_row([b"a", b"A", UNPADDED])], SMALL))
 
 
 @pytest.mark.parametrize("name", ["integer", "decimal", "double", "time"])
@@ -200,7 +228,7 @@ def naive(function: str, kind: Kind, values: list[object]) -> bytes | None:
         return None
     if function == "sum":
         scale = 2 if kind is KINDS["decimal"] else 0
-        cents = sum(int(value * 100) for value in present)  # type: ignore[operator, misc]
+        cents = sum(int(Fraction(value) * 100) for value in present)  # type: ignore[call-overload, misc]
         whole, rest = divmod(abs(cents), 100)
         sign = "-" if cents < 0 else ""
         return f"{sign}{whole}.{rest:02d}".encode() if scale else f"{sign}{whole}".encode()
@@ -212,14 +240,14 @@ def naive(function: str, kind: Kind, values: list[object]) -> bytes | None:
 def test_combination(data: st.DataObject, runs: int, seq: int) -> None:
     wanted = data.draw(st.lists(st.sampled_from(list(FUNCTIONS)), min_size=1, max_size=3))
     kinds = [data.draw(st.sampled_from(FUNCTIONS[function])) for function in wanted]
-    hidden = sum(kind.weighed for kind in kinds)
+    hidden = 2 * sum(kind.weighed for kind in kinds)
     values = st.tuples(*(st.one_of(st.none(), kind.values) for kind in kinds))
     partials = [data.draw(st.lists(values, max_size=3)) for _ in range(runs)]
 
-    aggregates, weights = [], 0
-    for column, (function, kind) in enumerate(zip(wanted, kinds, strict=True)):
-        weights += kind.weighed
-        aggregates.append(Aggregate(column, function, weights - 1 - hidden if kind.weighed else None))
+    aggregates = [
+        Aggregate(column, function, *place)
+        for column, (function, place) in enumerate(zip(wanted, places(kinds), strict=True))
+    ]
     columns = [kind.column for kind in kinds] + [KINDS["binary"].column] * hidden
     payloads = [[_partial(kinds, row) for row in run] for run in partials]
     merger = make_merger(Merge((), None, 0, hidden, tuple(aggregates)), columns, runs, seq, PADS)
@@ -243,8 +271,7 @@ def test_combination(data: st.DataObject, runs: int, seq: int) -> None:
 
 def _partial(kinds: list[Kind], row: tuple[object, ...]) -> bytes:
     values = [None if value is None else kind.text(value) for kind, value in zip(kinds, row, strict=True)]
-    weights = [value for kind, value in zip(kinds, row, strict=True) if kind.weighed]
-    return encode_row(values + [None if value is None else weight(str(value)) for value in weights])
+    return encode_row(values + weights(kinds, row))
 
 
 def _same_text(kind: Kind, a: bytes | None, b: bytes | None) -> bool:
