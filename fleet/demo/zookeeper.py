@@ -24,7 +24,7 @@ _JAVA = (
     "-Xmx96m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    "-Djava.awt.headless=true",
+    "-XX:-UsePerfData",  # its file would stay in /tmp
     "-Dzookeeper.admin.enableServer=false",
     "-Dzookeeper.preAllocSize=512",
 )

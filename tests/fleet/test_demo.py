@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -164,7 +165,7 @@ def test_a_demo_that_was_killed_leaves_nothing(start_demo: StartDemo) -> None:
 def test_it_goes_on_when_a_server_dies_and_still_cleans_up(start_any: StartDemo) -> None:
     demo = start_any(*SMALL)
     victim = demo.hosts[1]
-    stop_pid(victim.pid)
+    os.kill(victim.pid, signal.SIGKILL)
     wait_until(lambda: f"host2 ({victim.address}) has died" in demo.log.read_text(), "the report")
     assert ask(demo, "SELECT COUNT(*) FROM usernames") == [(0,)]
     assert demo.stop() == 0
@@ -173,14 +174,10 @@ def test_it_goes_on_when_a_server_dies_and_still_cleans_up(start_any: StartDemo)
 
 def test_it_ends_when_the_proxy_dies(start_any: StartDemo) -> None:
     demo = start_any(*SMALL, "--workers", "2")
-    stop_pid(demo.proxy_pid)
+    os.kill(demo.proxy_pid, signal.SIGKILL)
     assert demo.process.wait(30) == 1
     assert "The proxy has died" in demo.log.read_text()
     assert_nothing_left(demo)
-
-
-def stop_pid(pid: int) -> None:
-    subprocess.run(["kill", "-KILL", str(pid)], check=True)
 
 
 # --- refusals and interruptions ------------------------------------------------------------------
