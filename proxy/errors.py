@@ -32,7 +32,9 @@ class ProxyError(Exception):
         filled = _Details(details)
         message = self.kind.text.format_map(filled)
         if self.kind.remedy:
-            message = f"{message} {self.kind.remedy.format_map(filled)}"
+            remedy = self.kind.remedy.format_map(filled).strip()
+            end = "" if message.endswith((".", ":", "?", "!")) else "."
+            message = f"{message}{end} {remedy}" if remedy else message
         super().__init__(message)
 
     @property
@@ -159,6 +161,7 @@ _KINDS = (
     ErrorKind("unknown_savepoint", 1305, "42000", "SAVEPOINT {name} does not exist"),
     ErrorKind("charset_refused", 1115, "42000", "Character set '{charset}' cannot be used for statements on sharded tables.", "Use utf8mb4 or latin1."),
     ErrorKind("statement_too_long", 1153, "08S01", "The statement has {size} bytes; limits.max_statement allows {limit}.", "Send less at once."),
+    ErrorKind("statement_too_deep", 1105, "HY000", "The statement is nested deeper than limits.parse_depth allows ({limit}).", "Write it with fewer levels."),
     ErrorKind("in_list_too_long", 1105, "HY000", "The IN list has {size} values; limits.in_list allows {limit}.", "Send the list in parts."),
     ErrorKind("internal", 1105, "HY000", "Internal error of the proxy: {reason}.", "The log has the details; please report it."),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, LOGIN_VALUES, Settings
+from proxy.session.settings import LOGIN, LOGIN_STATEMENT, Settings
 from proxy.wire.packets import frame
 
 from .collect import Collector
@@ -26,10 +26,7 @@ from .pool import PoolState, Want
 log = structlog.get_logger("backends")
 
 #: A reset leaves the server's own character set, not that of the log-in, so it is set again.
-_RESET = frame(b"\x1f") + frame(
-    b"\x03SET NAMES %b COLLATE %b"
-    % (LOGIN_VALUES["character_set_client"], LOGIN_VALUES["collation_connection"])
-)
+_RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +71,11 @@ class HostPool:
 
     # -- taking and giving back
     # -------------------------------------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        """Whether no further connection may be opened."""
+        return self.state.size >= self.limits.max_connections
 
     def take(self, settings: Settings, database: str | None, found_rows: bool) -> BackendConnection | None:
         """An idle connection, or None: then `wait`."""

@@ -78,5 +78,12 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     return b"SET " + b",".join(name.encode() + b"=" + wanted[name] for name in names)
 
 
+#: Sent right after a log-in, and after a reset: both servers then have just these values. (The log-in itself
+#: fixes the collation of results, where SET NAMES lets them have the server's default for the character set.)
+LOGIN_STATEMENT = b"SET NAMES %b COLLATE %b" % (
+    LOGIN_VALUES["character_set_client"],
+    LOGIN_VALUES["collation_connection"],
+)
+
 #: What a connection has right after log-in.
 LOGIN = Settings.of({})
