@@ -21,8 +21,8 @@ from rewriter.plans import Bound, Insert, Notice, Plan, ShardSelect, ShardWrite
 
 from .backends import Backends
 from .errors import ProxyError
+from .execute.definitions import Definitions
 from .execute.dispatch import execute
-from .execute.fanout import Definitions
 from .facts import Collations, ServerFacts
 from .local.use import use_database
 from .peers import Peers

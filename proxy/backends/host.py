@@ -134,7 +134,9 @@ class HostPool:
         """
         if conn.closed:
             return
-        if self.retired or conn.doomed or conn.receiver is not None:
+        if conn.receiver is not None:
+            self.discard(conn, kill=True)
+        elif self.retired or conn.doomed:
             conn.close()
         elif conn.tied or conn.in_transaction:
             self._spawn(self._reset(conn), f"reset {self.host}")
@@ -153,10 +155,11 @@ class HostPool:
 
     def discard(self, conn: BackendConnection, *, kill: bool) -> None:
         """Close `conn` in the middle of a statement; `kill` ends the statement on the server too."""
-        thread_id = conn.thread_id
+        if conn.closed:
+            return
         conn.close()
-        if kill and thread_id:
-            self.kill_soon(thread_id)
+        if kill and conn.thread_id:
+            self.kill_soon(conn.thread_id)
 
     def kill_soon(self, thread_id: int, *, query_only: bool = False) -> None:
         """KILL a connection of this host, or only what it runs, over a connection of its own."""
@@ -248,6 +251,7 @@ class HostPool:
         except ProxyError as error:
             log.warning("cannot kill", host=self.host, thread=thread_id, reason=str(error))
             return
+        conn.thread_id = 0  # nobody kills the killer when it is too slow
         try:
             async with asyncio.timeout(self.limits.connect_timeout):
                 await Collector().run(

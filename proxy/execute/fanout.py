@@ -9,6 +9,7 @@ An error on one host ends the statements on the others.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -16,14 +17,22 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import Want
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
-from proxy.wire.constants import Status
-from proxy.wire.packets import Err, eof_packet
+from proxy.wire.packets import Err, ProtocolError, eof_packet
 from proxy.wire.resultset import decode_column, header_packets
 from proxy.wire.rows import ResultReader
 from rewriter.plans import Bound, HostStatement, Merge
 
+from .definitions import Definitions
 from .merge import Merger, make_merger
-from .relay import connection_lost_in_transaction, give_back, preludes, query_packet, settle
+from .relay import (
+    connection_lost_in_transaction,
+    discard,
+    give_all_back,
+    give_back,
+    preludes,
+    query_packet,
+    settle,
+)
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -84,11 +93,14 @@ class FanOut:
         self.warnings = 0
         self.diagnostics: list[Diagnostic] = []
         self.merger: Merger | None = None
+        self._width = 0  # columns, hidden ones included
         self.branches = self._branches()
         self._want: Want[BackendConnection] | None = None
         self._to_connect = sorted(self.branches, key=lambda branch: branch.host, reverse=True)
+        self._learning: asyncio.Task[None] | None = None
         self._running = 0
-        self._cancelled = False
+        self._over: list[BackendConnection] = []  # the session's connections whose branches are over
+        self._lost: list[tuple[BackendConnection, ProxyError | None]] = []
 
     def _branches(self) -> list[Branch]:
         """One branch for each statement when order matters (every run must show its next row), else one for
@@ -126,6 +138,8 @@ class FanOut:
             if conn is None:
                 pool = self.client.services.backends.pool(host)
                 conn = pool.take(session.settings, None, session.found_rows_flag)
+                if conn is None and pool.full and self._join_another():
+                    continue
                 if conn is None:
                     self._want = pool.wait(
                         session.settings, None, session.found_rows_flag, self._granted, self._refused
@@ -133,9 +147,25 @@ class FanOut:
                     return
             self._to_connect.pop().conn = conn
         if self.bound.reference is not None and not self.definitions.known:
-            self.client.services.spawn(self._learn_definitions(self.bound.reference), "column definitions")
+            learning = self._learn_definitions(self.bound.reference)
+            self._learning = self.client.services.spawn(learning, "column definitions")
         else:
             self._go()
+
+    def _join_another(self) -> bool:
+        """Let a branch of the same host that has a connection do the next branch's work too.
+
+        With all connections of a host in use, a second one could be waited for by statements that wait for
+        each other.
+        """
+        branch = self._to_connect[-1]
+        for other in self.branches:
+            if other.host == branch.host and other.conn is not None:
+                other.statements += branch.statements
+                self._to_connect.pop()
+                self.branches.remove(branch)
+                return True
+        return False
 
     def _granted(self, conn: BackendConnection) -> None:
         self._want = None
@@ -160,18 +190,17 @@ class FanOut:
         try:
             packets, count = preludes(self.client.session, conn)
             reply = await Collector().run(conn, packets + query_packet(reference.sql), count)
+            if reply.err is not None:
+                self.error = self.error or reply.err
+                await settle(self.client, conn)
         except ProxyError as error:
-            branch.conn = None
-            self.branch_lost(branch, conn, error)
-            return
-        if self._cancelled:
-            return
-        if reply.err is not None:
-            self.error = reply.err
+            self.error = self.error or error
+        self._learning = None
+        if self.error is None:
+            self.definitions.learn(reply.columns)
+            self._go()
+        else:
             self._finish()
-            return
-        self.definitions.learn(reply.columns)
-        self._go()
 
     def _go(self) -> None:
         self._running = len(self.branches)
@@ -189,8 +218,13 @@ class FanOut:
         try:
             out = b"" if self.merger is not None else self._begin(branch)
             assert self.merger is not None
+            if len(branch.reader.columns) != self._width:
+                raise ProxyError("merge_failed", reason=f"{branch.host} has other columns than the others")
             if block:
                 out += self.merger.rows(branch.run, block)
+        except ProtocolError as problem:
+            self._fail_now(ProxyError("backend_protocol", host=branch.host, reason=str(problem)))
+            return
         except ProxyError as error:
             self._fail_now(error)
             return
@@ -205,6 +239,7 @@ class FanOut:
     def _begin(self, branch: Branch) -> bytes:
         """The first rows are coming: the header for the client."""
         payloads = branch.reader.columns
+        self._width = len(payloads)
         columns = [decode_column(payload) for payload in payloads]
         hidden = self.merge.hidden
         visible = payloads[: len(payloads) - hidden]
@@ -255,8 +290,11 @@ class FanOut:
 
     def _branch_over(self, branch: Branch, conn: BackendConnection) -> None:
         branch.conn = None
+        session = self.client.session
         if conn.closed:
-            connection_lost_in_transaction(self.client, conn, None)
+            self._lost.append((conn, None))
+        elif session.transaction.explicit or session.transaction.held or conn.in_transaction:
+            self._over.append(conn)  # until no other branch is at work: a host may have ended the transaction
         else:
             give_back(self.client, conn)
         self._running -= 1
@@ -264,7 +302,7 @@ class FanOut:
             self._finish()
 
     def branch_lost(self, branch: Branch, conn: BackendConnection, error: ProxyError) -> None:
-        connection_lost_in_transaction(self.client, conn, error)
+        self._lost.append((conn, error))
         self._failed(error)
         self._running -= 1
         if self._running <= 0:
@@ -290,7 +328,7 @@ class FanOut:
             else:
                 branch.conn = None
                 self._running -= 1
-                backends.pool(branch.host).discard(conn, kill=True)
+                backends.discard(conn)
 
     def _fail_now(self, error: ProxyError) -> None:
         """An error outside a reply's end: when it ended every branch, nobody else answers the client."""
@@ -302,47 +340,55 @@ class FanOut:
         """Answer the client: the end of the rows, or the error."""
         self._give_all_back()
         client, session = self.client, self.client.session
-        seq = self.merger.seq if self.merger is not None else None
-        if self.error is not None:
-            client.fail(self.error, seq)
+        if self.merger is None:
+            client.fail(self.error or ProxyError("merge_failed", reason="no host gave a result set"))
             return
-        assert self.merger is not None
+        if self.error is not None:
+            client.fail(self.error, self.merger.seq)
+            return
         notices = client.services.notices(self.bound.warnings)
         session.diagnostics = self.diagnostics + notices
         session.row_count = -1
         session.found_rows = self.merger.emitted
-        status = session.status() & ~int(Status.MORE_RESULTS_EXISTS)
-        client.transport.write(eof_packet(self.merger.seq, status, self.warnings + len(notices)))
+        client.transport.write(eof_packet(self.merger.seq, session.status(), self.warnings + len(notices)))
         client.finish("ok")
 
     def _give_all_back(self) -> None:
+        """No branch is at work any more."""
+        conns = [*self._over, *(branch.conn for branch in self.branches if branch.conn is not None)]
+        self._over = []
         for branch in self.branches:
-            conn, branch.conn = branch.conn, None
-            if conn is not None and not conn.closed:
-                give_back(self.client, conn)
+            branch.conn = None
+        self._lost += [(conn, None) for conn in conns if conn.closed]
+        give_all_back(self.client, [conn for conn in conns if not conn.closed], failed=self.error is not None)
+        for conn, error in self._lost:
+            connection_lost_in_transaction(self.client, conn, error)
 
     # -- Work
     # -------------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        self._cancelled = True
         if self._want is not None:
             self._want.cancelled = True
+        if self._learning is not None:
+            self._learning.cancel()
         for branch in self.branches:
-            conn, branch.conn = branch.conn, None
-            if conn is None:
-                continue
-            if conn.receiver is None:
-                give_back(self.client, conn)
-            else:
-                self.client.session.transaction.held.pop(branch.host, None)
-                self.client.services.backends.pool(branch.host).discard(conn, kill=True)
+            if branch.conn is not None and branch.conn.receiver is not None:
+                discard(self.client, branch.conn)
+                branch.conn = None
+        self._give_all_back()
 
     def kill_query(self) -> None:
         if self._want is not None:
             self._want.cancelled = True
             self._want = None
-        self._fail_now(ProxyError("killed"))
+        if self._learning is None:
+            self._fail_now(ProxyError("killed"))
+            return
+        self.error = self.error or ProxyError("killed")
+        for branch in self.branches:
+            if branch.conn is not None and branch.conn.receiver is not None:
+                self.client.services.backends.kill_query(branch.conn)
 
     def flow(self) -> None:
         """Stop reading from branches that are ahead, or from all while the client is slow; go on with the
@@ -360,35 +406,3 @@ class FanOut:
                     conn.transport.pause_reading()
                 else:
                     conn.transport.resume_reading()
-
-
-class Definitions:
-    """The column definitions that a plan's client must get, learnt once from one shard.
-
-    They go with the definitions that the merged statements themselves have: when those change (ALTER TABLE,
-    another character set), the memory is dropped and the next statement learns anew.
-    """
-
-    __slots__ = ("_shown", "_union", "known")
-
-    def __init__(self) -> None:
-        self.known = False
-        self._shown: list[bytes] = []
-        self._union: list[bytes] | None = None
-
-    def learn(self, columns: list[bytes]) -> None:
-        self.known = True
-        self._shown = columns
-        self._union = None
-
-    def of(self, union: list[bytes], hidden: int) -> list[bytes]:
-        """What to show for a result whose visible columns are `union`."""
-        if not self.known:
-            return union
-        shown = self._shown[: len(self._shown) - hidden] if len(self._shown) > len(union) else self._shown
-        if self._union is None:
-            self._union = union
-        if union != self._union or len(shown) != len(union):
-            self.known = False
-            return union
-        return shown

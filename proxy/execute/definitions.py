@@ -1,0 +1,35 @@
+"""The column definitions that the clients of a fan-out get."""
+
+from __future__ import annotations
+
+
+class Definitions:
+    """The column definitions that a plan's client must get, learnt once from one shard.
+
+    They go with the definitions that the merged statements themselves have: when those change (ALTER TABLE,
+    another character set), the memory is dropped and the next statement learns anew.
+    """
+
+    __slots__ = ("_shown", "_union", "known")
+
+    def __init__(self) -> None:
+        self.known = False
+        self._shown: list[bytes] = []
+        self._union: list[bytes] | None = None
+
+    def learn(self, columns: list[bytes]) -> None:
+        self.known = True
+        self._shown = columns
+        self._union = None
+
+    def of(self, union: list[bytes], hidden: int) -> list[bytes]:
+        """What to show for a result whose visible columns are `union`."""
+        if not self.known:
+            return union
+        shown = self._shown[: len(self._shown) - hidden] if len(self._shown) > len(union) else self._shown
+        if self._union is None:
+            self._union = union
+        if union != self._union or len(shown) != len(union):
+            self.known = False
+            return union
+        return shown
