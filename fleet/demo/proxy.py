@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -69,7 +70,9 @@ class LocalProxy:
         self.settings.write_text(json.dumps(settings, indent=2) + "\n")
         self.settings.chmod(0o600)
         argv = [sys.executable, "-m", "proxy", "serve", "--config", str(self.settings)]
-        self._process = spawn(argv, self.log)
+        scratch = self.directory / "tmp"  # removed with the rest, also when the proxy could not do it
+        scratch.mkdir(exist_ok=True)
+        self._process = spawn(argv, self.log, env={**os.environ, "TMPDIR": str(scratch)})
 
     def wait(self, timeout: float = START_TIMEOUT) -> None:
         """Wait until it serves. ServerError with the end of its log when it does not."""
