@@ -294,7 +294,7 @@ class Limits(Model):
 
     max_connections: Positive = 10_000
     max_packet: Size = 64 << 20
-    max_statement: Size = 16 << 20
+    max_statement: Size = 64 << 20
     in_list: Positive = 10_000
     parse_depth: Positive = 200
     scatter_rows: Count = 1_000_000

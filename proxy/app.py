@@ -159,6 +159,7 @@ class Worker:
             wait_timeout=backends.queue_timeout,
             connect_timeout=backends.connect_timeout,
             idle_timeout=backends.idle_timeout,
+            health_interval=backends.health_interval,
             statement_timeout=timeouts.statement or None,
         )
         connector = LoginConnector(backends.user_for, backends.connect_timeout)

@@ -103,6 +103,7 @@ _KINDS = (
         "scatter_limit", 1104, "42000", "The scatter returned more than {limit} rows, the limit of user '{user}'.",
         "Add a condition on the routing column or a LIMIT.",
     ),
+    ErrorKind("scatter_bytes", 1104, "42000", "The scatter returned more than {limit} bytes (limits.scatter_bytes).", "Add a condition on the routing column or a LIMIT."),
     ErrorKind(
         "routing_column_update", 1105, "HY000", "Cannot change '{column}' of '{table}': a row does not move to another shard.",
         "INSERT the row with its new value, then DELETE the old one.",

@@ -64,6 +64,8 @@ class Services:
         self.collations: Collations = facts.collations
         self.pads = facts.collations.pads
         self.server_version = settings.server_version or facts.version
+        slow = settings.logging.slow_query_ms
+        self.slow_after = float("inf") if slow is None else slow / 1000  # seconds
         self.max_statement = settings.limits.max_statement
         self.spawn = tasks.spawn
         self.peers = peers  # the other workers, when there are any

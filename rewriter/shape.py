@@ -178,3 +178,19 @@ def lift(sql: bytes, cut: Findall = _FINDALL[False, False]) -> tuple[bytes, tupl
     if literals[-1] or literals.count(b"") != 1:
         return b"", ()
     return b"\0".join(texts), literals
+
+
+def digest(sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500) -> str:
+    """`sql` for people, without its literals: `SELECT * FROM pins WHERE id = ?`, at most `limit` characters.
+
+    A statement that has no shape gives only its first word.
+    """
+    shape = lift(sql, cut)[0]
+    if not shape:
+        words = sql.split(None, 1)
+        return words[0][:20].decode("latin-1") if words else ""
+    texts = shape[:-1].split(b"\0")
+    for number, text in enumerate(texts[:-1]):
+        if text.endswith((b"'", b'"')):
+            texts[number] = text[:-1]  # the quote that opens the literal
+    return " ".join(b"?".join(texts).decode("utf-8", "replace").split())[:limit]

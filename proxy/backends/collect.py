@@ -40,7 +40,7 @@ class Collector:
         self, conn: BackendConnection, packets: bytes, preludes: int = 0, *, state: int = FIRST
     ) -> Collector:
         """Send and wait for the reply. ProxyError when the connection is lost. Cancelling closes the
-        connection.
+        connection and ends the statement on the server.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._future = future
@@ -50,7 +50,7 @@ class Collector:
         try:
             await future
         except asyncio.CancelledError:
-            conn.close()
+            conn.owner.discard(conn, kill=True)
             raise
         return self
 

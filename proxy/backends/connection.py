@@ -45,6 +45,8 @@ class Owner(Protocol):
 
     def connection_closed(self, conn: BackendConnection) -> None: ...
 
+    def discard(self, conn: BackendConnection, *, kill: bool) -> None: ...
+
 
 class BackendConnection(asyncio.Protocol):
     """A logged-in connection. `settings` and `database` are what the server has applied."""

@@ -38,6 +38,7 @@ class HostLimits:
     wait_timeout: float
     connect_timeout: float
     idle_timeout: float
+    health_interval: float
     statement_timeout: float | None
 
 
@@ -68,6 +69,7 @@ class HostPool:
         self._spawn = spawn
         self._now = now
         self._retry_at = 0.0
+        self._look_at = 0.0  # when to look again at a host that is down and that nobody asks for
 
     # -- taking and giving back
     # -------------------------------------------------------------------------------------
@@ -284,6 +286,10 @@ class HostPool:
                 self._time_out(conn)
         if self.state.waiting:
             self._open_more()
+        elif self.failures and not self.state.size and not self.retired and now >= self._look_at:
+            self._look_at = now + self.limits.health_interval
+            self.state.opening += 1
+            self._spawn(self._open(False), f"look at {self.host}")
 
     def _time_out(self, conn: BackendConnection) -> None:
         receiver, clean = conn.receiver, conn.at_packet_end

@@ -88,7 +88,8 @@ class FanOut:
         self.bound = bound
         self.merge = bound.merge or _NO_MERGE
         self.definitions = definitions
-        self.ceiling = ceiling
+        self.ceiling = ceiling  # rows; set for a scatter, which is bounded in bytes too
+        self.bytes = 0
         self.error: ProxyError | Err | None = None
         self.warnings = 0
         self.diagnostics: list[Diagnostic] = []
@@ -230,6 +231,11 @@ class FanOut:
             return
         if out:
             self.client.transport.write(out)
+        self.bytes += len(block)
+        most = self.client.services.settings.limits.scatter_bytes
+        if self.ceiling is not None and most and self.bytes > most:
+            self._fail_now(ProxyError("scatter_bytes", limit=most))
+            return
         if self.ceiling is not None and self.merger.emitted > self.ceiling:
             user = self.client.session.user.name
             self._fail_now(ProxyError("scatter_limit", limit=self.ceiling, user=user))

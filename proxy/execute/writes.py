@@ -8,6 +8,7 @@ transaction a failure undoes the whole statement on every host, by a savepoint, 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ class _Pipeline:
         try:
             await self._future
         except asyncio.CancelledError:
-            conn.close()
+            conn.owner.discard(conn, kill=True)
             raise
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
@@ -94,23 +95,39 @@ async def run_writes(client: ClientConnection, bound: Bound) -> None:
         works.setdefault(outcome.statement.host, _HostWork(outcome.statement.host, [])).outcomes.append(
             outcome
         )
-    transaction = client.session.transaction
-    atomic = transaction.explicit and len(outcomes) > 1
-    for host in sorted(
-        works
-    ):  # in this order everywhere: two statements never wait for each other's connections
-        await _connect(client, works[host])
-    await asyncio.gather(*(_run_host(client, work, atomic) for work in works.values()))
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    if failed and atomic:
-        await _undo(client, list(works.values()))
-    for work in works.values():
-        if work.conn is not None and not work.conn.closed:
-            give_back(client, work.conn)
+    atomic = client.session.transaction.explicit and len(outcomes) > 1
+    try:
+        await _run_hosts(client, works, atomic)
+        failed = [outcome for outcome in outcomes if outcome.error is not None]
+        if failed and atomic:
+            await _undo(client, list(works.values()))
+    finally:
+        _give_back(client, works.values())
     if failed:
         _report(client, outcomes, failed, undone=atomic)
         return
     _answer(client, bound, outcomes, works)
+
+
+async def _run_hosts(client: ClientConnection, works: dict[str, _HostWork], atomic: bool) -> None:
+    """Connect to all, in an order that is the same everywhere: two statements never wait for each other's
+    connections. Then all at once.
+    """
+    for host in sorted(works):
+        await _connect(client, works[host])
+    await asyncio.gather(*(_run_host(client, work, atomic) for work in works.values()))
+
+
+def _give_back(client: ClientConnection, works: Iterable[_HostWork]) -> None:
+    """Give the connections back, also when the statement was cancelled: by then nobody may be the client."""
+    for work in works:
+        conn = work.conn
+        if conn is None or conn.closed:
+            continue
+        if client.closed:
+            client.services.backends.release(conn)
+        else:
+            give_back(client, conn)
 
 
 async def _connect(client: ClientConnection, work: _HostWork) -> None:

@@ -200,9 +200,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
     session.refresh_env()
 
 
-def _statement(
-    client: ClientConnection, plan: Builtin, values: Values
-) -> tuple[bytes, list[str], list[str]]:
+def _statement(client: ClientConnection, plan: Builtin, values: Values) -> tuple[bytes, list[str], list[str]]:
     """The assignments for a server, and the names of the system and user variables to read back."""
     parts: list[bytes] = []
     names: list[str] = []

@@ -18,6 +18,7 @@ from proxy.errors import ProxyError
 from proxy.execute.relay import Relay
 from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import Err, PacketReader, PacketTooLarge, ProtocolError, err_packet, ok_packet
+from rewriter.shape import digest
 
 from .state import Diagnostic, Session
 
@@ -208,7 +209,10 @@ class ClientConnection(asyncio.Protocol):
     def finish(self, outcome: str) -> None:
         """The command at work is answered; take the next one."""
         self.work = None
-        self.services.stats.observe(self.kind, outcome, monotonic() - self.begun)
+        seconds = monotonic() - self.begun
+        self.services.stats.observe(self.kind, outcome, seconds)
+        if seconds > self.services.slow_after:
+            self._log_slow(outcome, seconds)
         if self.killed:
             self.close()
             return
@@ -217,6 +221,20 @@ class ClientConnection(asyncio.Protocol):
             # not from within the caller's stack: a long pipeline must not nest
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
+
+    def _log_slow(self, outcome: str, seconds: float) -> None:
+        """The slow-query log: the statement's shape, never its literals."""
+        session = self.session
+        log.warning(
+            "slow statement",
+            client=session.id,
+            user=session.user.name,
+            database=session.database,
+            plan=self.kind,
+            outcome=outcome,
+            seconds=round(seconds, 6),
+            digest=digest(self.sql, session.env.findall),
+        )
 
     def _next(self) -> None:
         if self.closed:

@@ -18,6 +18,7 @@ LIMITS = HostLimits(
     max_waiting=3,
     wait_timeout=10.0,
     connect_timeout=5.0,
+    health_interval=5.0,
     idle_timeout=60.0,
     statement_timeout=30.0,
 )

@@ -53,7 +53,7 @@ async def no_connection(host: str, owner: HostPool, found_rows: bool) -> Backend
 
 
 def make_pool(host: str) -> HostPool:
-    limits = HostLimits(100, 1000, 5.0, 3.0, 300.0, None)
+    limits = HostLimits(100, 1000, 5.0, 3.0, 300.0, 5.0, None)
     return HostPool(host, limits, no_connection, lambda coroutine, name: None, lambda: 0.0)
 
 
