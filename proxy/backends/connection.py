@@ -13,7 +13,7 @@ import asyncio
 from typing import Protocol
 
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, Settings
+from proxy.session.settings import FRESH, Settings
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, ProtocolError, parse_err, parse_ok
 from proxy.wire.replies import FIRST, ReplyScanner
@@ -81,7 +81,7 @@ class BackendConnection(asyncio.Protocol):
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before the connection is handed out
         self.scanner = ReplyScanner()
         self.receiver: Receiver | None = None
-        self.settings: Settings = LOGIN
+        self.settings: Settings = FRESH
         self.database: str | None = None
         self.found_rows = False
         self.thread_id = 0

@@ -63,6 +63,9 @@ class FakeOwner:
     def connection_closed(self, conn: BackendConnection) -> None:
         self.closed.append(conn)
 
+    def discard(self, conn: BackendConnection, *, kill: bool) -> None:
+        conn.close()
+
 
 def connection(owner: Any = None, host: str = "h1:3306") -> tuple[BackendConnection, FakeTransport]:
     """A logged-in connection on a fake transport."""
