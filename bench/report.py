@@ -1,0 +1,102 @@
+"""The tables that are printed: one a workload, and one of the ratios at the end.
+
+Every number is the median over the rounds, with the least and the greatest in brackets. They fit into 80
+columns, or nearly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from bench.results import Result, Spread
+from bench.workloads import Route
+
+ROWS = {
+    "proxy CPU µs": "cpu_us",
+    "in user mode": "user_share",
+    "hosts CPU µs": "servers_cpu_us",
+    "statements/s": "per_second",
+    "p50 ms": "p50_ms",
+    "p95 ms": "p95_ms",
+    "p99 ms": "p99_ms",
+    "RSS MB": "rss_mb",
+}
+UNCOMPARED = ("user_share",)
+
+
+def number(value: float) -> str:
+    """Three significant digits, without an exponent: 0.051, 1.35, 27.4, 9,200, 107k."""
+    if value >= 10_000:
+        return number(value / 1000) + "k"
+    if value >= 1000:
+        return f"{value:,.0f}"
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:.{digits}f}"
+
+
+def shown(spread: Spread | None, *, extent: bool = True) -> str:
+    """A cell's text; empty when there is nothing."""
+    if spread is None:
+        return ""
+    text, low, high = number(spread.median), number(spread.low), number(spread.high)
+    return text if low == high or not extent else f"{text} [dim]({low}–{high})[/]"
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+
+
+def workload_table(result: Result) -> Table:
+    """All measures of one workload: a column a route, then shardgate compared."""
+    clients = "client" if result.threads == 1 else "clients"
+    table = _table(f"{result.workload.name}: {result.workload.title}, {result.threads} {clients}")
+    table.add_column("a statement")
+    for route in result.cells:
+        table.add_column(route.value, justify="right", no_wrap=True)
+    bases = [route for route in (Route.HAPROXY, Route.DIRECT) if Route.SHARDGATE in result.cells]
+    bases = [route for route in bases if route in result.cells]
+    for base in bases:
+        table.add_column(f"/ {base.value}", justify="right", no_wrap=True)
+    for title, measure in ROWS.items():
+        cells = [shown(result.spread(route, measure)) for route in result.cells]
+        if measure not in UNCOMPARED:
+            cells += [shown(result.ratio(measure, base), extent=False) for base in bases]
+        table.add_row(title, *cells)
+    return table
+
+
+def ratio_table(results: Sequence[Result]) -> Table:
+    """shardgate beside the others: a row a workload."""
+    table = _table("shardgate compared")
+    table.add_column("")
+    for name in ("CPU / HAProxy", "aim", "p50 / direct", "aim", "p99 / direct"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for result in results:
+        workload = result.workload
+        table.add_row(
+            workload.name,
+            shown(result.cpu_ratio),
+            _aim(result.cpu_ratio, workload.cpu_aim),
+            shown(result.latency_ratio),
+            _aim(result.latency_ratio, workload.latency_aim),
+            shown(result.ratio("p99_ms", Route.DIRECT)),
+        )
+    return table
+
+
+def _aim(spread: Spread | None, aim: float | None) -> str:
+    if aim is None:
+        return ""
+    if spread is None:
+        return f"≤ {aim}"
+    return f"[green]≤ {aim}[/]" if spread.median <= aim else f"[red]≤ {aim}[/]"

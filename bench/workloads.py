@@ -1,0 +1,74 @@
+"""What is measured, and on how many rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+SHARDS = 64
+"""Shards of the cluster. The Lua scripts count on IDs below 2^53, so there cannot be more."""
+
+
+class Route(StrEnum):
+    """How a statement travels."""
+
+    DIRECT = "direct"
+    HAPROXY = "HAProxy"
+    SHARDGATE = "shardgate"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Rows of the tables that are read; `pins`, `boards` a shard, each board with `board_pins` pins."""
+
+    pins: int = 200
+    boards: int = 20
+    board_pins: int = 60
+    items: int = 10_000
+    scatter: int = 100_000
+    text: int = 1000
+    """Bytes of text in a pin, an item and an inserted comment: with the rest of the row, 1.1 KB."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One kind of statement, run by `script` of this folder."""
+
+    name: str
+    title: str
+    max_threads: int | None = None
+    """The most clients at once; None: as many as asked for."""
+    writes: str | None = None
+    """The sharded table that grows; it is emptied after each run."""
+    cpu_aim: float | None = None
+    """The proxy's CPU time may be so many times HAProxy's."""
+    latency_aim: float | None = None
+    """The median latency may be so many times the direct one."""
+    usual: bool = True
+    """Measured when no workload is named."""
+
+    @property
+    def script(self) -> Path:
+        return FOLDER / f"{self.name}.lua"
+
+    def threads(self, asked: int) -> int:
+        """How many clients run it at once."""
+        return asked if self.max_threads is None else min(asked, self.max_threads)
+
+
+WORKLOADS = {
+    one.name: one
+    for one in (
+        Workload("point", "point SELECT by ID of a 1.1 KB row", cpu_aim=1.35),
+        Workload("ids", "50 IDs over 50 shards, one IN list", latency_aim=1.5),
+        Workload("mapping", "50-row mapping read, ORDER BY sequence DESC LIMIT 50"),
+        Workload("insert", "INSERT of a 1.1 KB object, colocated by an ID in its JSON", writes="comments"),
+        Workload("scatter", "scatter read of 100,000 rows over 64 shards", max_threads=2),
+        Workload(
+            "passthrough", "point SELECT of a 1.1 KB row from a database that is not sharded", usual=False
+        ),
+    )
+}
