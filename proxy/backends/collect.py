@@ -7,7 +7,6 @@ from time import monotonic
 
 from proxy.errors import ProxyError
 from proxy.wire.packets import Err, Ok, ProtocolError, frame
-from proxy.wire.replies import FIRST
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
 
@@ -37,20 +36,20 @@ class Collector:
         return self._reader.columns
 
     async def run(
-        self, conn: BackendConnection, packets: bytes, preludes: int = 0, *, state: int = FIRST
+        self, conn: BackendConnection, packets: bytes, preludes: int = 0, *, kill: bool = True
     ) -> Collector:
         """Send and wait for the reply. ProxyError when the connection is lost. Cancelling closes the
-        connection and ends the statement on the server.
+        connection and, with `kill`, ends the statement on the server.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._future = future
         self._host = conn.host
         conn.begun = monotonic()
-        conn.send(packets, self, preludes, state=state)
+        conn.send(packets, self, preludes)
         try:
             await future
         except asyncio.CancelledError:
-            conn.owner.discard(conn, kill=True)
+            conn.owner.discard(conn, kill=kill)
             raise
         return self
 

@@ -12,12 +12,10 @@ from collections.abc import Callable
 from typing import cast
 
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN_STATEMENT
 from proxy.wire.constants import Capability
 from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
-from .collect import Collector
 from .connection import BackendConnection
 from .host import HostPool
 
@@ -104,15 +102,6 @@ class LoginConnector:
         conn.transport.set_protocol(conn)
         if conn.transport.is_closing():  # it will not tell its new protocol
             raise ProxyError("host_unreachable", host=host, reason="the server closed the connection at once")
-        try:
-            async with asyncio.timeout(self._timeout):
-                reply = await Collector().query(conn, LOGIN_STATEMENT)
-        except (ProxyError, TimeoutError) as error:
-            conn.close()
-            raise ProxyError("host_unreachable", host=host, reason=str(error) or "no answer") from None
-        if reply.err is not None:
-            conn.close()
-            raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
         return conn
 
     async def _connect(self, host: str, found_rows: bool) -> _LoginProtocol:

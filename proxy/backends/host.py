@@ -256,9 +256,10 @@ class HostPool:
         conn.thread_id = 0  # nobody kills the killer when it is too slow
         try:
             async with asyncio.timeout(self.limits.connect_timeout):
+                sql = b"KILL %s%d" % (b"QUERY " if query_only else b"", thread_id)
                 await Collector().run(
-                    conn, frame(b"\x03KILL %s%d" % (b"QUERY " if query_only else b"", thread_id))
-                )
+                    conn, frame(b"\x03" + sql), kill=False
+                )  # or kills would kill each other
         except (ProxyError, TimeoutError) as error:
             log.warning("cannot kill", host=self.host, thread=thread_id, reason=str(error))
         finally:

@@ -58,11 +58,15 @@ def execute(client: ClientConnection, sql: bytes) -> None:
         check_access(session, plan, sql)
     if session.transaction.lost:
         refuse_lost(session, plan)
+    if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
+        commit_then(client, lambda: _run(client, plan, literals))
+    else:
+        _run(client, plan, literals)
+
+
+def _run(client: ClientConnection, plan: Plan, literals: Values) -> None:
     try:
-        if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
-            commit_then(client, lambda: _EXECUTORS[plan.__class__](client, plan, literals))
-        else:
-            _EXECUTORS[plan.__class__](client, plan, literals)
+        _EXECUTORS[plan.__class__](client, plan, literals)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
 
@@ -170,7 +174,8 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
         base = bound.inserted[0].base if bound.inserted else None
         client.relay.run(statements[0].host, statements[0].sql, base=base)
         return
-    TaskWork(client).start(run_writes(client, bound))
+    work = TaskWork(client)
+    work.start(run_writes(client, bound, work.conns))
 
 
 def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:

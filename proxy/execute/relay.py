@@ -367,6 +367,13 @@ async def _commit(client: ClientConnection, conn: BackendConnection) -> None:
     client.services.backends.release(conn)
 
 
+def forget_closed(client: ClientConnection) -> None:
+    """A cancelled task has closed the connections it was using: the session must not use them again."""
+    for conn in list(client.session.transaction.held.values()):
+        if conn.closed:
+            connection_lost_in_transaction(client, conn, None)
+
+
 def connection_lost_in_transaction(
     client: ClientConnection, conn: BackendConnection, error: ProxyError | None
 ) -> None:

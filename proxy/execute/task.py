@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 
+from .relay import forget_closed
+
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
@@ -16,15 +18,20 @@ if TYPE_CHECKING:
 class TaskWork:
     """Runs a coroutine as the client's work. It must answer the client (`finish`, `fail`, …) or raise
     ProxyError.
+
+    A KILL, or the client's end, cancels it. While statements of `conns` are at work, a KILL goes to these
+    instead, and what they answer decides. With `steady` nothing stops it: a COMMIT over several hosts must
+    not end halfway.
     """
 
-    __slots__ = ("client", "conns", "killed", "task")
+    __slots__ = ("client", "conns", "killed", "steady", "task")
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: ClientConnection, *, steady: bool = False) -> None:
         self.client = client
         self.task: asyncio.Task[None] | None = None
-        self.conns: set[BackendConnection] = set()  # what KILL QUERY must reach
+        self.conns: set[BackendConnection] = set()
         self.killed = False
+        self.steady = steady
 
     def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
         self.client.work = self
@@ -40,18 +47,22 @@ class TaskWork:
         except asyncio.CancelledError:
             if not self.killed or client.closed:
                 raise
+            forget_closed(client)
             client.fail(ProxyError("killed"))
         except Exception as error:
             if not client.closed:
                 client.crashed(error)
 
     def cancel(self) -> None:
-        if self.task is not None:
+        if self.task is not None and not self.steady:
             self.task.cancel()
 
     def kill_query(self) -> None:
-        self.killed = True
-        if self.task is not None:
+        running = [conn for conn in self.conns if conn.receiver is not None]
+        for conn in running:
+            self.client.services.backends.kill_query(conn)
+        if self.task is not None and not running and not self.steady:
+            self.killed = True
             self.task.cancel()
 
     def flow(self) -> None:

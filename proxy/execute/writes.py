@@ -19,7 +19,7 @@ from proxy.session.state import Diagnostic
 from proxy.wire.packets import Err, Ok, lenenc_bytes, read_lenenc_bytes
 from rewriter.plans import Bound, HostStatement, Inserted
 
-from .relay import connection_lost_in_transaction, give_back, preludes, query_packet, settle
+from .relay import connection_lost_in_transaction, give_all_back, preludes, query_packet, settle
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -76,72 +76,66 @@ class _Pipeline:
 
 @dataclass(slots=True)
 class _HostWork:
-    """One host's part of the statement."""
+    """One host's part of the statement. `kept`: the session holds the connection, whatever happens here."""
 
     host: str
     outcomes: list[Outcome]
     conn: BackendConnection | None = None
+    kept: bool = False
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
-async def run_writes(client: ClientConnection, bound: Bound) -> None:
-    """Run the statements of `bound` and answer the client."""
+async def run_writes(client: ClientConnection, bound: Bound, running: set[BackendConnection]) -> None:
+    """Run the statements of `bound` and answer the client. Their connections are put into `running`."""
     outcomes = [
         Outcome(statement, bound.inserted[index] if bound.inserted else None)
         for index, statement in enumerate(bound.statements)
     ]
     works: dict[str, _HostWork] = {}
     for outcome in outcomes:
-        works.setdefault(outcome.statement.host, _HostWork(outcome.statement.host, [])).outcomes.append(
-            outcome
-        )
-    atomic = client.session.transaction.explicit and len(outcomes) > 1
+        host = outcome.statement.host
+        works.setdefault(host, _HostWork(host, [])).outcomes.append(outcome)
+    session = client.session
+    atomic = (session.transaction.explicit or not session.autocommit) and len(outcomes) > 1
     try:
-        await _run_hosts(client, works, atomic)
+        for host in sorted(works):  # in this order everywhere: two statements never wait for each other
+            await _connect(client, works[host])
+        running.update(work.conn for work in works.values() if work.conn is not None)
+        await asyncio.gather(*(_run_host(client, work, atomic) for work in works.values()))
         failed = [outcome for outcome in outcomes if outcome.error is not None]
         if failed and atomic:
-            await _undo(client, list(works.values()))
-    finally:
-        _give_back(client, works.values())
+            await _undo(works.values())
+    except BaseException:
+        for work in works.values():
+            if work.conn is not None and not work.kept:
+                client.services.backends.release(work.conn)
+        raise
+    _give_back(client, works.values(), failed=bool(failed))
     if failed:
         _report(client, outcomes, failed, undone=atomic)
-        return
-    _answer(client, bound, outcomes, works)
+    else:
+        _answer(client, bound, outcomes, works)
 
 
-async def _run_hosts(client: ClientConnection, works: dict[str, _HostWork], atomic: bool) -> None:
-    """Connect to all, in an order that is the same everywhere: two statements never wait for each other's
-    connections. Then all at once.
-    """
-    for host in sorted(works):
-        await _connect(client, works[host])
-    await asyncio.gather(*(_run_host(client, work, atomic) for work in works.values()))
-
-
-def _give_back(client: ClientConnection, works: Iterable[_HostWork]) -> None:
-    """Give the connections back, also when the statement was cancelled: by then nobody may be the client."""
-    for work in works:
-        conn = work.conn
-        if conn is None or conn.closed:
-            continue
-        if client.closed:
-            client.services.backends.release(conn)
-        else:
-            give_back(client, conn)
+def _give_back(client: ClientConnection, works: Iterable[_HostWork], *, failed: bool) -> None:
+    conns = [work.conn for work in works if work.conn is not None]
+    give_all_back(client, [conn for conn in conns if not conn.closed], failed=failed)
+    for conn in conns:
+        if conn.closed:
+            connection_lost_in_transaction(client, conn, None)
 
 
 async def _connect(client: ClientConnection, work: _HostWork) -> None:
     session = client.session
-    conn = session.transaction.held.get(work.host)
-    if conn is None:
+    work.conn = session.transaction.held.get(work.host)
+    work.kept = work.conn is not None
+    if work.conn is None:
         pool = client.services.backends.pool(work.host)
         try:
-            conn = await pool.connection(session.settings, None, session.found_rows_flag)
+            work.conn = await pool.connection(session.settings, None, session.found_rows_flag)
         except ProxyError as error:
             for outcome in work.outcomes:
                 outcome.error = error
-            return
-    work.conn = conn
 
 
 async def _run_host(client: ClientConnection, work: _HostWork, atomic: bool) -> None:
@@ -150,6 +144,7 @@ async def _run_host(client: ClientConnection, work: _HostWork, atomic: bool) -> 
     if conn is None:
         return
     packets, count = preludes(client.session, conn)
+    work.kept = client.session.transaction.held.get(work.host) is conn
     if atomic:
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
         count += 1
@@ -157,23 +152,22 @@ async def _run_host(client: ClientConnection, work: _HostWork, atomic: bool) -> 
     conn.begun = client.begun
     pipeline = _Pipeline(work.outcomes)
     await pipeline.run(conn, packets, count)
-    if conn.closed:
-        connection_lost_in_transaction(client, conn, None)
-        work.conn = None
-    elif pipeline.warnings or any(outcome.error for outcome in work.outcomes):
+    if not conn.closed and (pipeline.warnings or any(outcome.error for outcome in work.outcomes)):
         work.diagnostics = await settle(client, conn)
 
 
-async def _undo(client: ClientConnection, works: list[_HostWork]) -> None:
+async def _undo(works: Iterable[_HostWork]) -> None:
     """Take the statement back on every host whose transaction is still open."""
     for work in works:
         conn = work.conn
         if conn is None or conn.closed or not conn.in_transaction:
             continue
         try:
-            await Collector().query(conn, b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT)
-        except ProxyError as error:
-            connection_lost_in_transaction(client, conn, error)
+            reply = await Collector().query(conn, b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT)
+        except ProxyError:
+            continue  # the connection is closed, and its transaction lost
+        if reply.err is not None:
+            conn.close()  # what the statement did there must not be committed
 
 
 def _report(
@@ -215,20 +209,26 @@ def _answer(
     services, session = client.services, client.session
     affected = sum(outcome.ok.affected for outcome in outcomes if outcome.ok is not None)
     warnings = sum(outcome.ok.warnings for outcome in outcomes if outcome.ok is not None)
-    insert_id = 0
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.inserted.first if outcome.inserted else 0):
-        if outcome.ok is not None and outcome.ok.insert_id and not insert_id:
-            base = outcome.inserted.base if outcome.inserted is not None else None
-            insert_id = outcome.ok.insert_id + (base or 0)
+    insert_id, generated = _first_id(outcomes)
     session.diagnostics = [item for work in works.values() for item in work.diagnostics]
     session.diagnostics += services.notices(bound.warnings)
     session.row_count = affected
-    if insert_id:
+    if generated:
         session.last_insert_id = insert_id
     info = _info(outcomes)
     client.reply_ok(
         affected=affected, insert_id=insert_id, warnings=warnings + len(bound.warnings), info=info
     )
+
+
+def _first_id(outcomes: list[Outcome]) -> tuple[int, bool]:
+    """The insert id of the first row that has one, composed, and whether a server has generated it."""
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.inserted.first if outcome.inserted else 0):
+        if outcome.ok is not None and outcome.ok.insert_id:
+            inserted = outcome.inserted
+            base = inserted.base if inserted is not None else None
+            return outcome.ok.insert_id + (base or 0), inserted is None or inserted.generated
+    return 0, False
 
 
 def _info(outcomes: list[Outcome]) -> bytes:

@@ -69,7 +69,7 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
         transaction.next_isolation = None
         client.relay.run(hosts[0], sql)
     else:
-        TaskWork(client).start(_end_on_all(client, sql, after))
+        TaskWork(client, steady=True).start(_end_on_all(client, sql, after))
 
 
 def commit_then(client: ClientConnection, go_on: Callable[[], None]) -> None:
@@ -78,15 +78,16 @@ def commit_then(client: ClientConnection, go_on: Callable[[], None]) -> None:
         client.session.transaction.end()
         go_on()
     else:
-        TaskWork(client).start(_end_on_all(client, b"COMMIT", go_on))
+        TaskWork(client, steady=True).start(_end_on_all(client, b"COMMIT", go_on))
 
 
 async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], None]) -> None:
     """COMMIT or ROLLBACK on one host after another. A COMMIT that fails halfway says which hosts have
-    committed.
+    committed. The connections are the session's no more: a client that goes away does not roll back the rest.
     """
     transaction = client.session.transaction
     conns = {host: conn for host, conn in transaction.held.items() if conn.in_transaction}
+    ended = transaction.end()
     done: list[str] = []
     failure: ProxyError | Err | None = None
     failed_on = ""
@@ -102,8 +103,10 @@ async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], 
             done.append(host)
         else:
             failed_on = host
-    for conn in transaction.end():
+    for conn in ended:
         client.services.backends.release(conn)  # one still in a transaction is reset, which rolls it back
+    if client.closed:
+        return
     if failure is not None and sql == b"COMMIT":
         reason = failure.text() if isinstance(failure, Err) else str(failure)
         left = [failed_on, *(host for host in conns if host not in done and host != failed_on)]

@@ -78,12 +78,16 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     return b"SET " + b",".join(name.encode() + b"=" + wanted[name] for name in names)
 
 
-#: Sent right after a log-in, and after a reset: both servers then have just these values. (The log-in itself
-#: fixes the collation of results, where SET NAMES lets them have the server's default for the character set.)
+#: Sent after a reset: both servers then have just these values.
 LOGIN_STATEMENT = b"SET NAMES %b COLLATE %b" % (
     LOGIN_VALUES["character_set_client"],
     LOGIN_VALUES["collation_connection"],
 )
 
-#: What a connection has right after log-in.
+#: What a session has that has set nothing.
 LOGIN = Settings.of({})
+
+#: What a connection has that has just logged in: these character sets, but results in the collation that the
+#: log-in named, where a character set set by name gives them the server's default one. So the first statement
+#: sets them, whatever its session wants.
+FRESH = Settings.of(dict.fromkeys(LOGIN_VALUES, b"(log-in)"))
