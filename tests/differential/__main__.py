@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 import time
@@ -49,6 +50,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0, help="more or fewer rows (default 1.0)")
     parser.add_argument("--beyond", type=float, default=0.06, help="share of statements not supported yet")
     parser.add_argument("--most", type=int, default=20, help="end after so many differences (default 20)")
+    parser.add_argument("--ignore", metavar="REGEX", help="known differences, which are only counted")
     parser.add_argument("--no-shrink", action="store_true", help="report differences as they are met")
     return parser.parse_args(arguments)
 
@@ -68,7 +70,10 @@ def _run(options: argparse.Namespace, program: Program, servers: list[LocalServe
             print(describe(finding, options.seed), flush=True)
 
         numbers = options.only or range(options.first, options.first + options.count)
-        summary = runner.run(numbers, shrink=not options.no_shrink, most=options.most, seen=seen)
+        ignored = re.compile(options.ignore) if options.ignore else None
+        summary = runner.run(
+            numbers, shrink=not options.no_shrink, most=options.most, ignored=ignored, seen=seen
+        )
         print(total(summary, time.monotonic() - started))
     return 1 if summary.findings else 0
 

@@ -60,7 +60,7 @@ def ask(connection: Connection, sql: str) -> Answer:
         connection.query(sql)
     except pymysql.MySQLError as error:
         if not connection.open or not error.args or not isinstance(error.args[0], int):
-            raise Lost(str(error)) from error
+            raise Lost(f"{error}: {sql[:2000]}") from error
         return Answer(error=Failure(error.args[0] & 0xFFFF, str(error.args[-1])))
     result: Any = connection._result  # type: ignore[attr-defined]
     if result.description is None:

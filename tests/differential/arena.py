@@ -282,7 +282,7 @@ def _client(proxy: LocalProxy) -> Connect:
         "charset": "utf8mb4",
         "autocommit": True,
         "connect_timeout": 10,
-        "read_timeout": 60,
+        "read_timeout": 20,
     }
     return lambda **arguments: pymysql.connect(**(settings | arguments))
 

@@ -211,7 +211,7 @@ class Expressions:
                 ("IFNULL(", ", 'none')"),
                 ("COALESCE(", ", '')"),
                 ("RPAD(", ", 6, '.')"),
-                ("MD5(", ")"),
+                ("TO_BASE64(", ")"),
                 ("", " COLLATE utf8mb4_bin"),
             )
         )

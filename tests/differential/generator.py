@@ -21,6 +21,7 @@ SESSION = (
     "DO 1",
     "SELECT CONNECTION_ID() > 0",
 )
+EMPTY = ("", " ", ";", "/* x */", "-- x", "# x", "/*!99999 SELECT 2 */", "/*!40000 SELECT 2 */", "/**/ ;")
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Generator:
             f"UPDATE {table.name} SET missing = 1 {where}",
             f"DELETE FROM missing {where}",
             f"INSERT INTO {table.name} (missing) VALUES (1)",
-            "",
+            *rng.sample(EMPTY, 2),
             *SESSION,
         )
         return Statement(rng.choice(choices), "mistakes and the session", exact_warnings=True)

@@ -62,5 +62,6 @@ def total(summary: Summary, seconds: float) -> str:
     lines.append(f"refused as documented: {refused} ({100 * refused / max(1, number):.1f} %)")
     for (reason, features), count in sorted(summary.refused.items()):
         lines.append(f"    {reason:{width}} {count:6d}  {features}")
-    lines.append(f"differences: {len(summary.findings)}")
+    ignored = f", and {summary.ignored} ignored" if summary.ignored else ""
+    lines.append(f"differences: {len(summary.findings)}{ignored}")
     return "\n".join(lines)

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from config.schema import Kind
-from tests.differential.catalog import MOMENTS, NUMBERS, Catalog, ColumnModel, Family, TableModel
+from tests.differential.catalog import NUMBERS, Catalog, ColumnModel, Family, TableModel
 from tests.differential.expressions import Expressions
 from tests.differential.parts import NONE, Expr, Item, Key, Select, Statement, leaf
 from tests.differential.routes import Routed, Routes
@@ -14,7 +14,7 @@ from tests.differential.routes import Routed, Routes
 KINDS = (
     (Kind.OBJECT,) * 8 + (Kind.MAPPING,) * 4 + (Kind.HASHED,) * 3 + (Kind.TIMED, Kind.SINGLE, Kind.REFERENCE)
 )
-SORTED = (Family.INTEGER, Family.WIDE, Family.DECIMAL, Family.FLOAT, Family.TEXT, Family.BINARY, *MOMENTS)
+LOCKS = (" FOR UPDATE", " LOCK IN SHARE MODE")
 
 
 class Selects:
@@ -68,14 +68,16 @@ class Selects:
                 "SELECT /* all */ ",
                 "/* x */ SELECT\n\t",
                 "SELECT ALL ",
-                "SELECT SQL_NO_CACHE ",
+                "SELECT HIGH_PRIORITY ",
+                "SELECT SQL_SMALL_RESULT ",
                 "SELECT -- id = 1\n ",
             )
         )
         if select.head != "SELECT ":
             return select
-        tails = (" ", " # end", " -- end", " /* id = 5 */", " FOR UPDATE", " LOCK IN SHARE MODE", ";")
-        return replace(select, head=head, tail=self.rng.choice(tails))
+        tails = (" ", " # end", " -- end", " /* id = 5 */", ";", *LOCKS)
+        tail = self.rng.choice(tails)
+        return replace(select, head="SELECT " if tail in LOCKS else head, tail=tail)
 
 
 class _Draft:
@@ -180,6 +182,9 @@ class _Draft:
         aliased = [one for one in items if one.alias.strip().removeprefix("AS ") in ("a", "b", "total")]
         if form < 0.3 and len({one.alias.split()[-1] for one in aliased}) == len(aliased) == 1:
             return self._written(aliased[0].expression, aliased[0].alias.split()[-1], direction)
+        named = [one for one in items if one.alias.split()[-1:] == ["id"]]
+        if form < 0.5 and self.table.routing == "id" and named and not self.qualifier:
+            return self._written(named[0].expression, "id", direction)
         if form < 0.5 and self.table.routing:
             return Key(expressions.column(self.table.column(self.table.routing)), direction=direction)
         if form < 0.9:
@@ -190,7 +195,10 @@ class _Draft:
                 else None
             )
             return self._typed(found or expressions.column(column), direction)
-        return Key(self.rng.choice((expressions.number, expressions.text))(2), direction=direction)
+        found = self.rng.choice((expressions.number, expressions.text))(2)
+        if len(found.parts) == 1:  # alone a number would mean a column
+            found = Expr(("(", found, " + 0)"), found.family)
+        return Key(found, direction=direction)
 
     def _typed(self, expression: Expr, direction: str) -> Key:
         own = frozenset({"order by json"}) if expression.family is Family.JSON else NONE

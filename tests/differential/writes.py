@@ -90,9 +90,8 @@ class Writes:
         """The rows that the case works on."""
         condition = self._which(table, shard)
         tail = " FOR UPDATE" if lock and self.rng.random() < 0.6 else ""
-        return Statement(
-            f"SELECT * FROM {table.name} WHERE {condition}{tail}", f"{table.kind} read after write"
-        )
+        sql = f"SELECT * FROM {table.name} WHERE {condition}{tail}"
+        return Statement(sql, f"{table.kind} read after write", extra_warnings=True)
 
     def insert(self, table: TableModel, shard: int | None = None) -> Statement:
         """Rows with all their keys given."""
