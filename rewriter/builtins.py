@@ -152,7 +152,7 @@ class Texts:
 
     def template(self, first: int, end: int) -> Template:
         """The tokens from `first` to `end`. Raises Unreadable when there are none."""
-        if first >= end:
+        if first >= end or end > len(self.source.tokens):
             raise Unreadable("expected a value")
         return self.edits.template(first, end)
 

@@ -60,7 +60,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         ranges=tuple(conditions.ranges),
         offsets=tuple(conditions.offsets),
         routes=tuple(routes),
-        extras=tuple(splicer.extras.items),
+        extras=splicer.extras.items,
     )
     unrouted = any(route.unbounded for route in routes)
     may_scatter = splicer.hints.scatter or statement.names.env.scatter_writes

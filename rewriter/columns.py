@@ -19,7 +19,7 @@ from .facts import Block, Projection, Span, TableRef
 from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
-from .tokens import HINT, Source
+from .tokens import HINT, VARIABLE, WORD, Source
 from .values import ID_FUNCTIONS, Slots, slot_at
 
 
@@ -39,13 +39,16 @@ class Extras:
 
     def __init__(self, first: int) -> None:
         self._first = first
-        self.items: list[Extra] = []
+        self._indexes: dict[Extra, int] = {}
+
+    @property
+    def items(self) -> tuple[Extra, ...]:
+        """All that were asked for, in the order of their indexes."""
+        return tuple(self._indexes)
 
     def index(self, extra: Extra) -> int:
         """The index of `extra`."""
-        if extra not in self.items:
-            self.items.append(extra)
-        return self._first + self.items.index(extra)
+        return self._indexes.setdefault(extra, self._first + len(self._indexes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,11 @@ def fill_slots(source: Source, slots: Slots, edits: Edits) -> None:
 
     In a statement that assigns user variables the server's own are meant, so these are left alone.
     """
-    assigns = any(source.is_op(at, ":=") for at in range(len(source.tokens)))
-    into = any(
-        source.is_word(at - 1, "INTO") and token.kind == "variable" for at, token in enumerate(source.tokens)
-    )
+    tokens = source.tokens
+    assigns = any(token.text == ":=" for token in tokens)
+    into = any(token.kind == VARIABLE and source.is_word(at - 1, "INTO") for at, token in enumerate(tokens))
     at = 0
-    while at < len(source.tokens):
+    while at < len(tokens):
         found = slot_at(source, at)
         if found is None or (found[0].startswith("@") and found[0][1:2] != "@" and (assigns or into)):
             at += 1
@@ -103,8 +105,8 @@ def fill_slots(source: Source, slots: Slots, edits: Edits) -> None:
 
 def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:
     """Write SHARD_OF, TYPE_OF, LOCAL_OF and MAKE_ID as the arithmetic that they are. Raises Refuse."""
-    for at in range(len(source.tokens)):
-        if not source.is_word(at, *ID_FUNCTIONS) or not source.is_op(at + 1, "("):
+    for at, token in enumerate(source.tokens):
+        if token.text not in ID_FUNCTIONS or token.kind != WORD or not source.is_op(at + 1, "("):
             continue
         name, close = source.tokens[at].text, source.closing[at + 1]
         places = {
@@ -207,10 +209,8 @@ class Columns:
 
     def _expression(self, span: Span, block: Block) -> None:
         if self.conditions is not None:
-            self.conditions.find(span, block)
-            for match in list(self.conditions.matches.values()):
-                if span.first <= match.span.first and match.span.end <= span.end:
-                    self._comparison(match)
+            for match in self.conditions.find(span, block):
+                self._comparison(match)
         for chain in chains(self.source, span, block):
             self._chain(chain, block)
 

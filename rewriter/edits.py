@@ -5,6 +5,9 @@ Everything that no edit touches stays the client's very bytes, with its literals
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from .facts import Span
@@ -23,24 +26,19 @@ class Edit(NamedTuple):
 class Edits:
     """The edits of one statement."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, edits: Iterable[Edit] = ()) -> None:
         self._source = source
-        self._edits: list[Edit] = []
+        self._edits: list[Edit] = list(edits)
+        self._sorted: list[Edit] | None = None
 
     def copy(self) -> Edits:
         """The same edits, to go on from."""
-        other = Edits(self._source)
-        other._edits = list(self._edits)
-        return other
+        return Edits(self._source, self._edits)
 
     def replace(self, span: Span, *parts: Part) -> None:
         """`parts` instead of the tokens of `span`; earlier edits of it, and inside of it, are dropped."""
         tokens = self._source.tokens
-        self.replace_bytes(tokens[span.first].start, tokens[span.end - 1].end, *parts)
-
-    def replace_bytes(self, start: int, end: int, *parts: Part) -> None:
-        """`parts` instead of the bytes from `start` to `end`."""
-        self._edits.append(Edit(start, end, parts))
+        self._add(Edit(tokens[span.first].start, tokens[span.end - 1].end, parts))
 
     def remove(self, span: Span) -> None:
         """Take out the tokens of `span`, leaving a space."""
@@ -49,36 +47,52 @@ class Edits:
     def insert_behind(self, token: int, *parts: Part) -> None:
         """`parts` behind the token with this index."""
         end = self._source.tokens[token].end
-        self._edits.append(Edit(end, end, parts))
+        self._add(Edit(end, end, parts))
+
+    def _add(self, edit: Edit) -> None:
+        self._edits.append(edit)
+        self._sorted = None
+
+    def _within(self, start: int, end: int) -> list[Edit]:
+        """The edits from byte `start` to `end`, in the order to apply them."""
+        if self._sorted is None:
+            numbered = sorted((_order(number, edit), edit) for number, edit in enumerate(self._edits))
+            self._sorted = [edit for _, edit in numbered]
+        first = bisect_left(self._sorted, start, key=attrgetter("start"))
+        last = bisect_right(self._sorted, end, key=attrgetter("start"))
+        return [edit for edit in self._sorted[first:last] if edit.end <= end]
 
     def touches(self, span: Span) -> bool:
         """Whether an edit is inside the tokens of `span`."""
         tokens = self._source.tokens
-        start, end = tokens[span.first].start, tokens[span.end - 1].end
-        return any(start <= edit.start and edit.end <= end for edit in self._edits)
+        return bool(self._within(tokens[span.first].start, tokens[span.end - 1].end))
 
     def __bool__(self) -> bool:
         return bool(self._edits)
 
     def parts(self, start: int, end: int) -> tuple[Part, ...]:
         """The text from byte `start` to `end`, edited."""
-        found: list[Part] = []
-        at = start
-        for _, edit in sorted((_order(number, edit), edit) for number, edit in enumerate(self._edits)):
-            if edit.start < at or edit.end > end:
-                continue  # inside of a larger one, or elsewhere
-            found += original(self._source, at, edit.start)
-            found += edit.parts
-            at = edit.end
-        return (*found, *original(self._source, at, end))
+        return self._apply(self._within(start, end), start, end)
 
     def inside(self, span: Span) -> tuple[Part, ...]:
         """The tokens of `span`, edited, without what is inserted at its ends."""
         tokens = self._source.tokens
         start, end = tokens[span.first].start, tokens[span.end - 1].end
-        inner = Edits(self._source)
-        inner._edits = [edit for edit in self._edits if edit.start < edit.end or start < edit.start < end]
-        return inner.parts(start, end)
+        edits = self._within(start, end)
+        return self._apply(
+            [one for one in edits if one.start < one.end or start < one.start < end], start, end
+        )
+
+    def _apply(self, edits: list[Edit], start: int, end: int) -> tuple[Part, ...]:
+        found: list[Part] = []
+        at = start
+        for edit in edits:
+            if edit.start < at:
+                continue  # inside of a larger one
+            found += original(self._source, at, edit.start)
+            found += edit.parts
+            at = edit.end
+        return (*found, *original(self._source, at, end))
 
     def template(self, first: int = 0, end: int | None = None) -> Template:
         """The tokens from `first` to `end` (all of them by default), edited.
@@ -99,9 +113,10 @@ def _order(number: int, edit: Edit) -> tuple[int, int, int, int]:
 def original(source: Source, start: int, end: int) -> list[bytes | int]:
     """The statement's own text from byte `start` to `end`, its literals as holes."""
     found: list[bytes | int] = []
-    for first, last, literal in source.pieces:
-        if last <= start or first >= end:
-            continue
+    number = bisect_right(source.pieces, start, key=itemgetter(1))
+    while number < len(source.pieces) and source.pieces[number][0] < end:
+        first, last, literal = source.pieces[number]
+        number += 1
         if literal >= 0 and start <= first and last <= end:
             found.append(literal)
         else:

@@ -94,6 +94,10 @@ class Conditions:
         self._keys = keys
         self._constants = constants
         self._strict = strict
+        tables = [scope.targets[ref].table for ref in scope.sharded()]
+        self._routing_names = {
+            name.upper() for table in tables if table for name in (table.routing, table.shard_key) if name
+        }
         self.comparisons: list[Comparison] = []
         self.ranges: list[Between] = []
         self.offsets: list[Offset] = []
@@ -105,8 +109,9 @@ class Conditions:
 
     # finding comparisons
 
-    def find(self, span: Span, block: Block) -> None:
-        """Collect the comparisons in `span`, outside of subqueries."""
+    def find(self, span: Span, block: Block) -> list[Match]:
+        """Collect the comparisons in `span`, outside of subqueries: those that are new."""
+        new: list[Match] = []
         booleans = self._booleans(span, block)
         inner = {query.first: query.end for query in block.queries}
         at = span.first
@@ -120,10 +125,12 @@ class Conditions:
                 match = self._match(at, span.end, block)
             if match is not None and (match.span.end == span.end or self._closes(match.span.end, booleans)):
                 self.matches[match.span] = match
+                new.append(match)
                 at = match.span.end
             else:  # what was read is a part of something else
                 del self.comparisons[found[0] :], self.ranges[found[1] :], self.offsets[found[2] :]
                 at += 1
+        return new
 
     def _booleans(self, span: Span, block: Block) -> set[int]:
         """The ANDs in `span` that are no part of a BETWEEN."""
@@ -177,6 +184,8 @@ class Conditions:
         return self._constant_first(at, end, block)
 
     def _routing_column(self, chain: Chain, block: Block) -> tuple[TableRef, Key] | None:
+        if chain.column not in self._routing_names:
+            return None
         ref = self._scope.table_of(chain, block)
         target = None if ref is None else self._scope.targets[ref]
         if ref is None or target is None or target.table is None or target.form != "sharded":
@@ -219,8 +228,10 @@ class Conditions:
         if found is None:
             return None
         value = found[0]
-        if value.kind not in ("string", "slot", "hex", "bytes") if key.takes_text else value.kind == "bytes":
+        if key.takes_text and value.kind not in ("string", "slot", "hex", "bytes"):
             return None
+        if value.kind == "bytes" and not key.takes_text and self._keys.env.mariadb:
+            return None  # a text there, a number on MySQL
         return None if self._strict and Comparison(key, (value,)).may_fail else found
 
     def _single(

@@ -13,7 +13,7 @@ from .plans import Builtin
 from .scope import Scope
 from .select import plan_select
 from .statement import QUERIES, access_of
-from .tokens import Source, Unreadable
+from .tokens import OPERATOR, WORD, Source, Unreadable
 from .unsharded import About, Place, Text, mixed, plan_confined, plan_unsharded
 
 _SESSION: Final = frozenset(
@@ -21,22 +21,25 @@ _SESSION: Final = frozenset(
     | {"KILL"}
 )
 _WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
+_TELLING: Final = frozenset({*_WRITING, "SHARE", "OUTFILE", "DUMPFILE"})
 
 
 def access(source: Source) -> tuple[Access, bool]:
     """What the statement needs, judged by its words, and whether it commits an open transaction."""
     verb = source.tokens[0].text
     needed, commits = access_of(verb, source.at(1).text)
-    for at in range(1, len(source.tokens)):
-        if source.is_word(at, "OUTFILE", "DUMPFILE") and source.is_word(at - 1, "INTO"):
+    for at, token in enumerate(source.tokens):
+        if token.kind != WORD or token.text not in _TELLING or at == 0:
+            continue
+        if token.text in ("OUTFILE", "DUMPFILE") and source.is_word(at - 1, "INTO"):
             needed = max(needed, Access.ADMIN)
-        locks = source.is_word(at, "UPDATE", "SHARE") and source.is_word(at - 1, "FOR")
-        writes = verb in ("WITH", "EXPLAIN", "ANALYZE", "DESC", "DESCRIBE") and source.is_word(at, *_WRITING)
+        locks = token.text in ("UPDATE", "SHARE") and source.is_word(at - 1, "FOR")
+        writes = verb in ("WITH", "EXPLAIN", "ANALYZE", "DESC", "DESCRIBE") and token.text in _WRITING
         if locks or (writes and not source.is_op(at + 1, "(")):
             needed = max(needed, Access.WRITE)
     if verb == "PREPARE":
         needed = Access.ADMIN
-    if verb == "LOCK" and any(source.is_word(at, "WRITE") for at in range(len(source.tokens))):
+    if verb == "LOCK" and any(token.text == "WRITE" for token in source.tokens):
         needed = max(needed, Access.WRITE)
     return needed, commits
 
@@ -44,7 +47,7 @@ def access(source: Source) -> tuple[Access, bool]:
 def several_statements(statement: Statement) -> Plan | None:
     """Text with a semicolon in its middle."""
     source = statement.source
-    breaks = [at for at in range(len(source.tokens)) if source.is_op(at, ";")]
+    breaks = [at for at, token in enumerate(source.tokens) if token.text == ";" and token.kind == OPERATOR]
     if not breaks:
         return None
     if source.tokens[0].text in ("CREATE", "ALTER"):  # the body of a routine
@@ -194,7 +197,7 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
         qualifies = source.is_op(at + 1, ".") and not source.is_op(at - 1, ".")
         if qualifies or source.is_word(at - 1, "FROM", "IN"):
             name = source.tokens[at].name
-            if name in names.schema.databases or names.topology.physical(name) is not None or qualifies:
+            if name in names.schema.databases or names.physical(name) is not None or qualifies:
                 found[name] = None
     if len(found) != 1:
         return None
@@ -216,7 +219,7 @@ def _database(statement: Statement, about: About) -> Plan:
     while source.is_word(at, "IF", "NOT", "EXISTS"):
         at += 1
     database = source.at(at).name
-    known = database in names.schema.databases or names.topology.physical(database) is not None
+    known = database in names.schema.databases or names.physical(database) is not None
     if known or names.topology.default is None:
         what = f"{source.tokens[0].text} DATABASE"
         return not_yet(what, f"'{database}' is the topology's business", "Use the fleet tools.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from config.schema import Kind, Schema, Table
-from config.topology import Topology
+from config.topology import Keyspace, Topology
 
 from .env import Env
 from .facts import Block, Projection, Query, Span, TableRef
@@ -81,8 +81,12 @@ class Names:
         physical = keyspace.database_of(None)
         return Target("single", database, table, table.keyspace, columns=columns, physical=physical)
 
+    def physical(self, database: str) -> tuple[Keyspace, int | None] | None:
+        """The keyspace and shard of a physical database; None when it is none."""
+        return self.topology.physical(database.encode("utf-8", "surrogateescape"))
+
     def _unnamed(self, database: str) -> Target:
-        found = self.topology.physical(database)
+        found = self.physical(database)
         if found is not None:
             return Target("physical", database, keyspace=found[0].name, shard=found[1])
         if database.lower() in SYSTEM_DATABASES:

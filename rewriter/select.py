@@ -41,7 +41,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         ranges=tuple(conditions.ranges),
         offsets=tuple(conditions.offsets),
         routes=tuple(routes),
-        extras=tuple(splicer.extras.items),
+        extras=splicer.extras.items,
     )
     locks = any(block.lock is not None for block in query.all_blocks())
     return ShardSelect(
@@ -100,7 +100,7 @@ def _check(statement: Statement, query: Query) -> None:
                 reason="it is not looked into",
                 alternative="Use LIMIT.",
             )
-    if any(source.is_op(at, ":=") for at in range(len(source.tokens))):
+    if any(token.text == ":=" for token in source.tokens):
         raise Refuse(
             "not_supported_yet",
             what="assigning a user variable in a SELECT",

@@ -75,10 +75,11 @@ class _Show:
 
 def show(statement: Statement) -> Plan | None:
     """SHOW …, as far as the proxy answers it. Raises Unreadable and Refuse."""
+    if not statement.source.is_word(0, "SHOW"):
+        return None
     reader = _Show(statement)
     words = reader.words
-    if not words.take("SHOW"):
-        return None
+    words.at = 1
     for sequence, name in _OWN.items():
         if words.take(*sequence):
             return reader.plan(name, {"like": reader.like_where()["like"]})
@@ -172,12 +173,14 @@ def _of_table(reader: _Show, name: str, database: str, table: str, arguments: di
 
 def describe(statement: Statement) -> Plan | None:
     """DESCRIBE table [column], also as EXPLAIN table. Raises Unreadable and Refuse."""
-    reader = _Show(statement)
-    words, source = reader.words, statement.source
-    if not (words.take("DESCRIBE") or words.take("DESC") or words.take("EXPLAIN")):
+    source = statement.source
+    if not source.is_word(0, "DESCRIBE", "DESC", "EXPLAIN"):
         return None
     if not source.is_name(1) or source.is_word(1, *_EXPLAINABLE):
         return None
+    reader = _Show(statement)
+    words = reader.words
+    words.at = 1
     first = words.name()
     database = statement.names.env.database
     if words.op("."):

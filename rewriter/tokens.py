@@ -7,7 +7,7 @@ refer to its value: a whole IN-list that was lifted as one literal is one token 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from .env import Env
@@ -44,6 +44,8 @@ class Token(NamedTuple):
 END: Final = Token(OPERATOR, "", "", -1, -1)
 """Stands behind the last token."""
 
+_PADDING: Final = (END,) * 16
+
 
 class Unreadable(Exception):
     """The text is no statement: a quote, comment or parenthesis is open, or a byte has no meaning."""
@@ -62,24 +64,28 @@ class Source:
     pieces: tuple[tuple[int, int, int], ...]
     tokens: tuple[Token, ...]
     closing: dict[int, int]
+    _padded: tuple[Token, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_padded", self.tokens + _PADDING)
 
     def at(self, index: int) -> Token:
-        """The token at `index`; END behind the last (and before the first)."""
-        return self.tokens[index] if 0 <= index < len(self.tokens) else END
+        """The token at `index`; END up to some steps behind the last, and before the first."""
+        return self._padded[index]
 
     def is_word(self, index: int, *words: str) -> bool:
         """Whether an unquoted word stands there that is one of `words` (upper case)."""
-        token = self.at(index)
+        token = self._padded[index]
         return token.kind == WORD and token.text in words
 
     def is_op(self, index: int, *operators: str) -> bool:
         """Whether one of these operators stands there."""
-        token = self.at(index)
+        token = self._padded[index]
         return token.kind == OPERATOR and token.text in operators
 
     def is_name(self, index: int) -> bool:
         """Whether a word or a quoted name stands there."""
-        return self.at(index).kind in (WORD, NAME)
+        return self._padded[index].kind in (WORD, NAME)
 
     def text(self, first: int, end: int) -> bytes:
         """The bytes of the tokens from `first` to `end` - 1, with what is between them."""

@@ -204,7 +204,7 @@ def _named_databases(statement: Statement) -> tuple[str, ...] | None:
             return None
         if logical is not None:
             found[token.name] = None
-        elif names.topology.physical(token.name) is not None:
+        elif names.physical(token.name) is not None:
             return None
     return tuple(found)
 

@@ -61,7 +61,7 @@ class Value:
         if kind == "slot":
             return slot_integer(values[self.index])
         if kind == "bytes":
-            raise NotPlain
+            return int(b"0" + values[self.index][:-1], 16) & 0xFFFFFFFFFFFFFFFF
         return _OPERATIONS[kind](self.layout, [part.integer(values) for part in self.parts])
 
     def text(self, values: tuple[bytes, ...], backslashes: bool) -> bytes:
@@ -273,6 +273,9 @@ def slot_at(source: Source, at: int) -> tuple[str, int] | None:
     return None
 
 
+MAX_CONSTANT: Final = 100
+"""So many tokens may be in one constant expression."""
+
 _TEXTS: Final = ("string", "bytes")
 
 
@@ -292,8 +295,11 @@ class ConstantReader:
         return found[0] if found is not None and found[1] == end else None
 
     def prefix(self, first: int, end: int) -> tuple[Value, int] | None:
-        """The longest constant that stands at `first`, and where it ends; None when there is none."""
-        self._at, self._end = first, end
+        """The longest constant that stands at `first`, and where it ends; None when there is none.
+
+        An expression of more than MAX_CONSTANT tokens is taken for none.
+        """
+        self._at, self._end = first, min(end, first + MAX_CONSTANT)
         value = self._sum()
         return None if value is None else (value, self._at)
 

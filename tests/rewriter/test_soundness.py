@@ -171,7 +171,7 @@ def grow(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
     several = st.lists(inner, min_size=2, max_size=3)
 
     def chain(parts: list[Condition], operator: str) -> Condition:
-        # MySQL's comparisons associate to the left
+        # MySQL's comparisons all bind alike, and associate to the left
         left, right = parts[0], parts[1]
         sql = f"{left.inside(COMPARE)} {operator} {right.inside(ATOM)}"
         return Condition(sql, COMPARE, lambda row: compare(operator, left.value(row), right.value(row)))
@@ -239,8 +239,8 @@ def test_no_matching_row_is_left_out(condition: Condition) -> None:
 def test_what_a_shard_is_asked_is_true_for_the_same_rows(condition: Condition) -> None:
     """The rewritten condition, evaluated by SQLite over a shard's stored rows, has the same rows."""
     sqlite3 = pytest.importorskip("sqlite3")
-    if any(word in condition.sql for word in ("XOR", "<=>", "||", "&&", "!(", "IF(", "0x")):
-        return  # not SQLite's language
+    if any(word in condition.sql for word in ("XOR", "<=>", "||", "&&", "!(", "IF(", "0x", " = (", " < (")):
+        return  # not SQLite's language, or another precedence of comparisons
     if any(abs(number) > 1 << 63 for number in ODD if str(number) in condition.sql):
         return
     bound = run(f"SELECT p.id FROM pins p WHERE {condition.sql}")
