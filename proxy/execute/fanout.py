@@ -249,7 +249,8 @@ class FanOut:
         columns = [decode_column(payload) for payload in payloads]
         hidden = self.merge.hidden
         visible = payloads[: len(payloads) - hidden]
-        shown = self.definitions.of(visible, hidden)
+        union = len(self.bound.statements[branch.run].shards) > 1
+        shown = self.definitions.of(visible, hidden) if union else visible
         head, seq = header_packets(shown, self.client.session.status(), self.client.seq + 1)
         runs = len(self.bound.statements)
         pads = self.client.services.pads
