@@ -10,7 +10,7 @@ ARGS ?=
 .DEFAULT_GOAL := setup
 
 setup:
-	@scripts/setup
+	@.ci/setup
 
 demo: setup
 	@exec $(PYTHON_BIN)/shardgate demo $(ARGS)
