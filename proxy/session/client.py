@@ -29,6 +29,8 @@ log = structlog.get_logger("session")
 
 #: Bytes of further commands taken in while one is at work.
 _AHEAD = 1 << 16
+#: The largest packet of a log-in (with 64 KB of attributes): who has not logged in may not fill the memory.
+_LOGIN_PACKET = 1 << 17
 
 
 class Work(Protocol):
@@ -60,6 +62,7 @@ class ClientConnection(asyncio.Protocol):
         "_queue",
         "_queued",
         "_reader",
+        "_stalled",
         "begun",
         "closed",
         "killed",
@@ -90,10 +93,11 @@ class ClientConnection(asyncio.Protocol):
         self.sql = b""
         self.work: Work | None = None
         self.relay = Relay(self)
-        self._reader = PacketReader(services.settings.limits.max_packet)
+        self._reader = PacketReader(min(_LOGIN_PACKET, services.settings.limits.max_packet))
         self._queue: list[tuple[int, bytes]] = []
         self._queued = 0
         self._paused = False
+        self._stalled = False  # the next command waits until the client has read
         self.writing_paused = False  # the client reads slowly: whoever streams into it pauses its backends
 
     # -- transport callbacks
@@ -168,6 +172,15 @@ class ClientConnection(asyncio.Protocol):
         self.writing_paused = False
         if self.work is not None:
             self.work.flow()
+        if self._stalled:
+            self._stalled = False
+            self._next()
+
+    def begin_session(self, session: Session) -> None:
+        """The log-in has succeeded."""
+        self.session = session
+        self.phase = None
+        self._reader.limit = self.services.settings.limits.max_packet
 
     # -- for whoever answers a command
     # ------------------------------------------------------------------------------
@@ -215,6 +228,9 @@ class ClientConnection(asyncio.Protocol):
             self._log_slow(outcome, seconds)
         if self.killed:
             self.close()
+            return
+        if self.writing_paused:
+            self._stalled = True
             return
         self.ready = True
         if self._queue:

@@ -156,8 +156,7 @@ class Login:
             return
         self.abandon()
         client = self.client
-        client.session = session
-        client.phase = None
+        client.begin_session(session)
         client.seq = self.seq
         if response.database:
             client.kind = "command"
