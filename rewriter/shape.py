@@ -70,7 +70,10 @@ _HALVES: Final = rb"(?<=[0-9])\.(?=[0-9])"
 """Between the two halves of a decimal number."""
 
 _NUMBERS: Final = (
-    rb"(?<!['\"xX])(?<!/\*)(?:" + _in_list(b"") + _INTEGERS + rb"(?=\s*+\))|[0-9]++)|(?<=0[xX])[0-9a-fA-F]++"
+    rb"(?<!['\"xX\0])(?<!/\*)(?:"
+    + _in_list(b"")
+    + _INTEGERS
+    + rb"(?=\s*+\))|[0-9]++)|(?<=0[xX])[0-9a-fA-F]++"
 )
 
 _LONG: Final = 1 << 15
@@ -78,8 +81,11 @@ _LONG: Final = 1 << 15
 
 
 def _reading(ansi_quotes: bool, no_backslash_escapes: bool) -> tuple[bytes, bytes, bytes]:
-    """Expressions for one way of reading quotes: a piece of text, what opens a literal, a piece of a string."""
-    text, opening = list(_TEXT), [rb"'", rb"0[xX](?=[0-9a-fA-F])", rb"/\*(?!!|M!|\+)", rb"\0\Z"]
+    """For one way of reading quotes: a piece of text, what stands before a literal, a piece of a string.
+
+    Executable comments and NUL bytes are followed by no literal: that is how they are told.
+    """
+    text, opening = list(_TEXT), [rb"'", rb"0[xX](?=[0-9a-fA-F])", rb"/\*", rb"\0"]
     if ansi_quotes:
         text.append(rb'"[^"\0]*+"')
     else:
@@ -95,7 +101,7 @@ def _cutter(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
         _NUMBERS,
         _in_list(rb"'") + string + rb"(?:\s*+,\s*+'" + string + rb")*(?=\s*+\))",
         rb"(?<=')" + string,
-        rb"(?<=/\*)(?:[^*]++|\*(?!/))*(?:\*/|\Z)",
+        rb"(?<=/\*)(?!!|M!)(?:[^*]++|\*(?!/))*(?:\*/|\Z)",
     ]
     if not ansi_quotes:
         literals.append(rb'(?<=")' + string.replace(b"'", b'"'))
@@ -126,6 +132,8 @@ def _long_cutter(text: bytes, opening: bytes, piece: bytes) -> Findall:
             while found := pieces[opened](sql, start):
                 start = found.end()
             return min(start + 1, len(sql))
+        if opened == b"\0" or (opened == b"/*" and sql.startswith((b"!", b"M!"), start)):
+            return start
         if opened == b"/*":
             close = sql.find(b"*/", start)
             return len(sql) if close < 0 else close + 2
