@@ -84,6 +84,11 @@ _KINDS = (
     ErrorKind("unknown_database", 1049, "42000", "Unknown database '{database}'"),
     ErrorKind("unknown_table", 1146, "42S02", "Table '{database}.{table}' doesn't exist"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
+    ErrorKind("ambiguous_column", 1052, "23000", "Column '{column}' in field list is ambiguous"),
+    ErrorKind("wrong_value_count", 1136, "21S01", "Column count doesn't match value count at row {row}"),
+    ErrorKind("unknown_function", 1305, "42000", "FUNCTION {function} does not exist"),
+    ErrorKind("wrong_parameter_count", 1582, "42000", "Incorrect parameter count in the call to native function '{function}'"),
+    ErrorKind("unknown_shard", 1105, "HY000", "Keyspace '{keyspace}' has no shard {shard}.", "SHOW SHARDS lists those there are."),
     ErrorKind("database_denied", 1044, "42000", "Access denied for user '{user}'@'%' to database '{database}'"),
     ErrorKind(
         "role_denied", 1142, "42000", "{statement} command denied to user '{user}'@'%': the role '{role}' does not allow it.",
