@@ -1,4 +1,4 @@
-"""Every error that the code names is in the registry: a name that is not would reach the client as an internal error."""
+"""Every error that the code names is in the registry: another would reach the client as an internal error."""
 
 from __future__ import annotations
 
