@@ -35,11 +35,16 @@ class Routing:
     offsets: tuple[Offset, ...]
     routes: tuple[Route, ...]
     extras: tuple[Extra, ...]
+    in_list: int
 
     def place(self, values: tuple[bytes, ...], keyspace: Keyspace) -> list[Placed]:
         """Each comparison's constants by shard. Raises NotPlain, also for what is only compared."""
         for offset in self.offsets:
             offset.value.integer(values)
+        for one in self.comparisons:
+            size = one.size(values)
+            if size > self.in_list:
+                raise BindError("in_list_too_long", size=str(size), limit=str(self.in_list))
         return [one.place(values, keyspace) for one in self.comparisons]
 
     def shards(

@@ -148,7 +148,7 @@ class Texts:
         self.source = statement.source
         self.slots = Slots(len(self.source.literals))
         self.edits = Edits(self.source)
-        fill_slots(self.source, self.slots, self.edits)
+        fill_slots(self.source, self.slots, self.edits, typed=False)
 
     def template(self, first: int, end: int) -> Template:
         """The tokens from `first` to `end`. Raises Unreadable when there are none."""

@@ -61,6 +61,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         offsets=tuple(conditions.offsets),
         routes=tuple(routes),
         extras=splicer.extras.items,
+        in_list=statement.names.limits.in_list,
     )
     unrouted = any(route.unbounded for route in routes)
     may_scatter = splicer.hints.scatter or statement.names.env.scatter_writes

@@ -20,7 +20,7 @@ from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
 from .tokens import HINT, VARIABLE, WORD, Source
-from .values import ID_FUNCTIONS, Slots, slot_at
+from .values import ID_FUNCTIONS, SLOT_TYPES, Slots, slot_at
 
 
 class Extra(NamedTuple):
@@ -85,8 +85,8 @@ def take_hints(source: Source, edits: Edits) -> Hints:
     return Hints(shard, same, scatter)
 
 
-def fill_slots(source: Source, slots: Slots, edits: Edits) -> None:
-    """Put the session's values in the place of what stands for them.
+def fill_slots(source: Source, slots: Slots, edits: Edits, *, typed: bool = True) -> None:
+    """Put the session's values in the place of what stands for them (`typed`: with the type it has).
 
     In a statement that assigns user variables the server's own are meant, so these are left alone.
     """
@@ -99,7 +99,10 @@ def fill_slots(source: Source, slots: Slots, edits: Edits) -> None:
         if found is None or (found[0].startswith("@") and found[0][1:2] != "@" and (assigns or into)):
             at += 1
             continue
-        edits.replace(Span(at, found[1]), slots.index(found[0]))
+        value = slots.index(found[0])
+        type_ = SLOT_TYPES.get(found[0]) if typed else None
+        parts: tuple[Part, ...] = (value,) if type_ is None else (b"CAST(", value, b" AS " + type_ + b")")
+        edits.replace(Span(at, found[1]), *parts)
         at = found[1]
 
 

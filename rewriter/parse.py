@@ -108,6 +108,8 @@ class Parser(TableReader):
             block.modifiers[self.word()] = self.at
             self.at += 1
         while True:
+            if block.projections and self.source.is_op(self.at, "*"):
+                raise self.unreadable("an expression")  # a bare * stands first, or nowhere
             block.projections.append(self._projection(block))
             if not self.take_op(","):
                 break
@@ -136,6 +138,8 @@ class Parser(TableReader):
         """Whether the last token of a select expression is an alias without AS."""
         source = self.source
         before, token = source.tokens[last - 1], source.tokens[last]
+        if token.kind == WORD and token.text in _OPERANDS | _NOT_OPERANDS:
+            return False
         if before.kind == OPERATOR:
             return before.text in (")", "}", "?")
         if token.kind == STRING and before.kind == STRING:
@@ -144,8 +148,6 @@ class Parser(TableReader):
             return False  # _utf8'…'
         if token.kind == STRING and before.text in _TYPED and last - 1 == first:
             return False  # DATE '…'
-        if token.kind == WORD and token.text in _OPERANDS | _NOT_OPERANDS:
-            return False
         if token.kind == WORD and source.is_word(last - 2, "INTERVAL"):
             return False  # INTERVAL 1 DAY
         return before.kind != WORD or before.text not in _NOT_OPERANDS

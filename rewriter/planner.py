@@ -21,8 +21,8 @@ from .env import Env
 from .insert import insert
 from .plan import Plan, Reject
 from .plans import Builtin
-from .rules import admin, confined, do, explain, explain_route, query, several_statements
-from .scope import Names, Refuse
+from .rules import admin, confined, do, explain, explain_route, query, several_statements, too_deep
+from .scope import Limits, Names, Refuse
 from .show import describe, show
 from .statement import open_comments
 from .tokens import Source, Unreadable, read
@@ -39,6 +39,7 @@ RULES: Final[tuple[Rule, ...]] = (
     show,
     describe,
     confined,
+    too_deep,
     explain,
     query,
     insert,
@@ -52,7 +53,19 @@ RULES: Final[tuple[Rule, ...]] = (
 class Rewriter:
     """Plans statements for one schema and one topology at a time. Not for several threads."""
 
-    def __init__(self, schema: Schema, topology: Topology, *, cache_size: int = 10_000) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        topology: Topology,
+        *,
+        cache_size: int = 10_000,
+        in_list: int = 10_000,
+        parse_depth: int = 200,
+    ) -> None:
+        """`in_list`: so many values may be in one IN list of a routing column. `parse_depth`: so deep may
+        parentheses nest in a statement that has to be looked into.
+        """
+        self._limits = Limits(in_list, parse_depth)
         self._schema = schema
         self._topology = topology
         self._cache = Cache(cache_size)
@@ -112,7 +125,7 @@ class Rewriter:
             self.hits += 1
             return entry, literals
         self.misses += 1
-        names = Names(self._schema, self._topology, env)
+        names = Names(self._schema, self._topology, env, self._limits)
         try:
             statement = Statement(_without_end(read(opened, literals, env)), names)
         except Unreadable as error:
@@ -138,7 +151,9 @@ def _without_end(source: Source) -> Source:
 
 def _planned(statement: Statement) -> Plan:
     if not statement.source.tokens:
-        return Builtin(name="empty")
+        if statement.source.sql.strip(b" \t\r\n\f\v;"):
+            return Builtin(name="empty")  # comments
+        return Reject(error="empty_query")
     try:
         for rule in RULES:
             plan = rule(statement)

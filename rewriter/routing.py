@@ -126,6 +126,15 @@ class Comparison:
             self._place_value(value, values, keyspace, placed)
         return placed
 
+    def size(self, values: tuple[bytes, ...]) -> int:
+        """How many constants there are."""
+        if self.list_index < 0:
+            return len(self.values)
+        raw = values[self.list_index]
+        if self.list_kind == "string":
+            return len(split_strings(raw, self.key.backslashes))
+        return raw.count(b",") + 1
+
     def _place_list(self, raw: bytes, keyspace: Keyspace, placed: Placed) -> None:
         key = self.key
         strings = self.list_kind == "string"

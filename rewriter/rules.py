@@ -8,7 +8,7 @@ from .context import Statement, not_yet
 from .facts import Block, Query, Span, TableRef
 from .parse import Parser
 from .parse_write import WriteParser
-from .plan import Access, Plan
+from .plan import Access, Plan, Reject
 from .plans import Builtin
 from .scope import Scope
 from .select import plan_select
@@ -69,6 +69,14 @@ def explain_route(statement: Statement) -> Plan | None:
     if len(source.tokens) < 3:
         raise Unreadable("expected a statement behind EXPLAIN ROUTE")
     return Builtin(name="explain_route", access=Access.READ, arguments={"offset": source.tokens[2].start})
+
+
+def too_deep(statement: Statement) -> Plan | None:
+    """What nests deeper than the limit is not looked into."""
+    depth, limit = statement.source.depth, statement.names.limits.parse_depth
+    if depth <= limit:
+        return None
+    return Reject(error="statement_too_deep", arguments={"depth": str(depth), "limit": str(limit)})
 
 
 def confined(statement: Statement) -> Plan | None:

@@ -52,12 +52,21 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a statement may ask of the planner; see `Rewriter`."""
+
+    in_list: int = 10_000
+    parse_depth: int = 200
+
+
+@dataclass(frozen=True, slots=True)
 class Names:
-    """All that gives names a meaning: the schema, the topology, the session."""
+    """All that gives names a meaning (the schema, the topology, the session), and the limits."""
 
     schema: Schema
     topology: Topology
     env: Env
+    limits: Limits = Limits()
 
     def target(self, ref: TableRef) -> Target:
         """What a table's name stands for (CTEs are not looked at). Raises Refuse."""

@@ -42,6 +42,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         offsets=tuple(conditions.offsets),
         routes=tuple(routes),
         extras=splicer.extras.items,
+        in_list=statement.names.limits.in_list,
     )
     locks = any(block.lock is not None for block in query.all_blocks())
     return ShardSelect(

@@ -11,7 +11,7 @@ from .context import Splicer, not_yet, one_block
 from .edits import Edits
 from .facts import Block, Limit, Projection, Query, SortItem, Span
 from .plan import Reject
-from .scope import chain_at
+from .scope import Refuse, chain_at
 from .sharded import Several
 from .splice import Part
 from .values import Value
@@ -111,11 +111,13 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
             text = source.text(*span).decode("utf-8", "replace")
             raise _Cannot(text, "only plain COUNT, SUM, MIN and MAX are combined yet", _ONE_SHARD)
         argument = Span(span.first + 2, span.end - 1)
+        if name in ("MIN", "MAX"):
+            _refuse_json(splicer, block, argument)
         weigh = name in ("MIN", "MAX") and not _by_value(splicer, block, argument)
         if weigh:
             weights.append(column)
             merged_text = edits.inside(span)
-            hidden += [b", WEIGHT_STRING(", *merged_text, b"), COLLATION(", *merged_text, b")"]
+            hidden += [*_weight(merged_text), b", COLLATION(", *merged_text, b")"]
         aggregates.append((column, _MERGED[name], weigh))
     total = 2 * len(weights)
     merged = tuple(
@@ -137,6 +139,11 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
         offset=offset,
         aggregates=merged,
     )
+
+
+def _weight(text: Parts) -> Parts:
+    """A comma and an expression's weight. The cast keeps a UNION from taking numbers' weights for text."""
+    return (b", ", b"CAST(WEIGHT_STRING(", *text, b") AS BINARY)")
 
 
 def _pair(first: int) -> tuple[int, int]:
@@ -250,7 +257,7 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
         expression = full or expression
         key = _Key(inner, name, None, [(*expression, b" AS " + name)])
     if not _by_value(splicer, block, span):
-        key.hidden.append((b"WEIGHT_STRING(", *expression, b") AS `sg_weight_%d`" % number))
+        key.hidden.append((*_weight(expression)[1:], b" AS `sg_weight_%d`" % number))
         key.hidden.append((b"COLLATION(", *expression, b") AS `sg_collation_%d`" % number))
         key.weighed = True
     return key
@@ -283,7 +290,7 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
                     raise _Cannot("ORDER BY a number", "the column is one of *", "Write the column's name.")
                 return number, column
             column += width
-        raise _Cannot("this ORDER BY", f"there is no column {token.text}", "Write the column's name.")
+        raise Refuse("unknown_column", column=token.text, clause="order clause")
     aliased = splicer.columns.aliased(span, block)
     if aliased is None:
         return None
@@ -340,4 +347,4 @@ def _refuse_json(splicer: Splicer, block: Block, span: Span) -> None:
     part = any(source.is_op(at, "->") for at in range(*span))
     call = source.is_word(span.first, "JSON_EXTRACT") and source.closing.get(span.first + 1) == span.end - 1
     if column or part or call:
-        raise _Cannot("ORDER BY a JSON value", "its order is not known here", "Use ->> or CAST.")
+        raise _Cannot("ordering JSON values", "their order is not known here", "Use ->> or CAST.")

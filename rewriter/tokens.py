@@ -64,6 +64,8 @@ class Source:
     pieces: tuple[tuple[int, int, int], ...]
     tokens: tuple[Token, ...]
     closing: dict[int, int]
+    depth: int = 0
+    """How deep parentheses nest."""
     _padded: tuple[Token, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -152,7 +154,8 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         after_dot = token.text == "." and kind == OPERATOR
         tokens.append(token)
         at = token.end
-    return Source(sql, literals, pieces, tuple(tokens), _parentheses(tokens))
+    closing, depth = _parentheses(tokens)
+    return Source(sql, literals, pieces, tuple(tokens), closing, depth)
 
 
 def _pieces(sql: bytes, env: Env) -> tuple[tuple[int, int, int], ...]:
@@ -204,19 +207,21 @@ def _text(raw: bytes, kind: str) -> str:
     return text
 
 
-def _parentheses(tokens: list[Token]) -> dict[int, int]:
+def _parentheses(tokens: list[Token]) -> tuple[dict[int, int], int]:
     closing: dict[int, int] = {}
     open_: list[int] = []
+    depth = 0
     pairs = {")": "(", "}": "{"}
     for index, token in enumerate(tokens):
         if token.kind != OPERATOR:
             continue
         if token.text in "({":
             open_.append(index)
+            depth = max(depth, len(open_))
         elif token.text in pairs:
             if not open_ or tokens[open_[-1]].text != pairs[token.text]:
                 raise Unreadable(f"{token.text!r} at offset {token.start} closes nothing")
             closing[open_.pop()] = index
     if open_:
         raise Unreadable(f"{tokens[open_[-1]].text!r} at offset {tokens[open_[-1]].start} is not closed")
-    return closing
+    return closing, depth

@@ -237,6 +237,19 @@ SLOT_VARIABLES: Final = {
 }
 
 
+SLOT_TYPES: Final = {
+    "LAST_INSERT_ID()": b"UNSIGNED",
+    "@@last_insert_id": b"UNSIGNED",
+    "CONNECTION_ID()": b"UNSIGNED",
+    "FOUND_ROWS()": b"SIGNED",
+    "ROW_COUNT()": b"SIGNED",
+    "@@warning_count": b"SIGNED",
+    "@@error_count": b"SIGNED",
+    "@@autocommit": b"SIGNED",
+}
+"""The types of numbers that only the session knows: a bare literal would have a smaller one."""
+
+
 class Slots:
     """The session values a statement needs: gives each name the index of its value."""
 
