@@ -1,0 +1,348 @@
+"""The Helm chart: rendered by helm (on PATH, or named by HELM) and read as the cluster and the proxy would.
+
+Without helm these tests are skipped, and pytest's summary says so. Those of the values' schema need no helm.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.load import check, load_topology
+from config.schema import Schema
+from config.settings import Logging, Settings, Timeouts
+from config.settings import Model as Settings_
+from config.topology import Topology
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "helm" / "shardgate"
+EXAMPLES = sorted((CHART / "ci").glob("*-values.yaml"))
+HELM = os.environ.get("HELM") or shutil.which("helm")
+
+needs_helm = pytest.mark.skipif(HELM is None, reason="no helm: the chart is NOT tested (set HELM)")
+
+Manifest = dict[str, Any]
+
+
+def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    assert HELM is not None
+    return subprocess.run([HELM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def template(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return helm("template", "test", str(CHART), "--kube-version", "1.30.0", *arguments)
+
+
+def render(*arguments: str) -> dict[str, Manifest]:
+    """The manifests by their kind."""
+    done = template(*arguments)
+    assert done.returncode == 0, done.stderr
+    manifests = [one for one in yaml.safe_load_all(done.stdout) if one]
+    found = {one["kind"]: one for one in manifests}
+    assert len(found) == len(manifests)
+    return found
+
+
+def example(name: str) -> dict[str, Manifest]:
+    return render("-f", str(CHART / "ci" / f"{name}-values.yaml"))
+
+
+def pod(manifests: dict[str, Manifest]) -> dict[str, Any]:
+    spec: dict[str, Any] = manifests["Deployment"]["spec"]["template"]["spec"]
+    return spec
+
+
+def container(manifests: dict[str, Manifest]) -> dict[str, Any]:
+    (only,) = pod(manifests)["containers"]
+    assert isinstance(only, dict)
+    return only
+
+
+def mount(manifests: dict[str, Manifest], folder: Path, others: dict[str, dict[str, str]]) -> Path:
+    """Write the volume `config` as the cluster would; `others`: ConfigMaps and Secrets of somebody else."""
+    data = dict(others)
+    for kind in ("ConfigMap", "Secret"):
+        if kind in manifests:
+            one = manifests[kind]
+            values = one.get("data", {})
+            if kind == "Secret":
+                values = {key: base64.b64decode(value).decode() for key, value in values.items()}
+            data[f"{kind} {one['metadata']['name']}"] = values
+    volume = next(one for one in pod(manifests)["volumes"] if one["name"] == "config")
+    for source in volume["projected"]["sources"]:
+        kind, reference = next(iter(source.items()))
+        values = data[f"{'ConfigMap' if kind == 'configMap' else 'Secret'} {reference['name']}"]
+        for item in reference.get("items") or [{"key": key, "path": key} for key in values]:
+            path = folder / item["path"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(values[item["key"]])
+    return folder / "shardgate.yaml"
+
+
+def loaded(
+    manifests: dict[str, Manifest], folder: Path, **others: dict[str, str]
+) -> tuple[Settings, Schema, Topology | None]:
+    """What the proxy makes of it; `others` by kind and name, as in ConfigMap_shard_map."""
+    named = {name.replace("_", " ", 1).replace("_", "-"): values for name, values in others.items()}
+    return check(mount(manifests, folder, named))
+
+
+# -- rendered
+# ----------------------------------------------------------------------------------------------------
+
+
+@needs_helm
+@pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
+def test_lint(values: Path) -> None:
+    done = helm("lint", "--strict", str(CHART), "-f", str(values))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_helm
+def test_a_topology_in_the_config_map(tmp_path: Path) -> None:
+    manifests = example("file")
+    settings, schema, topology = loaded(manifests, tmp_path)
+    assert topology is not None
+    assert set(topology.hosts) == {"db1:3306", "db2:3306", "db9:3306"}
+    assert [user.name for user in settings.users] == ["app", "report@bi", "analyst"]
+    assert [user.secret for user in settings.users] == ['s3cret: "quoted" #1', "0123", None]
+    assert settings.backends.user_for("db1:3306") == ("shardgate", "backend")
+    assert settings.backends.user_for("db9:3306") == ("local", "other")
+    assert (settings.limits.max_packet, settings.timeouts.drain, settings.workers) == (16 << 20, 90.0, 2)
+    assert settings.all_layouts["snowflake"].epoch_ms == 1288834974657
+    table = schema.table("demo", "email_to_user")
+    assert table is not None
+    assert [column.name for column in table.columns] == ["email", "user_id"]
+    assert [str(one.address) for one in settings.listen] == ["0.0.0.0:3307"]
+    assert str(settings.status.listen) == "0.0.0.0:9307"
+
+
+@needs_helm
+def test_a_topology_in_zookeeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOT_PASSWORD", "root")
+    manifests = example("zookeeper")
+    assert "Secret" not in manifests
+    secret = {"backend-password": "b", "user-app": "a", "root": "root"}
+    settings, schema, topology = loaded(manifests, tmp_path, Secret_shardgate_passwords=secret)
+    assert topology is None
+    assert settings.topology.zookeeper is not None
+    assert settings.topology.zookeeper.path == "/prod/shards"
+    assert settings.topology.zookeeper.cache_file == Path("/var/lib/shardgate/topology.cache.json")
+    assert [user.secret for user in settings.users] == ["a", "root"]
+    assert settings.backends.user_for("db1:3306") == ("shardgate", "b")
+    table = schema.table("demo", "users")
+    assert table is not None
+    assert [column.name for column in table.columns] == ["local_id", "data", "ts"]
+    assert container(manifests)["env"][0]["name"] == "ROOT_PASSWORD"
+
+
+@needs_helm
+def test_a_topology_in_somebody_elses_config_map(tmp_path: Path) -> None:
+    manifests = example("configmap")
+    document = json.dumps({"version": 3, "keyspaces": {"legacy": {"master": "db1:3306"}}})
+    settings, _, topology = loaded(manifests, tmp_path, ConfigMap_shard_map={"topology.json": document})
+    assert topology is not None
+    assert topology.version == 3
+    assert settings.backends.user_for("db1:3306") == ("shardgate", "")
+    assert "topology.json" not in manifests["ConfigMap"]["data"]
+
+
+@needs_helm
+@pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
+def test_no_password_is_in_the_config_map(values: Path) -> None:
+    settings = yaml.safe_load(render("-f", str(values))["ConfigMap"]["data"]["shardgate.yaml"])
+    backends = settings["backends"]
+    for one in [*settings["users"], backends, *backends.get("hosts", {}).values()]:
+        assert "password" not in one
+        assert sum(name.startswith("password_") for name in one) == 1
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("drain", "stop", "expected"),
+    [("30s", 5, 45), ("1m30s", 5, 105), ("500ms", 0, 11), ("45", 5, 60), ("1h", 10, 3620)],
+)
+def test_pods_are_given_the_time_to_drain(drain: str, stop: int, expected: int) -> None:
+    manifests = render(
+        "-f", str(CHART / "ci" / "file-values.yaml"),
+        "--set", f"settings.timeouts.drain={drain}", "--set", f"preStopSeconds={stop}",
+    )  # fmt: skip
+    assert pod(manifests)["terminationGracePeriodSeconds"] == expected
+    assert (
+        expected > Timeouts.model_validate({"drain": int(drain) if drain.isdecimal() else drain}).drain + stop
+    )
+    assert container(manifests)["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", str(stop)]
+
+
+@needs_helm
+def test_the_default_time_to_drain_is_the_settings_default() -> None:
+    manifests = render("-f", str(CHART / "ci" / "file-values.yaml"), "--set", "settings.timeouts=null")
+    assert pod(manifests)["terminationGracePeriodSeconds"] == 5 + int(Timeouts().drain) + 10
+
+
+@needs_helm
+def test_probes_and_ports_fit_together() -> None:
+    manifests = render(
+        "-f", str(CHART / "ci" / "file-values.yaml"), "--set", "ports.status=19307,ports.mysql=13307"
+    )
+    one = container(manifests)
+    named = {port["name"]: port["containerPort"] for port in one["ports"]}
+    assert named == {"mysql": 13307, "status": 19307}
+    probes = {name: one[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
+    assert probes == {
+        "startup": {"path": "/healthz", "port": "status"},
+        "liveness": {"path": "/healthz", "port": "status"},
+        "readiness": {"path": "/readyz", "port": "status"},
+    }
+    assert {port["targetPort"] for port in manifests["Service"]["spec"]["ports"]} == set(named)
+    settings = yaml.safe_load(manifests["ConfigMap"]["data"]["shardgate.yaml"])
+    assert (settings["listen"], settings["status"]["listen"]) == ("0.0.0.0:13307", "0.0.0.0:19307")
+
+
+@needs_helm
+def test_pods_have_no_rights() -> None:
+    manifests = example("file")
+    assert pod(manifests)["automountServiceAccountToken"] is False
+    assert pod(manifests)["securityContext"]["runAsNonRoot"] is True
+    assert container(manifests)["securityContext"]["readOnlyRootFilesystem"] is True
+    mounts = {one["mountPath"]: one.get("readOnly", False) for one in container(manifests)["volumeMounts"]}
+    assert mounts == {"/etc/shardgate": True, "/var/lib/shardgate": False, "/tmp": False}
+
+
+@needs_helm
+def test_the_selectors_select() -> None:
+    for name in ("file", "zookeeper", "configmap"):
+        manifests = example(name)
+        labels = manifests["Deployment"]["spec"]["template"]["metadata"]["labels"]
+        selectors = [
+            manifests["Deployment"]["spec"]["selector"]["matchLabels"],
+            manifests["Service"]["spec"]["selector"],
+        ]
+        if "PodDisruptionBudget" in manifests:
+            selectors.append(manifests["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"])
+        assert all(selector.items() <= labels.items() for selector in selectors)
+
+
+@needs_helm
+def test_a_disruption_budget_only_where_it_lets_pods_go() -> None:
+    assert "PodDisruptionBudget" in example("file")
+    assert "PodDisruptionBudget" not in example("zookeeper")  # one replica
+    assert "PodDisruptionBudget" not in example("configmap")  # switched off
+
+
+@needs_helm
+def test_pods_are_replaced_for_new_settings_but_not_for_a_new_topology() -> None:
+    def checksum(*arguments: str) -> str:
+        manifests = render("-f", str(CHART / "ci" / "file-values.yaml"), *arguments)
+        found: str = manifests["Deployment"]["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+        return found
+
+    first = checksum()
+    assert checksum("--set", "topology.version=8") == first
+    assert checksum("--set", "settings.limits.in_list=7") != first
+    assert checksum("--set", "settings.backends.password=new") != first
+    assert checksum("--set", "schema.databases.demo.keyspace=legacy") != first
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "settings.users: at least one user is needed"),
+        (("--set", "settings.users[0].name=app"), "settings.backends.user is needed"),
+        (("-f", "file", "--set", "topology=null"), "topology: the document is needed"),
+        (("-f", "file", "--set", "schema=null"), "schema"),
+        (("-f", "file", "--set", "existingSecret=x"), "then no password may be in settings"),
+        (("-f", "file", "--set", "settings.listen=x"), "listen"),
+        (("-f", "file", "--set", "settings.limit=1"), "limit"),
+        (("-f", "file", "--set", "settings.backends.password=5"), "password"),
+        (("-f", "file", "--set", "ports.mysql=0"), "mysql"),
+    ],
+)
+def test_refused_values(arguments: tuple[str, ...], message: str) -> None:
+    done = template(*(str(CHART / "ci" / "file-values.yaml") if one == "file" else one for one in arguments))
+    assert done.returncode != 0
+    assert message in done.stderr
+
+
+@needs_helm
+def test_notes(tmp_path: Path) -> None:
+    chart = tmp_path / "shardgate"
+    shutil.copytree(CHART, chart)
+    (chart / "templates" / "NOTES.txt").rename(chart / "notes.txt")
+    (chart / "templates" / "notes.yaml").write_text(
+        'kind: Notes\ntext: {{ tpl (.Files.Get "notes.txt") . | quote }}\n'
+    )
+    for name, topology in (("file", "ConfigMap test-shardgate"), ("zookeeper", "node /prod/shards")):
+        done = helm(
+            "template", "test", str(chart), "--kube-version", "1.30.0", "--show-only", "templates/notes.yaml",
+            "-f", str(CHART / "ci" / f"{name}-values.yaml"),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        text = yaml.safe_load(done.stdout)["text"]
+        assert "mysql -h test-shardgate.default -P 3306 -u app -p" in text
+        assert topology in text
+
+
+# -- read
+# ----------------------------------------------------------------------------------------------------
+
+
+def test_the_chart_is_of_this_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert (chart["appVersion"], chart["version"]) == (version, version)
+
+
+def schema_of(*path: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+    for name in path:
+        found = found["properties"][name]
+        found = found.get("items", found)
+    return found
+
+
+def fields(model: type[Settings_]) -> set[str]:
+    return {info.alias or name for name, info in model.model_fields.items()}
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        (("users",), "User"),
+        (("backends",), "Backends"),
+        (("topology", "zookeeper"), "ZooKeeper"),
+        (("limits",), "Limits"),
+        (("timeouts",), "Timeouts"),
+        (("logging",), "Logging"),
+    ],
+)
+def test_the_values_schema_knows_every_setting(path: tuple[str, ...], model: str) -> None:
+    from config import settings
+
+    assert set(schema_of("settings", *path)["properties"]) == fields(getattr(settings, model))
+
+
+def test_the_values_schema_knows_all_settings_that_are_not_the_charts() -> None:
+    assert set(schema_of("settings")["properties"]) == fields(Settings) - {"listen", "status", "schema"}
+    levels = schema_of("settings", "logging")["properties"]["level"]["enum"]
+    assert [Logging(level=level).level for level in levels] == levels
+
+
+def test_every_value_has_a_schema_and_a_default() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(values) == set(schema_of()["properties"]) - {"global"}
+
+
+def test_the_examples_topology_is_one() -> None:
+    given = yaml.safe_load((CHART / "ci" / "file-values.yaml").read_text())
+    assert load_topology(given["topology"]).version == 7
