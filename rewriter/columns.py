@@ -285,6 +285,25 @@ class Columns:
         for item in block.order:
             if self.aliased(item.span, block) is None:
                 self._key(item.span, block, local=not folded)
+            else:
+                self._check_alias(item.span, block)
+
+    def _check_alias(self, span: Span, block: Block) -> None:
+        """Refuse `ORDER BY id` when several result columns are named so, and are not the same one.
+
+        A server would refuse columns, but not the expressions that are written for them.
+        """
+        name = self.source.tokens[span.first].name.lower()
+        if name != "id" or not any(self.scope.targets[ref].is_object for ref in block.tables):
+            return
+        meant = set()
+        for projection in block.projections:
+            if projection.star or self.scope.label(projection).lower() == name:
+                chain = chain_at(self.source, projection.span.first)
+                column = chain is not None and chain.end == projection.span.end and chain.column == "ID"
+                meant.add(b"id" if projection.star or column else self.source.text(*projection.span))
+        if len(meant) > 1:
+            raise Refuse("ambiguous_column", column=name)
 
     def _key(self, span: Span, block: Block, *, local: bool) -> None:
         chain = chain_at(self.source, span.first)

@@ -111,6 +111,8 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
             text = source.text(*span).decode("utf-8", "replace")
             raise _Cannot(text, "only plain COUNT, SUM, MIN and MAX are combined yet", _ONE_SHARD)
         argument = Span(span.first + 2, span.end - 1)
+        if name == "SUM" and any(source.is_op(at, "/") for at in range(*argument)):
+            raise _Cannot("the sum of a quotient", "each shard would round its part", _ONE_SHARD)
         if name in ("MIN", "MAX"):
             _refuse_json(splicer, block, argument)
         weigh = name in ("MIN", "MAX") and not _by_value(splicer, block, argument)
