@@ -67,9 +67,12 @@ def main(
         chosen = [_workload(name) for name in only or [one.name for one in WORKLOADS.values() if one.usual]]
         routes = [Route.SHARDGATE] if profile else list(Route)
         spied = _workload(profile) if profile else None
+        spy = find_tool("py-spy")
+        if spied and spy is None:
+            raise BenchError(SPY_MISSING)
         with _bench(mysqld, workers, threads, seconds, rounds, routes) as (bench, versions):
-            if spied:
-                _profile(bench, spied, output or Path("build", f"profile-{spied.name}.txt"), native)
+            if spied and spy:
+                _profile(bench, spied, spy, output or Path("build", f"profile-{spied.name}.txt"), native)
                 return
             results = _measure(bench, chosen)
         console.print(report.ratio_table(results))
@@ -145,10 +148,7 @@ def _show(status: Status, bench: Bench, workload: Workload, route: Route, number
     status.update(f"{workload.name}: {route.value}, {where}")
 
 
-def _profile(bench: Bench, workload: Workload, file: Path, native: bool) -> None:
-    spy = find_tool("py-spy")
-    if spy is None:
-        raise BenchError(SPY_MISSING)
+def _profile(bench: Bench, workload: Workload, spy: str, file: Path, native: bool) -> None:
     with console.status(f"{workload.name}: py-spy for {bench.seconds} s"):
         profile, used, said = profiling.record(bench, workload, spy, file, native=native)
     console.print(profile.table())

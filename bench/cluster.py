@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from config.load import load_schema, load_topology
 from config.topology import Topology
 from fleet.demo.documents import SCHEMA
 from fleet.demo.process import spawn, stop_all, tail
+from fleet.demo.workspace import Workspace
 
 START_TIMEOUT = 180.0
 KEYSPACE = "main"
@@ -96,8 +96,8 @@ def running(mysqld: Path | None, workers: int) -> Iterator[Cluster]:
 
     To be used in the main thread: the child is killed when the thread that started it ends.
     """
-    with tempfile.TemporaryDirectory(prefix="shardgate-bench-") as folder:
-        ready, log = Path(folder, "ready.json"), Path(folder, "demo.log")
+    with Workspace(None) as workspace:
+        ready, log = workspace.path / "ready.json", workspace.path / "demo.log"
         argv = [sys.executable, "-m", "proxy", "demo", "--hosts", "2", "--shards", str(SHARDS), "--empty"]
         argv += ["--no-page", "--port", "0", "--workers", str(workers), "--ready-file", str(ready)]
         argv += ["--mysqld", str(mysqld)] if mysqld else []

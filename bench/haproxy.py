@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pymysql
 from bench.cluster import Cluster
 from bench.tools import BenchError
 from fleet.demo.process import free_port, spawn, stop_all, tail
+from fleet.demo.workspace import Workspace
 
 START_TIMEOUT = 10.0
 
@@ -41,8 +41,8 @@ def running(program: str, cluster: Cluster, threads: int) -> Iterator[HAProxy]:
     """Start HAProxy, stop it at the end. BenchError with what it said when it does not start."""
     ports = tuple(free_port() for _ in cluster.servers)
     pairs = [(port, f"{one.host}:{one.port}") for port, one in zip(ports, cluster.servers, strict=True)]
-    with tempfile.TemporaryDirectory(prefix="shardgate-bench-") as folder:
-        file, log = Path(folder, "haproxy.cfg"), Path(folder, "haproxy.log")
+    with Workspace(None) as workspace:
+        file, log = workspace.path / "haproxy.cfg", workspace.path / "haproxy.log"
         file.write_text(configuration(pairs, threads))
         child = spawn([program, "-db", "-f", str(file)], log)
         try:

@@ -1,7 +1,12 @@
-"""``--profile``: what the proxy's Python does under a workload, by py-spy's samples."""
+"""``--profile``: what the proxy's Python does under a workload, by py-spy's samples.
+
+py-spy samples by the wall clock, and a process that was pushed off its core by the one it has just written to
+looks as if it were writing all the time. So the proxy gets a core of its own, where there are two.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
@@ -34,7 +39,7 @@ class Profile:
             if not frames or not count.isdigit():
                 continue
             names = frames.split(";")
-            if names[-1].startswith(IDLE):
+            if any(name.startswith(IDLE) for name in names):
                 continue
             self.total += int(count)
             self.own[names[-1]] += int(count)
@@ -53,6 +58,17 @@ class Profile:
         return table
 
 
+def _part(proxy: Iterable[int], others: Iterable[int]) -> None:
+    """Give the processes of `proxy` one core, and `others`, this process and its children the rest."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        return
+    for pids, allowed in ((proxy, cores[:1]), (others, cores[1:]), ((os.getpid(),), cores[1:])):
+        for pid in pids:
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), allowed)
+
+
 def record(
     bench: Bench, workload: Workload, spy: str, file: Path, *, native: bool
 ) -> tuple[Profile, Usage, sysbench.Output]:
@@ -65,6 +81,7 @@ def record(
     assert first is not None
     bench.run(workload, Route.SHARDGATE, 0, WARM_SECONDS)
     pids = family(first)
+    _part(pids, (one.pid for one in bench.cluster.servers))
     argv = [spy, "record", "--pid", str(busiest(pids)), "--rate", str(RATE), "--format", "raw", "--function"]
     argv += ["--duration", str(bench.seconds), "--output", str(file), *(["--native"] if native else [])]
     file.parent.mkdir(parents=True, exist_ok=True)

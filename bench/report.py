@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from bench.results import Result, Spread
 from bench.workloads import Route
@@ -45,21 +47,18 @@ def shown(spread: Spread | None, *, extent: bool = True) -> str:
     return text if low == high or not extent else f"{text} [dim]({low}–{high})[/]"
 
 
-def _table(title: str) -> Table:
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+def _table() -> Table:
+    return Table(box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
 
 
-def workload_table(result: Result) -> Table:
+def _titled(title: str, table: Table) -> Group:
+    return Group("", Text(title, style="bold"), table)  # a table's own title would wrap at its width
+
+
+def workload_table(result: Result) -> Group:
     """All measures of one workload: a column a route, then shardgate compared."""
     clients = "client" if result.threads == 1 else "clients"
-    table = _table(f"{result.workload.name}: {result.workload.title}, {result.threads} {clients}")
+    table = _table()
     table.add_column("a statement")
     for route in result.cells:
         table.add_column(route.value, justify="right", no_wrap=True)
@@ -72,12 +71,12 @@ def workload_table(result: Result) -> Table:
         if measure not in UNCOMPARED:
             cells += [shown(result.ratio(measure, base), extent=False) for base in bases]
         table.add_row(title, *cells)
-    return table
+    return _titled(f"{result.workload.name}: {result.workload.title}, {result.threads} {clients}", table)
 
 
-def ratio_table(results: Sequence[Result]) -> Table:
+def ratio_table(results: Sequence[Result]) -> Group:
     """shardgate beside the others: a row a workload."""
-    table = _table("shardgate compared")
+    table = _table()
     table.add_column("")
     for name in ("CPU / HAProxy", "aim", "p50 / direct", "aim", "p99 / direct"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -91,7 +90,7 @@ def ratio_table(results: Sequence[Result]) -> Table:
             _aim(result.latency_ratio, workload.latency_aim),
             shown(result.ratio("p99_ms", Route.DIRECT)),
         )
-    return table
+    return _titled("shardgate compared", table)
 
 
 def _aim(spread: Spread | None, aim: float | None) -> str:

@@ -132,6 +132,7 @@ def test_a_profile_counts_self_time_once_a_stack() -> None:
             "main (cli.py:3);run (a.py:1);run (a.py:1);send (b.py:2) 6",
             "main (cli.py:3);run (a.py:1) 3",
             "Thread.run (threading.py:9);Condition.wait (threading.py:295) 9",
+            "Thread.run (threading.py:9);Condition.wait (threading.py:295);futex_wait (libc.so.6) 9",
             "",
             "garbage",
         ]

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 from bench import history, report
 from bench.results import Cell, Result, Spread, failed
@@ -84,7 +83,7 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert report.number(value) == text
 
 
-def drawn(table: Table) -> str:
+def drawn(table: RenderableType) -> str:
     file = io.StringIO()
     Console(file=file, width=110).print(table)
     return file.getvalue()
