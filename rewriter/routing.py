@@ -26,8 +26,8 @@ NEVER: Final = b"-1"
 """A local id that no row has: local ids are unsigned."""
 
 _STRING: Final = {
-    True: re.compile(rb"'(?:[^'\\]++|\\.|'')*+'", re.DOTALL),
-    False: re.compile(rb"'(?:[^']++|'')*+'"),
+    True: re.compile(rb"'(?:[^'\\]++|\\.|'')*'", re.DOTALL),
+    False: re.compile(rb"'(?:[^']++|'')*'"),
 }
 
 

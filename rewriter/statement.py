@@ -8,21 +8,21 @@ from typing import Final
 from .env import Env
 from .plan import Access
 
-_SCAN: Final = {
-    (ansi, raw): re.compile(
-        rb"(?P<open>/\*M?!)|(?P<close>\*/)|(?P<skip>"
-        + (rb"'(?:[^']++|'')*+'" if raw else rb"'(?:[^'\\]++|\\.|'')*+'")
-        + (
-            rb'|"(?:[^"]++|"")*+"'
-            if ansi or raw
-            else rb'|"(?:[^"\\]++|\\.|"")*+"'
-        )
-        + rb"|`[^`]*+`|/\*(?:[^*]++|\*(?!/))*+\*/|--(?=[\s\x00-\x20]|\Z)[^\n]*+|#[^\n]*+)",
-        re.DOTALL,
-    )
-    for ansi in (False, True)
-    for raw in (False, True)
-}  # fmt: skip
+
+def _scanner(ansi_quotes: bool, no_backslash_escapes: bool) -> re.Pattern[bytes]:
+    """Finds executable comments and ends of comments, and steps over what these may not be read in.
+
+    What is not closed goes to the end, so that nothing is tried twice.
+    """
+    raw, escaped = rb"'(?:[^']++|'')*(?:'|\Z)", rb"'(?:[^'\\]++|\\.|'')*(?:'|\Z)"
+    single = raw if no_backslash_escapes else escaped
+    double = (raw if no_backslash_escapes or ansi_quotes else escaped).replace(b"'", b'"')
+    comment = rb"/\*(?:[^*]++|\*(?!/))*(?:\*/|\Z)|--(?=[\s\x00-\x20]|\Z)[^\n]*+|#[^\n]*+"
+    skip = b"|".join((single, double, rb"`[^`]*+(?:`|\Z)", comment))
+    return re.compile(rb"(?P<open>/\*M?!)|(?P<close>\*/)|(?P<skip>" + skip + b")", re.DOTALL)
+
+
+_SCAN: Final = {(ansi, raw): _scanner(ansi, raw) for ansi in (False, True) for raw in (False, True)}
 _VERSION: Final = re.compile(rb"[0-9]{5,6}")
 _NESTED: Final = re.compile(rb"/\*|\*/")
 

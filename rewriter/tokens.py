@@ -98,15 +98,15 @@ _WORD: Final = rb"[0-9A-Za-z_$\x80-\xff]"
 
 
 def _token_pattern(env: Env) -> re.Pattern[bytes]:
-    inside = rb"(?:[^']++|'')*+'" if env.no_backslash_escapes else rb"(?:[^'\\]++|\\.|'')*+'"
+    inside = rb"(?:[^']++|'')*'" if env.no_backslash_escapes else rb"(?:[^'\\]++|\\.|'')*'"
     double = rb'"' + inside.replace(b"'", b'"')
     groups = [
-        rb"(?P<hint>/\*\+(?:[^*]++|\*(?!/))*+\*/)",
-        rb"(?P<skip>\s++|\#[^\n]*+|--(?=[\s\x00-\x20]|\Z)[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)",
+        rb"(?P<hint>/\*\+(?:[^*]++|\*(?!/))*\*/)",
+        rb"(?P<skip>\s++|\#[^\n]*+|--(?=[\s\x00-\x20]|\Z)[^\n]*+|/\*(?:[^*]++|\*(?!/))*\*/)",
         rb"(?P<prefixed>(?:[xX]'[0-9a-fA-F]*+'|[bB]'[01]*+'|[nN]'" + inside + rb"))",
         rb"(?P<string>'" + inside + (b"" if env.ansi_quotes else b"|" + double) + b")",
-        rb"(?P<name>(?:`[^`]*+`)++" + (rb'|"(?:[^"]++|"")*+"' if env.ansi_quotes else b"") + b")",
-        rb"(?P<system>@@(?:`[^`]*+`|[\w$.\x80-\xff])++)",
+        rb"(?P<name>(?:`[^`]*+`)+" + (rb'|"(?:[^"]++|"")*"' if env.ansi_quotes else b"") + b")",
+        rb"(?P<system>@@(?:`[^`]*+`|[\w$.\x80-\xff])+)",
         rb"(?P<variable>@(?:`[^`]*+`|'[^']*+'|\"[^\"]*+\"|[\w$.\x80-\xff]*+))",
         rb"(?P<hex>0[xX][0-9a-fA-F]++(?!" + _WORD + rb"))",
         rb"(?P<number>0b[01]++(?!" + _WORD + rb")"
@@ -137,10 +137,18 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
     pieces = _pieces(sql, env)
     lifted = {start: (end, index) for start, end, index in pieces if index >= 0}
     pattern = _pattern(env)
+    quotes = b"'" if env.ansi_quotes else b"'\""
     tokens: list[Token] = []
     at = 0
     after_dot = False
     while at < len(sql):
+        inside = lifted.get(at + 1) if sql[at] in quotes else None
+        if inside is not None:  # a string, whose end is known
+            token = _token(sql, STRING, at, inside[0], lifted)
+            after_dot = False
+            tokens.append(token)
+            at = token.end
+            continue
         found = pattern.match(sql, at)
         if found is None or found.lastgroup is None:
             raise Unreadable(f"unexpected byte {sql[at : at + 1]!r} at offset {at}")
