@@ -81,7 +81,7 @@ def latency(seconds: float) -> str:
         return f"{seconds * 1e6:.0f} µs"
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
-    return f"{seconds:.3g} s"
+    return f"{seconds:.3g} s" if seconds < 100 else duration(seconds)
 
 
 def cpu(seconds: float) -> str:
@@ -103,6 +103,11 @@ def share(pair: tuple[float, float]) -> str:
     """Part and whole as a CSS width."""
     part, whole = pair
     return f"{100 * part / whole:.1f}%" if whole else "0"
+
+
+def server(version: str) -> str:
+    """A server's version as people know it: MariaDB greets with 5.5.5- before it."""
+    return version.removeprefix("5.5.5-") or "–"
 
 
 def moment(when: float) -> str:
@@ -153,5 +158,6 @@ def title(segment: Segment) -> str:
 
 
 _FILTERS = (
-    changes, cpu, duration, latency, moment, number, outcomes, percent, plural, rate, share, size, title,
+    changes, cpu, duration, latency, moment, number, outcomes, percent, plural, rate, server, share, size,
+    title,
 )  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypedDict
@@ -165,7 +164,7 @@ def take(services: Services | None, *, ready: bool, started: float, now: float, 
         taken["statements"] = _statements(services)
         taken["plan_cache"] = _plan_cache(services)
         taken["topology"] = _topology(services, source)
-        taken["hosts"] = _hosts(services.topology, services.backends.pools)
+        taken["hosts"] = _hosts(services)
     return taken
 
 
@@ -293,14 +292,16 @@ def _rule(keyspace: Keyspace) -> str:
     return "unsharded"
 
 
-def _hosts(topology: Topology, pools: Iterable[HostPool]) -> list[Host]:
+def _hosts(services: Services) -> list[Host]:
     """The topology's masters in its order, then hosts that it no longer names but that have connections."""
-    by_host = {pool.host: pool for pool in pools}
-    names: Sequence[str] = [*topology.hosts, *(host for host in by_host if host not in topology.hosts)]
-    return [_host(name, topology, by_host.get(name)) for name in names]
+    topology = services.topology
+    pools = {pool.host: pool for pool in services.backends.pools}
+    names = [*topology.hosts, *(host for host in pools if host not in topology.hosts)]
+    limit_of = services.settings.backends.max_connections_for
+    return [_host(name, topology, pools.get(name), limit_of(name)) for name in names]
 
 
-def _host(name: str, topology: Topology, pool: HostPool | None) -> Host:
+def _host(name: str, topology: Topology, pool: HostPool | None, limit: int) -> Host:
     shards = {}
     for keyspace in topology.keyspaces.values():
         count = sum(one.last - one.first + 1 for one in keyspace.ranges if one.master == name)
@@ -314,7 +315,7 @@ def _host(name: str, topology: Topology, pool: HostPool | None) -> Host:
         "idle": state.idle_count if state else 0,
         "opening": state.opening if state else 0,
         "waiting": len(state.waiting) if state else 0,
-        "limit": state.max_connections if state else 0,
+        "limit": limit,
         "opened": pool.opened_total if pool else 0,
         "failures": pool.failures if pool else 0,
         "error": pool.last_error if pool and pool.failures else "",

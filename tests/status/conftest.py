@@ -68,7 +68,11 @@ def make_services(document: dict[str, Any] = DOCUMENT, topology: Topology | None
         connections=set(),
         draining=False,
         server_version="8.4.0",
-        settings=SimpleNamespace(limits=SimpleNamespace(max_connections=10_000), plan_cache_size=10_000),
+        settings=SimpleNamespace(
+            limits=SimpleNamespace(max_connections=10_000),
+            backends=SimpleNamespace(max_connections_for=lambda host: 100),
+            plan_cache_size=10_000,
+        ),
         rewriter=SimpleNamespace(entries=42, hits=98_765, misses=123),
         recent_changes=[],
     )
