@@ -62,6 +62,7 @@ class Link:
 
     def __exit__(self, *_: object) -> None:
         self.refuse()
+        self._run(self._cancel_all)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
@@ -138,6 +139,12 @@ class Link:
             return await function()
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
+
+    async def _cancel_all(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _close_all(self) -> None:
         for writer in list(self._writers):

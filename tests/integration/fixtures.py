@@ -24,7 +24,7 @@ MakeOwn = Callable[..., OwnProxy]
 
 @pytest.fixture(autouse=True)
 def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After a test on the demo: nobody is connected, no backend connection is in use, no bug is in the log."""
+    """After a test on the demo: nobody is connected, no backend connection is used, no bug in the log."""
     if "demo" not in request.fixturenames:
         yield
         return

@@ -128,8 +128,9 @@ class OwnProxy:
         draft.replace(self.topology_file)
 
     def change_topology(self, document: Document) -> None:
-        """`put_topology`, and wait until it is in use."""
+        """`put_topology`, have it read at once, and wait until it is in use."""
         self.put_topology(document)
+        self.signal(signal.SIGHUP)
         self.wait_for_version(document["version"])
 
     def wait_for_version(self, version: int) -> None:
@@ -159,7 +160,9 @@ def _get(url: str | None, path: str) -> str:
 
 def busy_hosts(status: Document) -> list[tuple[str, int, int]]:
     """Hosts with connections in use or waited for."""
-    return [(one["host"], one["busy"], one["waiting"]) for one in status["hosts"] if one["busy"] or one["waiting"]]
+    return [
+        (one["host"], one["busy"], one["waiting"]) for one in status["hosts"] if one["busy"] or one["waiting"]
+    ]
 
 
 def wait_idle(status: Any, *, clients: int | None = None) -> None:
@@ -174,11 +177,13 @@ def wait_idle(status: Any, *, clients: int | None = None) -> None:
     try:
         wait_until(idle, "an idle proxy", 8)
     except AssertionError:
-        raise AssertionError(f"not given back: {busy_hosts(seen[0])}, clients: {seen[0]['clients']}") from None
+        raise AssertionError(
+            f"not given back: {busy_hosts(seen[0])}, clients: {seen[0]['clients']}"
+        ) from None
 
 
 def log_problems(text: str, expected: Sequence[str] = ()) -> list[str]:
-    """Lines of a proxy's log that no client may ever cause: errors, and what is no log at all (tracebacks)."""
+    """Lines of a proxy's log that no client may ever cause: errors, and what is no log (tracebacks)."""
     problems = []
     for line in text.splitlines():
         try:

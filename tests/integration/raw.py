@@ -111,7 +111,7 @@ def is_eof(payload: bytes) -> bool:
 class Raw:
     """A connection. Nothing is read or written that is not asked for."""
 
-    def __init__(self, host: str, port: int, *, timeout: float = 15.0, receive_buffer: int = 0) -> None:
+    def __init__(self, host: str, port: int, *, timeout: float = 8.0, receive_buffer: int = 0) -> None:
         self.sock = socket.socket()
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -175,7 +175,7 @@ class Raw:
 
     @property
     def closed(self) -> bool:
-        """Whether the other side has closed, waiting for it: True, or AssertionError when bytes come instead."""
+        """Whether the other side has closed, waiting for it: AssertionError when bytes come instead."""
         try:
             data = self.exactly(1)
         except Closed:
@@ -195,9 +195,13 @@ class Raw:
         count, _ = lenenc(first, 0)
         assert count is not None
         reply = Reply("rows", sequence=sequence)
-        reply.columns = [_column_name(self.packet(sequence)) for _ in range(count)]
-        end = self.packet(sequence)
-        assert is_eof(end), end
+        for _ in range(count + 1):
+            definition = self.packet(sequence)
+            if definition[:1] == b"\xff":
+                return _err(definition, sequence)
+            if len(reply.columns) < count:
+                reply.columns.append(_column_name(definition))
+        assert is_eof(definition), definition
         while True:
             row = self.packet(sequence)
             if is_eof(row):
@@ -301,8 +305,11 @@ class Raw:
             elif data == b"\x01\x04":
                 self.asked_full = True
                 self.write(packet(b"\x02", seq))
-                key = self.packet(sequence)[1:]
-                self.write(packet(sha2_rsa_encrypt(password.encode(), self.nonce, key), sequence[-1] + 1))
+                key = self.packet(sequence)
+                if key[:1] == b"\xff":
+                    return _err(key, sequence)
+                encrypted = sha2_rsa_encrypt(password.encode(), self.nonce, key[1:])
+                self.write(packet(encrypted, sequence[-1] + 1))
             else:
                 assert data == b"\x01\x03", data
 
@@ -337,7 +344,7 @@ def _column_name(definition: bytes) -> str:
     pos = 0
     for _ in range(4):
         _, pos = text(definition, pos)
-    return (text(definition, pos)[0] or b"").decode()
+    return (text(definition, pos)[0] or b"").decode(errors="replace")
 
 
 def _row(data: bytes, count: int) -> tuple[bytes | None, ...]:

@@ -91,7 +91,9 @@ def test_reset_connection(raw: MakeRaw) -> None:
     assert client.ask(f"DELETE FROM demo.users WHERE id = {user}").affected == 1
 
 
-@pytest.mark.parametrize("code", [0, 5, 6, 7, 8, 10, 11, 13, 15, 16, 18, 19, 20, 21, 22, 23, 24, 26, 28, 29, 77, 255])
+@pytest.mark.parametrize(
+    "code", [0, 5, 6, 7, 8, 10, 11, 13, 15, 16, 18, 19, 20, 21, 22, 23, 24, 26, 28, 29, 77, 255]
+)
 def test_commands_that_are_not_spoken(raw: MakeRaw, code: int) -> None:
     """1047, and the connection goes on."""
     client = raw()
@@ -118,17 +120,27 @@ def test_kill(raw: MakeRaw, connect: Connect, demo: Demo) -> None:
     sleeping = "SELECT SLEEP(30 + 0 * id) AS kill_me FROM users WHERE id IN (%s)"
     ids = [(row[0] or b"").decode() for row in raw().ask("SELECT id FROM users ORDER BY id").rows]
     with demo.direct(0) as first, demo.direct(1) as second:
-        for statement in ("SELECT SLEEP(30) AS kill_me", sleeping % ids[0], sleeping % ",".join(ids[:3] + ids[-3:])):
+        for statement in (
+            "SELECT SLEEP(30) AS kill_me",
+            sleeping % ids[0],
+            sleeping % ",".join(ids[:3] + ids[-3:]),
+        ):
             victim = raw()
             victim.write(wire.query(statement))
             wait_until(
-                lambda: statements_like(first, "%kill\\_me%") or statements_like(second, "%kill\\_me%"), "it runs"
+                lambda: statements_like(first, "%kill\\_me%") or statements_like(second, "%kill\\_me%"),
+                "it runs",
             )
             assert admin.ask(f"KILL QUERY {victim.id}").kind == "ok"
             reply = victim.reply()
-            assert (reply.kind, reply.code) == ("err", 1317) or reply.rows[:1] == [(b"1",)], (statement, reply)
+            assert (reply.kind, reply.code) == ("err", 1317) or reply.rows[:1] == [(b"1",)], (
+                statement,
+                reply,
+            )
             wait_until(
-                lambda: not statements_like(first, "%kill\\_me%") and not statements_like(second, "%kill\\_me%"),
+                lambda: (
+                    not statements_like(first, "%kill\\_me%") and not statements_like(second, "%kill\\_me%")
+                ),
                 "it is gone from the servers",
             )
             assert victim.ask("SELECT 'alive'").value == b"alive"

@@ -64,7 +64,12 @@ class Cli:
 
     def run(self, sql: str, *options: str, database: str = "demo") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self.command(*options), database], input=sql, capture_output=True, text=True, timeout=30, check=False
+            [*self.command(*options), database],
+            input=sql,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
         )
 
     def ask(self, sql: str, *options: str) -> list[str]:
@@ -110,7 +115,7 @@ def test_status_and_completion(cli: Cli) -> None:
 
 
 def test_errors_and_warnings(cli: Cli) -> None:
-    done = cli.run("SELECT * FROM nothing_like_it;\nSELECT 1 + 1;\nSELECT $$;\n", "-f", "-N", "-B")
+    done = cli.run("SELECT * FROM nothing_like_it;\nSELECT 1 + 1;\nSELEKT;\n", "-f", "-N", "-B")
     assert "ERROR 1146 (42S02)" in done.stderr
     assert "ERROR 1064 (42000)" in done.stderr
     assert done.stdout.split() == ["2"]
@@ -140,7 +145,12 @@ def test_interrupt(cli: Cli) -> None:
 
 def test_wrong_password(cli: Cli) -> None:
     done = subprocess.run(
-        [*cli.command(), "-pwrong", "demo"], input="SELECT 1;", capture_output=True, text=True, timeout=30, check=False
+        [*cli.command(), "-pwrong", "demo"],
+        input="SELECT 1;",
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert done.returncode == 1
     assert "ERROR 1045 (28000)" in done.stderr

@@ -80,7 +80,9 @@ def test_new_objects_live_where_they_belong(connect: Connect, things: Things, de
                 direct.execute("SHOW DATABASES LIKE %s", (f"db{shard_of(board):05d}",))
                 places += [index] if direct.fetchall() else []
         with (first, second)[places[0]].cursor() as direct:
-            direct.execute(f"SELECT pin_id FROM db{shard_of(board):05d}.board_has_pins WHERE board_id = {board}")
+            direct.execute(
+                f"SELECT pin_id FROM db{shard_of(board):05d}.board_has_pins WHERE board_id = {board}"
+            )
             assert direct.fetchall() == ((pin,),)
 
 
@@ -106,7 +108,8 @@ def test_fifty_ids_at_once(connect: Connect) -> None:
     assert by_time == sorted(by_time)
     by_text = rows_of(
         cursor,
-        f"SELECT JSON_UNQUOTE(JSON_EXTRACT(data, '$.details')) d FROM pins WHERE id IN ({listed}) ORDER BY d, id",
+        "SELECT JSON_UNQUOTE(JSON_EXTRACT(data, '$.details')) d FROM pins"
+        f" WHERE id IN ({listed}) ORDER BY d, id",
     )
     assert sorted(by_text, key=lambda row: str(row[0]).lower()) == by_text
 
@@ -121,7 +124,9 @@ def test_counts_over_lists_and_scatters(connect: Connect) -> None:
     ]
     everybody = rows_of(cursor, "SELECT id FROM users")
     assert rows_of(cursor, "SELECT COUNT(*) FROM users") == [(len(everybody),)]
-    pins = rows_of(cursor, "SELECT board_id, COUNT(*) FROM board_has_pins WHERE board_id = 1 GROUP BY board_id")
+    pins = rows_of(
+        cursor, "SELECT board_id, COUNT(*) FROM board_has_pins WHERE board_id = 1 GROUP BY board_id"
+    )
     assert pins == []
 
 
@@ -134,7 +139,9 @@ def test_updates_and_deletes_by_id_and_by_list(things: Things) -> None:
     listed = ",".join(map(str, ids))
     changed = cursor.execute(f"UPDATE users SET data = JSON_SET(data, '$.k', 'v') WHERE id IN ({listed})")
     assert changed == 8
-    values = rows_of(cursor, f"SELECT JSON_UNQUOTE(JSON_EXTRACT(data, '$.k')) FROM users WHERE id IN ({listed})")
+    values = rows_of(
+        cursor, f"SELECT JSON_UNQUOTE(JSON_EXTRACT(data, '$.k')) FROM users WHERE id IN ({listed})"
+    )
     assert values == [("v",)] * 8
     assert cursor.execute(f"DELETE FROM users WHERE id IN ({','.join(map(str, ids[:5]))})") == 5
     assert rows_of(cursor, f"SELECT COUNT(*) FROM users WHERE id IN ({listed})") == [(3,)]
@@ -172,7 +179,9 @@ def test_a_session_in_one_shard(connect: Connect, demo: Demo) -> None:
     pin = next(id for id in some_ids(cursor, "pins", 1800) if shard_of(id) == 3)
     cursor.execute("USE db00003")
     assert rows_of(cursor, "SELECT DATABASE()") == [("db00003",)]
-    assert rows_of(cursor, "SELECT local_id FROM pins WHERE local_id = %s", local_of(pin)) == [(local_of(pin),)]
+    assert rows_of(cursor, "SELECT local_id FROM pins WHERE local_id = %s", local_of(pin)) == [
+        (local_of(pin),)
+    ]
     with demo.direct(0) as server, server.cursor() as direct:
         direct.execute("SELECT COUNT(*) FROM db00003.pins")
         count = direct.fetchall()

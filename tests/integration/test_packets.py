@@ -8,7 +8,8 @@ import pytest
 
 from tests.integration import raw as wire
 from tests.integration.fixtures import MakeOwn, MakeRaw
-from tests.integration.raw import AUTOCOMMIT, IN_TRANS, PING, command, packet, query
+from tests.integration.own import OwnProxy
+from tests.integration.raw import AUTOCOMMIT, IN_TRANS, PING, command, query
 
 MB = 1 << 20
 
@@ -60,10 +61,8 @@ def test_several_commands_in_one_write(raw: MakeRaw) -> None:
 def test_a_long_pipeline_of_all_kinds(raw: MakeRaw) -> None:
     client = raw()
     number = 2000
-    statements = []
-    for n in range(number):
-        statements.append((f"SELECT {n}", f"SELECT COUNT(*) + {n} FROM users WHERE id = 1", f"SET @a = {n}")[n % 3])
-    sent = b"".join(map(query, statements))
+    kinds = ("SELECT {0}", "SELECT COUNT(*) + {0} FROM users WHERE id = 1", "SET @a = {0}")
+    sent = b"".join(query(kinds[n % 3].format(n)) for n in range(number))
     writer = threading.Thread(target=client.write, args=(sent,))
     writer.start()
     for n in range(number):
@@ -76,43 +75,44 @@ def test_a_long_pipeline_of_all_kinds(raw: MakeRaw) -> None:
     assert client.ask("SELECT @a").value == b"1997"
 
 
-def test_sequence_numbers_go_on_from_the_clients(raw: MakeRaw) -> None:
-    client = raw()
-    client.write(packet(b"\x03SELECT 1", 5))
-    reply = client.reply()
-    assert reply.sequence == [6, 7, 8, 9, 10]
+@pytest.fixture
+def large(own: MakeOwn) -> OwnProxy:
+    return own({"limits": {"max_statement": "64MB", "max_packet": "80MB"}})
 
 
-@pytest.mark.parametrize("database", ["demo", "legacy"])
-def test_statements_and_rows_over_16_mb(own: MakeOwn, database: str) -> None:
-    proxy = own({"limits": {"max_statement": "64MB", "max_packet": "80MB"}})
-    client = proxy.raw(database=database)
-    for size in (wire.FULL - 50, wire.FULL, 17 * MB, 33 * MB + 5):
-        word = b"x" * size
-        reply = client.ask(b"SELECT LENGTH('" + word + b"'), 'end'")
-        assert reply.rows == [(str(size).encode(), b"end")], (size, reply.message)
-    # exactly one full packet, and the empty one behind it
+def test_statements_over_16_mb(large: OwnProxy) -> None:
     head, tail = b"SELECT LENGTH('", b"')"
-    word = b"y" * (wire.FULL - 1 - len(head) - len(tail))
-    assert client.ask(head + word + tail).value == str(len(word)).encode()
-    for size in (wire.FULL - 4, wire.FULL - 3, wire.FULL, 17 * MB, 33 * MB):
+    exactly_one_packet = wire.FULL - 1 - len(head) - len(tail)  # so that an empty one must follow
+    for database, size in (("demo", exactly_one_packet), ("demo", wire.FULL), ("legacy", 33 * MB + 5)):
+        client = large.raw(database=database)
+        reply = client.ask(head + b"x" * size + tail)
+        assert reply.rows == [(str(size).encode(),)], (size, reply.message)
+        assert client.ping().kind == "ok"
+
+
+def test_rows_over_16_mb(large: OwnProxy) -> None:
+    exactly_one_packet = wire.FULL - 8  # with the two values' lengths and the second one
+    for database, size in (("demo", exactly_one_packet), ("legacy", wire.FULL), ("demo", 33 * MB)):
+        client = large.raw(database=database)
         reply = client.ask(f"SELECT REPEAT('z', {size}), 'end'")
         assert reply.kind == "rows", reply
         assert [len(value or b"") for value in reply.rows[0]] == [size, 3]
         assert reply.in_order
-    assert client.ping().kind == "ok"
+        assert client.ping().kind == "ok"
 
 
-def test_rows_over_16_mb_through_a_fan_out(own: MakeOwn) -> None:
-    proxy = own({"limits": {"max_statement": "64MB"}})
-    client = proxy.raw()
+def test_rows_over_16_mb_through_a_fan_out(large: OwnProxy) -> None:
+    client = large.raw()
     ids = [row[0] or b"" for row in client.ask("SELECT id FROM users ORDER BY id LIMIT 6").rows]
     reply = client.ask(
-        b"SELECT id, REPEAT('w', 17000000) AS w FROM users WHERE id IN (" + b",".join(ids[::5]) + b") ORDER BY id"
+        b"SELECT id, REPEAT('w', 17000000) AS w FROM users WHERE id IN ("
+        + b",".join(ids[::5])
+        + b") ORDER BY id"
     )
-    assert [(row[0], len(row[1] or b"")) for row in reply.rows] == [(ids[0], 17_000_000), (ids[5], 17_000_000)], (
-        reply.message
-    )
+    assert [(row[0], len(row[1] or b"")) for row in reply.rows] == [
+        (ids[0], 17_000_000),
+        (ids[5], 17_000_000),
+    ], reply.message
     assert reply.in_order
     assert client.ping().kind == "ok"
 

@@ -1,0 +1,268 @@
+"""A server's connection that breaks, or a server that is away: a clear error to those concerned only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from tests.faults.cluster import Faulty
+from tests.integration.own import statements_like
+from tests.integration.raw import IN_TRANS, Closed, Raw, packet, query
+from tests.support.waiting import wait_until
+
+Start = Callable[..., Faulty]
+
+
+def rows_of(client: Raw, sql: str) -> list[tuple[bytes | None, ...]]:
+    """The rows; none when it fails."""
+    return client.ask(sql).rows
+
+
+CUTS = (0, 1, 3, 5, 60, 200, 5_000, 70_000, 150_000)
+
+
+def test_cut_in_mid_result(faulty: Start) -> None:
+    """An error behind whole packets, and the connection goes on; nobody else notices."""
+    cluster = faulty()
+    link = cluster.links[1]
+    _, users = cluster.users()
+    client, other = cluster.client(), cluster.client(database="legacy")
+    listed = ",".join(users)
+    for sql in (
+        f"SELECT id, REPEAT('x', 160000) AS x FROM users WHERE id = {users[0]}",
+        f"SELECT id, REPEAT('x', 2000) AS x FROM users WHERE id IN ({listed})",
+        f"SELECT id, REPEAT('x', 2000) AS x FROM users WHERE id IN ({listed}) ORDER BY id",
+    ):
+        whole = sorted(client.ask(sql).rows)
+        for cut in CUTS:
+            link.cut_after(cut)
+            reply = client.ask(sql)
+            link.pass_on()
+            assert (reply.kind, reply.sqlstate) == ("err", "HY000"), (cut, reply)
+            assert reply.code == 2013 if cut else reply.code in (2003, 2013), (cut, reply)
+            assert link.address in reply.message
+            assert reply.in_order
+            again = wait_until(partial(rows_of, client, sql), "the host is used again")
+            assert sorted(again) == whole
+            assert other.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    cluster.proxy.wait_idle()
+
+
+def test_a_long_row_that_breaks_ends_the_clients_connection(faulty: Start) -> None:
+    """More than 1 MB of a row is out: only the end of the connection can say that it is not whole."""
+    cluster = faulty()
+    client, other = cluster.client(database="legacy"), cluster.client()
+    client.ask("SELECT 1")
+    cluster.links[0].cut_after(8_000_000)
+    client.write(query("SELECT REPEAT('x', 12000000), 1 FROM customers LIMIT 1"))
+    with pytest.raises(Closed):
+        client.reply()
+    cluster.links[0].pass_on()
+    assert other.ask("SELECT COUNT(*) FROM users").kind == "rows"
+
+
+GARBAGE = (
+    b"\0" * 40,
+    b"\xff" * 40,
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"\x01\0\0\x01\xfb",  # wants a local file
+    b"\x05\0\0\x01\x03def\x03",
+)
+
+
+def test_garbage_from_a_server(faulty: Start) -> None:
+    """Nothing of it is taken for a result, and the next statement gets a connection that works."""
+    cluster = faulty({"timeouts": {"statement": "1s"}})
+    link = cluster.links[1]
+    _, users = cluster.users()
+    client, other = cluster.client(), cluster.client(database="legacy")
+    sql = f"SELECT id, data FROM users WHERE id = {users[0]}"
+    good = client.ask(sql)
+    for garbage in GARBAGE:
+        link.garbage(garbage)
+        client.write(query(sql))
+        with suppress(Closed, KeyError, IndexError, AssertionError):  # garbage may reach the one who asked
+            reply = client.reply()
+            assert (reply.kind, reply.rows) in (("err", []), ("ok", [])), reply
+        link.pass_on()
+        assert other.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+        client = cluster.client()
+        assert client.ask(sql).rows == good.rows
+    cluster.proxy.wait_idle()
+
+
+def test_a_killed_connection_in_mid_statement(faulty: Start) -> None:
+    """Killed on the server itself: by an operator, or because it shuts down."""
+    cluster = faulty()
+    client, other = cluster.client(), cluster.client()
+    with cluster.demo.direct(0) as server, server.cursor() as cursor:
+        client.write(query("SELECT SLEEP(20) AS operator_kills"))
+        (thread,) = wait_until(lambda: statements_like(server, "%operator\\_kills%"), "it runs")
+        cursor.execute(f"KILL {thread}")
+        reply = client.reply()
+        assert reply.kind == "err", reply
+        assert reply.code in (2013, 1317, 1927, 3169), reply
+        assert client.ask("SELECT 'on'").value == b"on"
+    assert other.ask("SELECT COUNT(*) FROM users").kind == "rows"
+
+
+def test_a_transaction_whose_connection_is_lost(faulty: Start) -> None:
+    """Everything is refused until ROLLBACK: nothing of it may run by itself."""
+    cluster = faulty()
+    first, second = cluster.users()
+    client, other = cluster.client(), cluster.client()
+    for lost in (0, 1):
+        assert client.ask("BEGIN").kind == "ok"
+        for user in (first[0], second[0]):
+            assert (
+                client.ask(f"UPDATE users SET data = JSON_SET(data, '$.lost', 1) WHERE id = {user}").kind
+                == "ok"
+            )
+        cluster.links[lost].reset()
+        user = (first, second)[lost][1]
+        reply = client.ask(f"UPDATE users SET data = JSON_SET(data, '$.lost', 2) WHERE id = {user}")
+        assert reply.kind == "err", reply
+        assert reply.code in (2013, 1105)
+        refused = client.ask(f"UPDATE users SET data = JSON_SET(data, '$.lost', 3) WHERE id = {user}")
+        assert refused.kind == "err", refused
+        assert client.ask("COMMIT").kind == "err"
+        client.ask("ROLLBACK")
+        assert not client.ping().status & IN_TRANS
+        listed = ",".join((*first[:2], *second[:2]))
+        changed = (
+            f"SELECT COUNT(*) FROM users WHERE id IN ({listed}) AND JSON_EXTRACT(data, '$.lost') IS NOT NULL"
+        )
+        assert other.ask(changed).rows == [(b"0",)]
+    cluster.proxy.wait_idle()
+
+
+def test_a_host_that_is_down_and_comes_back(faulty: Start) -> None:
+    cluster = faulty()
+    first, second = cluster.users()
+    client = cluster.client()
+    here, there = (f"SELECT id FROM users WHERE id = {ids[0]}" for ids in (first, second))
+    both = f"SELECT id FROM users WHERE id IN ({first[0]}, {second[0]}) ORDER BY id"
+    for _ in range(2):
+        cluster.links[1].refuse()
+        for sql in (
+            there,
+            both,
+            f"UPDATE users SET ts = ts WHERE id = {second[0]}",
+            "SELECT COUNT(*) FROM users",
+        ):
+            began = time.monotonic()
+            reply = client.ask(sql)
+            assert reply.kind == "err", (sql, reply)
+            assert reply.code in (2003, 2013), (sql, reply)
+            assert cluster.links[1].address in reply.message
+            assert time.monotonic() - began < 2
+            assert client.ask(here).value == first[0].encode()
+        assert client.ask(there).code == 2003
+        assert cluster.proxy.host_state(cluster.links[1].address)["up"] is False
+        cluster.links[1].accept()
+        wait_until(lambda: client.ask(both).kind == "rows", "the host is used again", 10)
+        assert client.ask(there).value == second[0].encode()
+    cluster.proxy.wait_idle()
+
+
+def test_a_write_over_shards_with_a_host_down_says_what_is_done(faulty: Start) -> None:
+    cluster = faulty()
+    first, second = cluster.users()
+    client = cluster.client()
+    cluster.links[1].refuse()
+    reply = client.ask(f"UPDATE users SET ts = ts WHERE id IN ({first[0]}, {second[0]})")
+    assert (reply.kind, reply.code) == ("err", 1105), reply
+    for part in (str(int(first[0]) >> 46), str(int(second[0]) >> 46), "done on", "failed on"):
+        assert part in reply.message, reply.message
+    cluster.links[1].accept()
+    cluster.proxy.wait_idle()
+
+
+def test_a_host_that_says_nothing(faulty: Start) -> None:
+    """It accepts connections and is silent: connect_timeout, then 2003; other hosts go on meanwhile."""
+    cluster = faulty()
+    _, second = cluster.users()
+    client, other = cluster.client(), cluster.client(database="legacy")
+    cluster.links[1].reset()
+    cluster.links[1].silent()
+    began = time.monotonic()
+    client.write(query(f"SELECT id FROM users WHERE id = {second[0]}"))
+    assert other.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    reply = client.reply()
+    assert (reply.kind, reply.code) == ("err", 2003), reply
+    assert time.monotonic() - began < 5
+    cluster.links[1].pass_on()
+    wait_until(
+        lambda: client.ask(f"SELECT id FROM users WHERE id = {second[0]}").kind == "rows",
+        "it is used again",
+        10,
+    )
+
+
+def test_statement_time_out(faulty: Start) -> None:
+    """Ended on the server, too; also when the server hangs; the connection goes on."""
+    cluster = faulty({"timeouts": {"statement": "700ms"}})
+    _, second = cluster.users()
+    client, other = cluster.client(), cluster.client(database="legacy")
+    with cluster.demo.direct(0) as server:
+        for sql in ("SELECT SLEEP(20) AS too_slow", "SELECT SLEEP(0.5) AS too_slow FROM users"):
+            began = time.monotonic()
+            reply = client.ask(sql)
+            assert (reply.kind, reply.code) == ("err", 3024), reply
+            assert 0.5 < time.monotonic() - began < 5
+            wait_until(lambda: not statements_like(server, "%too\\_slow%"), "it is gone")
+            assert client.ask("SELECT 1").value == b"1"
+    assert client.ask(f"SELECT id FROM users WHERE id = {second[0]}").kind == "rows"
+    cluster.links[1].stall()
+    assert client.ask(f"SELECT id FROM users WHERE id = {second[0]}").code == 3024
+    assert other.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    cluster.links[1].pass_on()
+    assert client.ask(f"SELECT id FROM users WHERE id = {second[0]}").kind == "rows"
+    cluster.proxy.wait_idle()
+
+
+def test_vanished_clients_queries_are_killed(faulty: Start) -> None:
+    cluster = faulty()
+    first, second = cluster.users()
+    with cluster.demo.direct(0) as one, cluster.demo.direct(1) as two:
+
+        def running() -> list[int]:
+            return statements_like(one, "%vanished\\_query%") + statements_like(two, "%vanished\\_query%")
+
+        for sql in (
+            "SELECT SLEEP(30) AS vanished_query",
+            f"SELECT SLEEP(30) AS vanished_query FROM users WHERE id IN ({first[0]}, {second[0]})",
+            "SELECT SLEEP(30) AS vanished_query, id FROM users"
+            f" WHERE id IN ({first[0]}, {second[0]}) ORDER BY id",
+            f"UPDATE users SET ts = ts + 0 * SLEEP(30 + 0 * LENGTH('vanished_query')) WHERE id = {first[0]}",
+        ):
+            client = cluster.client()
+            client.write(query(sql))
+            wait_until(running, "it runs")
+            client.close()
+            wait_until(lambda: not running(), f"it is killed: {sql}", 5)
+    cluster.proxy.wait_idle(clients=0)
+
+
+def test_settings_refused_by_a_server(faulty: Start) -> None:
+    """What one server took another may refuse: an error that says so, and the session can set it right."""
+    cluster = faulty()
+    _, second = cluster.users()
+    client, other = cluster.client(), cluster.client()
+    sql = f"SELECT id FROM users WHERE id = {second[0]}"
+    assert client.ask(sql).value == second[0].encode()
+    assert client.ask("SET sql_mode = 'ANSI_QUOTES'").kind == "ok"  # tried on the first host
+    refusal = packet(b"\xff" + (1231).to_bytes(2, "little") + b"#42000never heard of it", 1)
+    cluster.links[1].garbage(refusal + packet(b"\0\0\0\x02\0\0\0", 1))
+    reply = client.ask(sql)
+    assert (reply.kind, reply.code) == ("err", 1105), reply
+    assert "never heard of it" in reply.message
+    assert cluster.links[1].address in reply.message
+    assert other.ask(sql).value == second[0].encode()
+    assert client.ask(sql).value == second[0].encode()
+    assert client.ask("SELECT @@sql_mode").value == b"ANSI_QUOTES"
+    cluster.proxy.wait_idle()

@@ -1,0 +1,148 @@
+"""Slow clients, full pools: waiting has a limit, memory has a bound, and all is well afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tests.faults.cluster import Faulty
+from tests.integration.fixtures import MakeOwn
+from tests.integration.raw import query
+from tests.support.waiting import wait_until
+
+Start = Callable[..., Faulty]
+MB = 1 << 20
+
+
+def test_a_slow_reader_stops_the_reading(faulty: Start) -> None:
+    """400 MB are asked for and not read: little of it is taken from the servers, less is held."""
+    cluster = faulty()
+    first, second = cluster.users()
+    other = cluster.client()
+    before = cluster.proxy.status()["process"]["memory_bytes"]
+    listed = ",".join((*first[:100], *second[:100]))
+    for sql in (
+        "SELECT REPEAT('x', 100000) FROM legacy.customers a, legacy.customers b LIMIT 4000",
+        f"SELECT REPEAT('x', 1000000) AS x FROM users WHERE id IN ({listed})",
+        f"SELECT REPEAT('x', 1000000) AS x, id FROM users WHERE id IN ({listed}) ORDER BY id",
+    ):
+        slow = cluster.proxy.raw(receive_buffer=65536)
+        slow.write(query(sql))
+        seen = -1
+
+        def standing() -> bool:
+            nonlocal seen
+            last, seen = seen, sum(link.from_server for link in cluster.links)
+            time.sleep(0.15)
+            return seen == last and seen > MB
+
+        start = sum(link.from_server for link in cluster.links)
+        wait_until(standing, "the reading stops")
+        assert sum(link.from_server for link in cluster.links) - start < 60 * MB, sql
+        assert cluster.proxy.status()["process"]["memory_bytes"] - before < 80 * MB, sql
+        began = time.monotonic()
+        assert other.ask(f"SELECT id FROM users WHERE id = {first[0]}").kind == "rows"
+        assert time.monotonic() - began < 2
+        slow.close()
+        cluster.proxy.wait_idle()
+
+
+def test_a_slow_reader_gets_everything(faulty: Start) -> None:
+    cluster = faulty()
+    first, second = cluster.users()
+    slow = cluster.proxy.raw(receive_buffer=65536)
+    listed = ",".join((*first[:15], *second[:15]))
+    sql = f"SELECT REPEAT('x', 1000000) AS x, id FROM users WHERE id IN ({listed}) ORDER BY id"
+    slow.write(query(sql))
+    seen = -1
+
+    def standing() -> bool:
+        nonlocal seen
+        last, seen = seen, sum(link.from_server for link in cluster.links)
+        time.sleep(0.1)
+        return seen == last
+
+    wait_until(standing, "the reading stops")
+    reply = slow.reply()
+    assert [row[1] for row in reply.rows] == sorted(
+        (id.encode() for id in (*first[:15], *second[:15])), key=lambda id: int(id)
+    )
+    assert {len(row[0] or b"") for row in reply.rows} == {1_000_000}
+    assert slow.ask("SELECT 1").value == b"1"
+
+
+def test_a_full_pool(own: MakeOwn) -> None:
+    """Two connections: the third statement waits; the queue and the waiting have limits; then all is well."""
+    proxy = own({"backends": {"max_connections": 2, "queue_length": 2, "queue_timeout": "600ms"}})
+    holders, waiting = (
+        [proxy.raw(database="legacy") for _ in range(2)],
+        [proxy.raw(database="legacy") for _ in "12"],
+    )
+    for holder in holders:
+        holder.ask("BEGIN")
+        assert holder.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    for client in waiting:
+        client.write(query("SELECT COUNT(*) FROM orders"))
+    host = proxy.topology["default"]["master"]
+    wait_until(lambda: proxy.host_state(host)["waiting"] == 2, "two wait")
+    refused = proxy.raw(database="demo").ask("SELECT * FROM usernames LIMIT 1")
+    assert (refused.kind, refused.code, refused.sqlstate) == ("err", 1040, "08004")
+    assert "2 statements already wait" in refused.message
+    for client in waiting:
+        reply = client.reply()
+        assert (reply.kind, reply.code) == ("err", 1040), reply
+        assert "0.6 s" in reply.message
+    waiting[0].write(query("SELECT COUNT(*) FROM orders"))
+    wait_until(lambda: proxy.host_state(host)["waiting"] == 1, "one waits")
+    holders[0].ask("COMMIT")
+    assert waiting[0].reply().kind == "rows"
+    holders[1].close()
+    assert waiting[1].ask("SELECT COUNT(*) FROM orders").kind == "rows"
+    pools = proxy.raw().ask("SHOW POOLS")
+    assert any(host.encode() in row for row in pools.rows)
+    proxy.close_clients()
+    proxy.wait_idle(clients=0)
+
+
+def test_a_waiting_client_that_vanishes(own: MakeOwn) -> None:
+    proxy = own({"backends": {"max_connections": 1}})
+    holder = proxy.raw(database="legacy")
+    holder.ask("BEGIN")
+    holder.ask("SELECT COUNT(*) FROM customers")
+    host = proxy.topology["default"]["master"]
+    for sql in (
+        "SELECT COUNT(*) FROM legacy.orders",
+        "SELECT COUNT(*) FROM demo.users",
+        "UPDATE users SET ts = ts WHERE id IN (206158430209, 4573968371548161)",
+        "SET @x = CONCAT('a', 'b')",
+    ):
+        client = proxy.raw()
+        client.write(query(sql))
+        wait_until(lambda: proxy.host_state(host)["waiting"] == 1, f"it waits: {sql}")
+        client.close()
+        wait_until(lambda: proxy.status()["clients"]["connections"] == 1, "it is gone")
+    holder.ask("ROLLBACK")
+    assert proxy.raw().ask("SELECT COUNT(*) FROM users").kind == "rows"
+    proxy.close_clients()
+    proxy.wait_idle(clients=0)
+
+
+def test_fan_outs_do_not_stop_each_other(own: MakeOwn) -> None:
+    """Many fan-outs and writes over both hosts on one connection a host: all end, none waits for ever."""
+    proxy = own({"backends": {"max_connections": 1, "queue_timeout": "20s"}})
+    clients = [proxy.raw(timeout=30) for _ in range(12)]
+    ids = ",".join((row[0] or b"").decode() for row in clients[0].ask("SELECT id FROM users").rows[::7])
+    statements = (
+        f"SELECT id FROM users WHERE id IN ({ids}) ORDER BY id DESC",
+        f"SELECT COUNT(*) FROM users WHERE id IN ({ids})",
+        f"UPDATE users SET ts = ts WHERE id IN ({ids})",
+        "SELECT COUNT(*) FROM pins",
+    )
+    for _ in range(4):
+        for number, client in enumerate(clients):
+            client.write(query(statements[number % 4]))
+        for client in clients:
+            reply = client.reply()
+            assert reply.kind != "err", reply
+    proxy.close_clients()
+    proxy.wait_idle(clients=0)

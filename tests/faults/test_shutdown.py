@@ -1,0 +1,70 @@
+"""SIGTERM: what runs ends well, nobody new comes in, and the process is gone."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.integration.fixtures import MakeOwn
+from tests.integration.raw import Closed, Raw, query
+from tests.support.waiting import wait_until
+
+
+def refused(host: str, port: int) -> bool:
+    """Whether a new client is turned away."""
+    try:
+        with Raw(host, port, timeout=2) as client:
+            greeting = client.greeting()
+            return greeting is not None and greeting.code == 1053
+    except (OSError, Closed):
+        return True
+
+
+def test_drain(own: MakeOwn) -> None:
+    proxy = own()
+    user = (proxy.raw().ask("SELECT MAX(id) FROM users").value or b"").decode()
+    idle, running, holder = proxy.raw(), proxy.raw(), proxy.raw()
+    holder.ask("BEGIN")
+    assert holder.ask(f"UPDATE users SET ts = ts WHERE id = {user}").kind == "ok"
+    running.write(query(f"SELECT SLEEP(1), id FROM users WHERE id = {user}"))
+    wait_until(lambda: proxy.status()["clients"]["busy"] == 1, "the statement at work")
+    proxy.signal(signal.SIGTERM)
+    assert idle.closed
+    wait_until(lambda: refused(proxy.proxy.host, proxy.proxy.port), "new clients are refused")
+    assert running.reply().rows[0][1] == user.encode()
+    assert holder.ask(f"SELECT id FROM users WHERE id = {user}").value == user.encode()
+    assert proxy.proxy.alive
+    assert holder.ask("COMMIT").kind == "ok"
+    with pytest.raises(Closed):
+        holder.exactly(1)
+    process = proxy.proxy.process
+    assert process is not None
+    assert process.wait(10) == 0
+
+
+def test_draining_has_a_limit(own: MakeOwn) -> None:
+    proxy = own({"timeouts": {"drain": "500ms"}})
+    holder = proxy.raw(database="legacy")
+    holder.ask("BEGIN")
+    holder.ask("UPDATE customers SET city = 'Nowhere' WHERE id = 1")
+    proxy.signal(signal.SIGTERM)
+    process = proxy.proxy.process
+    assert process is not None
+    assert process.wait(10) == 0
+    with pytest.raises(Closed):
+        holder.exactly(1)
+    with proxy.demo.direct(0) as server, server.cursor() as cursor:
+
+        def rolled_back() -> bool:
+            cursor.execute("SELECT COUNT(*) FROM information_schema.innodb_trx")
+            return cursor.fetchall() == ((0,),)
+
+        wait_until(rolled_back, "the transaction is rolled back")
+        cursor.execute("SELECT COUNT(*) FROM legacy.customers WHERE city = 'Nowhere'")
+        assert cursor.fetchall() == ((0,),)
+
+
+def test_idle_clients_are_disconnected(own: MakeOwn) -> None:
+    proxy = own({"timeouts": {"idle_client": "600ms"}})
+    assert proxy.raw().closed

@@ -1,0 +1,205 @@
+"""The topology changes under running clients; bad ones are refused; without ZooKeeper the proxy goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.demo.programs import ServerError
+from fleet.demo.zookeeper import LocalZooKeeper
+from tests.faults.link import Link
+from tests.integration.fixtures import MakeOwn
+from tests.integration.own import Document, OwnProxy, moved
+from tests.integration.raw import IN_TRANS, Raw, query
+from tests.support.demo import Demo
+from tests.support.waiting import wait_until
+
+REFUSED = ("topology refused",)
+NODE = "/shardgate/topology"
+
+
+def second_master(demo: Demo) -> tuple[str, str]:
+    """The second host's address, and the ID of a user there."""
+    with demo.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT MAX(id) FROM users")
+        ((user,),) = cursor.fetchall()
+    return demo.masters[1].address, str(user)
+
+
+def test_a_changed_master_in_the_file(own: MakeOwn, demo: Demo) -> None:
+    """New statements go there at once; an open transaction ends where it began; nobody is disconnected."""
+    proxy = own()
+    old, user = second_master(demo)
+    idle, client, holder = proxy.raw(), proxy.raw(), proxy.raw()
+    holder.ask("BEGIN")
+    assert holder.ask(f"SELECT id FROM users WHERE id = {user} FOR UPDATE").value == user.encode()
+    sleeper = proxy.raw()
+    sleeper.write(query(f"SELECT SLEEP(0.6), id FROM users WHERE id = {user}"))
+    with Link(demo.masters[1].host, demo.masters[1].port) as link:
+        assert client.ask(f"SELECT id FROM users WHERE id = {user}").value == user.encode()
+        assert link.accepted == 0
+        proxy.put_topology(moved(proxy.topology, {old: link.address}))  # it is noticed without a signal
+        proxy.wait_for_version(proxy.topology["version"] + 1)
+        assert client.ask(f"SELECT id FROM users WHERE id = {user}").value == user.encode()
+        assert link.accepted > 0
+        assert sleeper.reply().rows[0][1] == user.encode()
+        told = client.ask(f"EXPLAIN ROUTE SELECT id FROM users WHERE id = {user}")
+        assert link.address in str(told.rows)
+        assert holder.ping().status & IN_TRANS
+        assert holder.ask("COMMIT").kind == "ok"
+        assert holder.ask(f"SELECT id FROM users WHERE id = {user}").value == user.encode()
+        assert idle.ask("SELECT COUNT(*) FROM users").kind == "rows"
+        assert {host["host"] for host in proxy.status()["hosts"] if host["in_topology"]} >= {link.address}
+        back = moved(moved(proxy.topology, {}), {})
+        proxy.change_topology(back)
+        assert idle.ask("SELECT COUNT(*) FROM users").kind == "rows"
+        wait_until(lambda: link.connections == 0, "the old host's connections are closed")
+        proxy.close_clients()
+        proxy.wait_idle(clients=0)
+
+
+def test_clients_at_work_while_the_topology_changes(own: MakeOwn, demo: Demo) -> None:
+    """No statement fails while versions come and go."""
+    proxy = own()
+    old, user = second_master(demo)
+    stop = threading.Event()
+    problems: list[object] = []
+    done = [0]
+
+    def work() -> None:
+        client = Raw(proxy.proxy.host, proxy.proxy.port)
+        client.login(database="demo")
+        while not stop.is_set():
+            for sql in (f"SELECT id FROM users WHERE id = {user}", "SELECT COUNT(*) FROM users"):
+                reply = client.ask(sql)
+                if reply.kind != "rows":
+                    problems.append(reply)
+            done[0] += 1
+        client.close()
+
+    def further(before: int) -> bool:
+        return done[0] > before + 5 or bool(problems)
+
+    with Link(demo.masters[1].host, demo.masters[1].port) as link:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        document = proxy.topology
+        for turn in range(6):
+            document = moved(document, {old: link.address} if turn % 2 == 0 else {link.address: old})
+            proxy.change_topology(document)
+            before = done[0]
+            wait_until(partial(further, before), "statements go on")
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert not problems, problems[0]
+        proxy.wait_idle(clients=0)
+
+
+BAD: dict[str, Any] = {
+    "no JSON": "{",
+    "empty": "",
+    "overlap": lambda document: document["keyspaces"]["main"]["ranges"][1].update(range=[20, 63]),
+    "gap": lambda document: document["keyspaces"]["main"]["ranges"][1].update(range=[40, 63]),
+    "unknown field": lambda document: document.update(colour="red"),
+    "older version": lambda document: document.update(version=0),
+    "no master": lambda document: document["keyspaces"]["global"].pop("master"),
+}
+
+
+def spoilt(document: Document, how: str) -> str:
+    changed: Document = json.loads(json.dumps(document))
+    changed["version"] += 5
+    if isinstance(BAD[how], str):
+        return str(BAD[how])
+    BAD[how](changed)
+    return json.dumps(changed)
+
+
+def test_bad_documents_are_refused_and_the_old_one_stays(own: MakeOwn) -> None:
+    proxy = own(expected=REFUSED)
+    client = proxy.raw()
+    refused = proxy.status()["topology"]["refused"]
+
+    def refusals(count: int) -> bool:
+        return bool(proxy.status()["topology"]["refused"] >= count)
+
+    for how in BAD:
+        proxy.topology_file.write_text(spoilt(proxy.topology, how))
+        proxy.signal(signal.SIGHUP)
+        refused += 1
+        wait_until(partial(refusals, refused), f"refused: {how}")
+        assert proxy.status()["topology"]["version"] == proxy.topology["version"], how
+        assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
+    log = proxy.log.read_text()
+    assert "topology refused" in log
+    assert proxy.metric("shardgate_topology_version") == proxy.topology["version"]
+    proxy.change_topology(moved(proxy.topology, {}))
+    assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
+
+
+def test_a_malformed_topology_is_refused_at_start(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
+    """`serve` ends at once, and tells all errors with their places."""
+    document = json.loads((demo.directory / "topology.json").read_text())
+    document["keyspaces"]["main"]["ranges"][1]["range"] = [40, 63]
+    document["keyspaces"]["main"]["colour"] = "red"
+    document["keyspaces"]["lookup"]["ranges"][0]["range"] = [5, 1]
+    document["version"] = "seven"
+    with pytest.raises(ServerError) as error, OwnProxy(demo, tmp_path / "bad", None, document):
+        pass
+    for word in ("main", "colour", "lookup", "version"):
+        assert word in str(error.value), error.value
+
+
+def test_sighup_looks_again(own: MakeOwn) -> None:
+    proxy = own()
+    client = proxy.raw()
+    proxy.put_topology(moved(proxy.topology, {}))
+    proxy.signal(signal.SIGHUP)
+    proxy.wait_for_version(proxy.topology["version"] + 1)
+    assert client.ask("SELECT 1").value == b"1"
+
+
+def test_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
+    """A change in the node is used; a bad one refused; without ZooKeeper the proxy goes on."""
+    document = json.loads((demo.directory / "topology.json").read_text())
+    old, user = second_master(demo)
+    try:
+        zookeeper = LocalZooKeeper(tmp_path / "zookeeper").start()
+    except ServerError as error:
+        pytest.skip(str(error))
+    with zookeeper, Link(demo.masters[1].host, demo.masters[1].port) as link:
+        zookeeper.put(NODE, json.dumps(document).encode())
+        source = {"zookeeper": {"hosts": zookeeper.address, "path": NODE, "session_timeout": "2s"}}
+        proxy = own({"topology": {"file": None, **source}}, expected=REFUSED)
+        client, holder = proxy.raw(), proxy.raw()
+        holder.ask("BEGIN")
+        holder.ask(f"SELECT id FROM users WHERE id = {user} FOR UPDATE")
+        document = moved(document, {old: link.address})
+        zookeeper.put(NODE, json.dumps(document).encode())
+        proxy.wait_for_version(document["version"])
+        assert client.ask(f"SELECT id FROM users WHERE id = {user}").value == user.encode()
+        assert link.accepted > 0
+        assert holder.ask("COMMIT").kind == "ok"
+
+        zookeeper.put(NODE, spoilt(document, "overlap").encode())
+        wait_until(lambda: proxy.status()["topology"]["refused"] == 1, "refused")
+        assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
+
+        zookeeper.stop()
+        for _ in range(20):
+            assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
+        assert proxy.raw().ask(f"SELECT id FROM users WHERE id = {user}").value == user.encode()
+        zookeeper.start()
+        document = moved(document, {link.address: old})
+        zookeeper.put(NODE, json.dumps(document).encode())
+        proxy.wait_for_version(document["version"])
+        assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
+        proxy.close_clients()
