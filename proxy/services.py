@@ -77,7 +77,13 @@ class Services:
         self.started = time.time()
         self.users = {user.name: _user(user) for user in settings.users}
         self.topology = topology
-        self.rewriter = Rewriter(schema, topology, cache_size=settings.plan_cache_size)
+        self.rewriter = Rewriter(
+            schema,
+            topology,
+            cache_size=settings.plan_cache_size,
+            in_list=settings.limits.in_list,
+            parse_depth=settings.limits.parse_depth,
+        )
         self.all_serving = _all_serving(topology)
         self.recent_changes: list[tuple[float, str]] = []
         self._definitions: WeakKeyDictionary[Plan, dict[bytes, Definitions]] = WeakKeyDictionary()
