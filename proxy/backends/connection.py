@@ -62,6 +62,7 @@ class BackendConnection(asyncio.Protocol):
         "database",
         "doomed",
         "found_rows",
+        "given",
         "host",
         "idle_since",
         "owner",
@@ -90,6 +91,7 @@ class BackendConnection(asyncio.Protocol):
         self.doomed = False  # a KILL QUERY is under way to it, which may come late: never shared again
         self.closed = False
         self.replies = 0  # how many replies the receiver is still to get
+        self.given = 0  # sequence number of the last packet that the receiver got, 0 for none
         self.begun = 0.0  # loop time when the running statement was sent
         self.idle_since = 0.0
         self._preludes = 0
@@ -114,6 +116,7 @@ class BackendConnection(asyncio.Protocol):
             raise RuntimeError("a statement is under way on this connection")
         self.receiver = receiver
         self.replies = replies
+        self.given = 0
         self.scanner.start(state)
         self._preludes = preludes
         if self.closed:
@@ -182,6 +185,7 @@ class BackendConnection(asyncio.Protocol):
             data = data[:-partial]
         self._torn = partial > len(self._held) or self.scanner.within_row
         if data:
+            self.given = self.scanner.seq
             receiver.reply_data(self, data)
 
     def _reply_over(self, receiver: Receiver, data: bytes) -> None:
@@ -197,6 +201,7 @@ class BackendConnection(asyncio.Protocol):
         receiver.reply_data(self, data)
         receiver.reply_done(self)
         if more:
+            self.given = 0
             self.scanner.start()
 
     def _take_preludes(self, data: bytes) -> bytes:

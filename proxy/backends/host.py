@@ -137,7 +137,10 @@ class HostPool:
         if conn.closed:
             return
         if conn.receiver is not None:
+            receiver, clean = conn.receiver, conn.at_packet_end
             self.discard(conn, kill=True)
+            error = ProxyError("host_lost", host=self.host, reason="the statement was given up")
+            receiver.reply_lost(conn, error, clean)
         elif self.retired or conn.doomed:
             conn.close()
         elif conn.tied or conn.in_transaction:

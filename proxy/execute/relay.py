@@ -217,7 +217,7 @@ class Relay:
         client = self.client
         connection_lost_in_transaction(client, conn, error)
         if clean:
-            client.fail(error, conn.scanner.seq + 1 if conn.scanner.seq else None)
+            client.fail(error, conn.given + 1 if conn.given else None)
         else:
             # half a row is out: only the end of the connection says that it will never be whole
             client.close()

@@ -86,6 +86,7 @@ class Recorder:
         self.pieces: list[bytes] = []
         self.done: list[tuple[int | None, int | None]] = []  # affected rows or None, error code or None
         self.lost: list[tuple[str, bool]] = []
+        self.given = 0
         self.on_data: Callable[[BackendConnection], None] = lambda conn: None
         self.on_done: Callable[[BackendConnection], None] = lambda conn: None
 
@@ -111,6 +112,7 @@ class Recorder:
         assert conn.closed
         assert conn.receiver is None
         self.lost.append((error.kind.name, clean))
+        self.given = conn.given
 
 
 OK = ok_packet(1, 2)

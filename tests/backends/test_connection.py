@@ -115,6 +115,7 @@ def test_a_failed_prelude_fails_the_statement(before: list[bytes], reply: bytes)
         conn.data_received(data[cut:])
         assert receiver.lost == [("settings_failed", True)]
         assert not receiver.pieces
+        assert not receiver.given
         assert not transport.open
         assert owner.closed == [conn]
 
@@ -192,6 +193,7 @@ def test_lost_at_every_byte(monkeypatch: pytest.MonkeyPatch, whole: bool) -> Non
         given = read_reply(receiver.data[0], 120)
         within = given.partial or _goes_on(receiver.data[0], 120)
         assert clean == (not within)
+        assert receiver.given == given.seq
 
 
 def _goes_on(data: bytes, most: int) -> bool:
@@ -244,6 +246,7 @@ def test_bytes_behind_the_reply(cut: int) -> None:
     if not conn.closed:
         conn.data_received(data[cut:])
     assert receiver.ends == 1
+    assert receiver.given == 0
     assert receiver.lost == ([] if cut == len(OK) else [("backend_protocol", True)])
     assert owner.closed == [conn]
 

@@ -1,0 +1,536 @@
+"""One statement on one host: its bytes to the client, its connection to whom it belongs, whenever it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proxy.session.client import ClientConnection
+from proxy.wire.packets import err_packet
+from tests.execute.world import LIMITS, Client, World, rows
+from tests.wire.streams import Err, Ok, Rows
+
+Run = Callable[[ClientConnection], None]
+
+
+def relay(host: str = "h1", sql: bytes = b"Q", database: str | None = None, **options: Any) -> Run:
+    return lambda client: client.relay.run(host, sql, database, **options)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def client(world: World) -> Client:
+    return Client(world)
+
+
+async def done(world: World, *clients: Client) -> None:
+    await world.quiet()
+    world.check(*clients)
+
+
+# -- replies
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_rows_pass_as_they_are(world: World, client: Client) -> None:
+    world.server("h1").script = lambda conn, sql: [rows("a", None, "b")]
+    client.ask(relay())
+    await world.turn()
+    sent = world.server("h1").one.out
+    await done(world, client)
+    assert client._read == sent
+    assert client.session.row_count == -1
+    assert world.server("h1").log == [b"Q"]
+    assert world.backends.pool("h1").state.idle_count == 1
+
+
+async def test_ok(world: World, client: Client) -> None:
+    world.server("h1").script = lambda conn, sql: [Ok(3, 7)]
+    client.ask(relay())
+    await done(world, client)
+    assert client.last.ok == (3, 7)
+    assert (client.session.row_count, client.session.last_insert_id) == (3, 7)
+
+
+async def test_the_insert_id_is_composed(world: World, client: Client) -> None:
+    world.server("h1").script = lambda conn, sql: [Ok(1, 7, 0)]
+    client.ask(relay(base=200))
+    await done(world, client)
+    assert client.last.ok == (1, 207)
+    assert client.session.last_insert_id == 207
+
+
+@pytest.mark.parametrize("reply", [Ok(1, 0), Err(1062), rows("a")], ids=["no id", "error", "rows"])
+async def test_nothing_to_compose(world: World, client: Client, reply: Any) -> None:
+    client.session.last_insert_id = 5
+    world.server("h1").script = lambda conn, sql: [reply]
+    client.ask(relay(base=200))
+    await done(world, client)
+    assert client.session.last_insert_id == 5
+
+
+async def test_an_error(world: World, client: Client) -> None:
+    world.server("h1").script = lambda conn, sql: [Err(1146, "Table 'x' doesn't exist")]
+    client.ask(relay())
+    await done(world, client)
+    assert client.last.err == 1146
+    assert [(one.level, one.code) for one in client.session.diagnostics] == [("Error", 1146)]
+    assert world.server("h1").log == [b"Q"], "outside of a transaction there is nothing to ask"
+
+
+async def test_warnings_are_fetched_while_the_connection_is_ours(world: World, client: Client) -> None:
+    def script(conn: Any, sql: bytes) -> Any:
+        conn.warnings = [("Warning", 1292, "Truncated"), ("Note", 1003, "x")]
+        return [Ok(1, 0, 2)]
+
+    world.server("h1").script = script
+    client.ask(relay())
+    await world.turn()
+    world.server("h1").one.deliver()
+    await world.turn()
+    assert world.backends.pool("h1").state.idle_count == 0
+    client.ask(relay(sql=b"NEXT"))
+    assert world.server("h1").log == [b"Q", b"SHOW WARNINGS"]
+    world.server("h1").script = lambda conn, sql: [rows("a")]
+    await world.turn()
+    world.server("h1").one.deliver()
+    await world.turn()
+    assert [one.code for one in client.session.diagnostics] == [1292, 1003]
+    await done(world, client)
+    assert client.session.diagnostics == []
+    assert world.server("h1").log == [b"Q", b"SHOW WARNINGS", b"NEXT"]
+
+
+async def test_pipelined_commands_are_answered_in_order(world: World, client: Client) -> None:
+    world.server("h1").script = lambda conn, sql: [Ok(len(sql))]
+    for number in range(5):
+        client.ask(relay(f"h{number % 2 + 1}", b"Q" * (number + 1)))
+    world.server("h2").script = world.server("h1").script
+    await done(world, client)
+    assert [one.ok for one in client.answers()] == [(number + 1, 0) for number in range(5)]
+
+
+# -- state of the session
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_settings_travel_with_the_statement(world: World, client: Client) -> None:
+    client.session.settings = client.session.settings.with_values({"time_zone": b"'+00:00'"})
+    client.ask(relay())
+    await world.turn()
+    assert world.server("h1").one.transport.writes == 1
+    client.ask(relay())
+    await done(world, client)
+    assert world.server("h1").log == [b"SET time_zone='+00:00'", b"Q", b"Q"]
+
+
+async def test_settings_that_the_server_refuses(world: World, client: Client) -> None:
+    client.session.settings = client.session.settings.with_values({"nonsense": b"1"})
+    client.ask(relay())
+    await world.turn()
+    one = world.server("h1").one
+    one.out = err_packet(1, 1193, "HY000", "Unknown system variable") + one.out[-11:]
+    await done(world, client)
+    assert client.last.err == 1105
+    assert not world.server("h1").live
+
+
+async def test_the_database_is_changed_first(world: World, client: Client) -> None:
+    client.ask(relay(database="legacy"))
+    client.ask(relay(database="legacy"))
+    await done(world, client)
+    assert world.server("h1").log == [b"USE legacy", b"Q", b"Q"]
+
+
+async def test_a_database_that_is_not_there(world: World, client: Client) -> None:
+    client.ask(relay(database="legacy"))
+    await world.turn()
+    world.server("h1").one.out = err_packet(1, 1049, "42000", "Unknown database")
+    await done(world, client)
+    assert client.last.err == 1049
+    assert world.server("h1").log == [b"USE legacy"]
+
+
+async def test_tied(world: World, client: Client) -> None:
+    """GET_LOCK, a temporary table: the connection stays, until the session ends; then it is reset."""
+    client.ask(relay(tie=True))
+    await done(world, client)
+    conn = world.server("h1").one
+    assert client.session.transaction.held == {"h1": conn.conn}
+    client.ask(relay(sql=b"NEXT"))
+    await done(world, client)
+    assert conn.log == [b"Q", b"NEXT"]
+    client.leave()
+    await done(world, client)
+    assert conn.log[2:] == [b"RESET", b"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"]
+
+
+# -- transactions
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_transaction_opens_with_its_first_statement_on_each_host(
+    world: World, client: Client
+) -> None:
+    transaction = client.session.transaction
+    transaction.start(b"START TRANSACTION READ ONLY")
+    transaction.next_isolation = b"ISOLATION LEVEL SERIALIZABLE"
+    client.ask(relay())
+    client.ask(relay())
+    await done(world, client)
+    transaction.savepoints.append(b"`a`")
+    client.ask(relay("h2"))
+    await done(world, client)
+    opening = [b"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", b"START TRANSACTION READ ONLY"]
+    assert world.server("h1").log == [*opening, b"Q", b"Q"]
+    assert world.server("h2").log == [*opening, b"SAVEPOINT `a`", b"Q"]
+    assert set(transaction.held) == {"h1", "h2"}
+
+
+async def test_a_transaction_opens_on_a_tied_connection_too(world: World, client: Client) -> None:
+    """Else its statements would commit by themselves."""
+    client.ask(relay(tie=True))
+    await done(world, client)
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(relay(sql=b"WRITE 1"))
+    await done(world, client)
+    assert world.server("h1").log == [b"Q", b"START TRANSACTION", b"WRITE 1"]
+    assert world.server("h1").committed == []
+
+
+async def test_autocommit_off(world: World, client: Client) -> None:
+    client.autocommit(False)
+    client.ask(relay(sql=b"WRITE 1"))
+    await done(world, client)
+    assert set(client.session.transaction.held) == {"h1"}
+    client.session.transaction.savepoints.append(b"`a`")
+    client.ask(relay("h2", b"WRITE 2"))
+    await done(world, client)
+    assert world.server("h2").log == [b"SET autocommit=0", b"SAVEPOINT `a`", b"WRITE 2"]
+    client.leave()
+    await done(world, client)
+    assert world.server("h1").committed == world.server("h2").committed == []
+
+
+async def test_an_error_in_a_transaction_leaves_it_open(world: World, client: Client) -> None:
+    client.session.transaction.start(b"START TRANSACTION")
+    world.server("h1").script = lambda conn, sql: [Err(1062)]
+    client.ask(relay())
+    await done(world, client)
+    assert world.server("h1").log == [b"START TRANSACTION", b"Q", b"PING"]
+    assert set(client.session.transaction.held) == {"h1"}
+    assert client.session.transaction.explicit
+
+
+async def test_a_deadlock_on_one_host_rolls_the_others_back(world: World, client: Client) -> None:
+    """As one server would: nothing of the transaction may be committed."""
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(relay("h1", b"WRITE 1"))
+    client.ask(relay("h2", b"WRITE 2"))
+    await done(world, client)
+    world.server("h2").script = lambda conn, sql: conn.deadlock()
+    client.ask(relay("h2", b"WRITE 3"))
+    await done(world, client)
+    assert client.last.err == 1213
+    assert world.server("h1").committed == world.server("h2").committed == []
+    assert not client.session.transaction.open
+    assert client.session.transaction.held == {}
+
+
+async def test_an_implicit_commit_on_one_host_commits_the_others(world: World, client: Client) -> None:
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(relay("h1", b"WRITE 1"))
+    client.ask(relay("h2", b"WRITE 2"))
+    await done(world, client)
+
+    def ddl(conn: Any, sql: bytes) -> Any:
+        conn.end(commit=True)
+        return [Ok()]
+
+    world.server("h2").script = ddl
+    client.ask(relay("h2", b"CREATE"))
+    await done(world, client)
+    assert world.server("h1").committed == [b"WRITE 1"]
+    assert world.server("h2").committed == [b"WRITE 2"]
+    assert not client.session.transaction.open
+
+
+async def test_a_connection_that_died_between_two_statements(world: World, client: Client) -> None:
+    """The client hears it with its next statement, and the transaction cannot go on."""
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(relay("h1", b"WRITE 1"))
+    client.ask(relay("h2", b"WRITE 2"))
+    await done(world, client)
+    world.server("h1").one.lose()
+    client.ask(relay("h1", b"WRITE 3"))
+    await done(world, client)
+    assert client.last.err == 2013
+    assert "Lost connection" in client.session.transaction.lost
+    assert client.session.transaction.held == {}
+    assert world.server("h2").committed == []
+
+
+async def test_a_client_that_vanishes_is_rolled_back(world: World, client: Client) -> None:
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(relay("h1", b"WRITE 1"))
+    client.ask(relay("h2", b"WRITE 2"))
+    await done(world, client)
+    client.leave()
+    await done(world, client)
+    assert world.server("h1").committed == world.server("h2").committed == []
+    assert [world.server(name).log[-2] for name in ("h1", "h2")] == [b"RESET", b"RESET"]
+
+
+# -- waiting
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_waiting_for_a_connection(world: World, client: Client) -> None:
+    others = [Client(world) for _ in range(3)]
+    for other in others:
+        other.ask(relay())
+    await world.turn()
+    client.ask(relay(sql=b"LAST"))
+    await world.turn()
+    assert len(world.server("h1").live) == 3
+    await done(world, client, *others)
+    assert client.last.ok == (1, 0)
+
+
+async def test_a_host_that_is_down(world: World, client: Client) -> None:
+    """Refused after trying, and at once while it is known to be down."""
+    world.server("h1").down = True
+    client.ask(relay())
+    await done(world, client)
+    assert client.last.err == 2003
+    client.ask(relay())
+    assert client.last.err == 2003
+    world.check(client)
+    assert client.conn.relay.want is None
+
+
+async def test_a_kill_after_a_refusal_answers_nothing(world: World, client: Client) -> None:
+    """The queue was full; the next statement has warnings to fetch when the KILL comes."""
+    world.server("h1").down = True
+    client.ask(relay())
+    await done(world, client)
+    client.ask(relay())
+    world.server("h2").script = lambda conn, sql: [Ok(1, 0, 1)]
+    client.ask(relay("h2"))
+    await world.turn()
+    world.server("h2").one.deliver()
+    await world.turn()
+    assert client.conn.work is client.conn.relay
+    client.conn.relay.kill_query()
+    await done(world, client)
+
+
+# -- a host that is lost
+# ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("packets", [0, 1, 3, 4, 5])
+async def test_lost_between_packets(world: World, client: Client, packets: int) -> None:
+    """What has come goes to the client, with an ERR packet behind it that has the next number."""
+    world.server("h1").script = lambda conn, sql: [rows("a", "b", "c")]
+    client.ask(relay())
+    await world.turn()
+    one = world.server("h1").one
+    if packets:
+        one.deliver_packets(packets)
+    one.deliver(2)
+    one.lose()
+    await done(world, client)
+    assert client.last.err == 2013
+    assert len(client.last.rows) == max(0, packets - 3)
+
+
+@pytest.mark.parametrize("given", [1 << 19, (1 << 20) + 100, 3 << 20])
+async def test_lost_within_a_large_row(world: World, client: Client, given: int) -> None:
+    """Half a row is out: only the connection's end can say so. A smaller half was held back."""
+    world.server("h1").script = lambda conn, sql: [rows("x" * (4 << 20))]
+    client.ask(relay())
+    await world.turn()
+    one = world.server("h1").one
+    one.deliver(given)
+    one.lose()
+    await world.quiet()
+    world.check(client)
+    if given < 1 << 20:
+        assert client.last.err == 2013
+    else:
+        assert not client.transport.open
+        assert client.answers() == []
+
+
+async def test_nonsense(world: World, client: Client) -> None:
+    client.ask(relay())
+    await world.turn()
+    world.server("h1").one.out = b"\x01\0\0\x01\xfb"
+    await done(world, client)
+    assert client.last.err == 2027
+    assert not world.server("h1").live
+
+
+# -- the client's end and KILL, at every stage
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def opening(world: World, client: Client) -> None:
+    """The connection is being opened."""
+
+
+async def asked(world: World, client: Client) -> None:
+    """The statement is on its way."""
+    await world.turn()
+
+
+async def changing(world: World, client: Client) -> None:
+    """The database is being changed."""
+    await world.turn()
+    assert world.server("h1").log == [b"USE d"]
+
+
+async def header(world: World, client: Client) -> None:
+    """Some rows have come."""
+    await changing(world, client)
+    world.server("h1").one.deliver()
+    await world.turn()
+    world.server("h1").one.deliver_packets(4 + client.session.transaction.explicit)
+
+
+async def settling(world: World, client: Client) -> None:
+    """All has come, and the warnings are being fetched."""
+    await header(world, client)
+    world.server("h1").one.deliver()
+    await world.turn()
+    assert world.server("h1").log[-1] == b"SHOW WARNINGS"
+
+
+STAGES = [opening, changing, header, settling]
+
+
+def begin(world: World, client: Client, stage: Any, transaction: str) -> None:
+    world.server("h1").script = lambda conn, sql: [Rows([b"\x01a", b"\x01b"], 1, 1)]
+    if transaction == "autocommit off":
+        client.autocommit(False)
+    if transaction == "transaction":
+        client.session.transaction.start(b"START TRANSACTION")
+    client.ask(relay(database="d"))
+
+
+@pytest.mark.parametrize("transaction", ["none", "transaction"])
+@pytest.mark.parametrize("stage", STAGES)
+async def test_the_client_leaves(world: World, client: Client, stage: Any, transaction: str) -> None:
+    begin(world, client, stage, transaction)
+    await stage(world, client)
+    client.leave()
+    await done(world, client)
+    running = stage in (changing, header) or (stage is settling and transaction != "none")
+    assert len(world.server("h1").kills) == running, "what runs is killed, nothing else"
+    other = Client(world)
+    world.server("h1").script = lambda conn, sql: [Ok(9)]
+    other.ask(relay())
+    await done(world, client, other)
+    assert other.last.ok == (9, 0)
+
+
+@pytest.mark.parametrize("transaction", ["none", "transaction"])
+@pytest.mark.parametrize("stage", STAGES)
+async def test_kill_query(world: World, client: Client, stage: Any, transaction: str) -> None:
+    begin(world, client, stage, transaction)
+    await stage(world, client)
+    client.conn.relay.kill_query()
+    await done(world, client)
+    if stage is not settling:
+        assert client.last.err in (1317, None)
+    if stage is header:
+        assert client.last.err == 1317
+        assert client.last.rows == [b"\x01a"]
+    client.ask(relay())
+    await done(world, client)
+    assert len(client.answers()) == 2
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_kill_connection(world: World, client: Client, stage: Any) -> None:
+    begin(world, client, stage, "none")
+    await stage(world, client)
+    client.conn.killed = True
+    client.conn.relay.kill_query()
+    await world.quiet()
+    assert not client.transport.open
+    client.leave()
+    await done(world, client)
+
+
+@pytest.mark.parametrize("stage", [changing, header, settling])
+async def test_the_host_is_lost(world: World, client: Client, stage: Any) -> None:
+    begin(world, client, stage, "transaction")
+    await stage(world, client)
+    world.server("h1").one.lose()
+    await done(world, client)
+    assert (client.last.err == 2013) == (stage is not settling)
+    assert client.session.transaction.lost or stage is changing
+    assert client.session.transaction.held == {}
+
+
+# -- flow
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_client_that_reads_slowly_stops_its_backend(world: World, client: Client) -> None:
+    world.server("h1").script = lambda conn, sql: [rows(*"abc")]
+    client.ask(relay())
+    await world.turn()
+    one = world.server("h1").one
+    one.deliver_packets(4)
+    reading = []
+    for change in (client.conn.pause_writing, client.conn.resume_writing, client.conn.pause_writing):
+        change()
+        reading.append(one.transport.reading)
+    assert reading == [False, True, False]
+    one.deliver()
+    assert one.transport.reading, "the connection is somebody else's now"
+    client.conn.resume_writing()
+    await done(world, client)
+
+
+async def test_a_client_that_does_not_read_gets_no_more(world: World, client: Client) -> None:
+    """Its next commands wait until it has read what it was given."""
+    client.ask(relay())
+    client.ask(relay(sql=b"NEXT"))
+    await world.turn()
+    client.conn.pause_writing()
+    await world.quiet()
+    world.server("h1").one.transport.resume_reading()
+    await world.quiet()
+    assert world.server("h1").log == [b"Q"]
+    client.conn.resume_writing()
+    await done(world, client)
+    assert world.server("h1").log == [b"Q", b"NEXT"]
+
+
+async def test_a_statement_begun_while_the_client_does_not_read(world: World, client: Client) -> None:
+    client.ask(relay())
+    client.conn.pause_writing()
+    await world.turn()
+    assert not world.server("h1").one.transport.reading
+    client.conn.resume_writing()
+    await done(world, client)
+
+
+async def test_found_rows_have_connections_of_their_own(world: World) -> None:
+    plain, special = Client(world), Client(world, found_rows=True)
+    for one in (plain, special, plain, special):
+        one.ask(relay())
+        await done(world, plain, special)
+    kinds = [one.conn.found_rows for one in world.server("h1").live]
+    assert kinds == [False, True]
+    assert LIMITS.max_connections == 3
