@@ -14,6 +14,7 @@ from proxy.errors import ProxyError
 from proxy.local import run_builtin
 from proxy.local.transactions import commit_then
 from proxy.session.values import slot
+from proxy.wire.packets import lenenc_bytes
 from rewriter.plans import (
     Access,
     AnyHost,
@@ -167,7 +168,10 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
     if not statements:
         session.diagnostics = services.notices(bound.warnings)
         session.row_count = 0
-        client.reply_ok(warnings=len(bound.warnings))
+        info = b""
+        if isinstance(plan, ShardWrite) and plan.verb == "UPDATE":
+            info = lenenc_bytes(b"Rows matched: 0  Changed: 0  Warnings: %d" % len(bound.warnings))
+        client.reply_ok(warnings=len(bound.warnings), info=info)
         return
     check_second_host(client, bound)
     if len(statements) == 1 and not bound.warnings:

@@ -222,13 +222,20 @@ def _answer(
 
 
 def _first_id(outcomes: list[Outcome]) -> tuple[int, bool]:
-    """The insert id of the first row that has one, composed, and whether a server has generated it."""
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.inserted.first if outcome.inserted else 0):
-        if outcome.ok is not None and outcome.ok.insert_id:
-            inserted = outcome.inserted
-            base = inserted.base if inserted is not None else None
-            return outcome.ok.insert_id + (base or 0), inserted is None or inserted.generated
-    return 0, False
+    """The insert id to report, composed, and whether a server has generated it.
+
+    As with one MySQL: that of the first row whose id was generated, or else that of the last row.
+    """
+    made = [(one.inserted, one.ok.insert_id) for one in outcomes if one.inserted is not None and one.ok]
+    made = [(inserted, id) for inserted, id in made if id]
+    if not made:
+        return 0, False
+    generated = [pair for pair in made if pair[0].generated]
+    if generated:
+        inserted, id = min(generated, key=lambda pair: pair[0].first)
+    else:
+        inserted, id = max(made, key=lambda pair: pair[0].last)
+    return id + (inserted.base or 0), bool(generated)
 
 
 def _info(outcomes: list[Outcome]) -> bytes:
