@@ -232,15 +232,22 @@ class FanOut:
         if out:
             self.client.transport.write(out)
         self.bytes += len(block)
+        excess = self._excess()
+        if excess is not None:
+            self._fail_now(excess)
+        else:
+            self.flow()
+
+    def _excess(self) -> ProxyError | None:
+        """The limit of a scatter that this one has gone beyond."""
+        if self.ceiling is None or self.merger is None:
+            return None
         most = self.client.services.settings.limits.scatter_bytes
-        if self.ceiling is not None and most and self.bytes > most:
-            self._fail_now(ProxyError("scatter_bytes", limit=most))
-            return
-        if self.ceiling is not None and self.merger.emitted > self.ceiling:
-            user = self.client.session.user.name
-            self._fail_now(ProxyError("scatter_limit", limit=self.ceiling, user=user))
-            return
-        self.flow()
+        if most and self.bytes > most:
+            return ProxyError("scatter_bytes", limit=most)
+        if self.merger.emitted > self.ceiling:
+            return ProxyError("scatter_limit", limit=self.ceiling, user=self.client.session.user.name)
+        return None
 
     def _begin(self, branch: Branch) -> bytes:
         """The first rows are coming: the header for the client."""
@@ -275,6 +282,9 @@ class FanOut:
                 self._failed(error)
             if out:
                 self.client.transport.write(out)
+            excess = self._excess()  # the last rows of an ordered merge leave only now
+            if excess is not None:
+                self._failed(excess)
             self.flow()
         if branch.paused:
             branch.paused = False

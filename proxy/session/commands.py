@@ -41,17 +41,28 @@ def _ping(client: ClientConnection, payload: bytes) -> None:
 
 
 def _init_db(client: ClientConnection, payload: bytes) -> None:
-    try:
-        database = payload[1:].decode()
-    except UnicodeDecodeError:
-        raise ProxyError("unknown_database", database=payload[1:].decode("utf-8", "replace")) from None
+    database = _name(payload[1:])
+    if database is None:
+        raise ProxyError("unknown_database", database=payload[1:].decode("utf-8", "replace"))
     use_database(client, database)
 
 
 def _field_list(client: ClientConnection, payload: bytes) -> None:
     table, pos = read_nul_bytes(payload, 1)
     pattern = payload[pos:].rstrip(b"\0")
-    TaskWork(client).start(field_list(client, table.decode("utf-8", "surrogateescape"), pattern))
+    name = _name(table)
+    if name is None:
+        database = client.session.database or ""
+        raise ProxyError("unknown_table", database=database, table=table.decode("utf-8", "replace"))
+    TaskWork(client).start(field_list(client, name, pattern))
+
+
+def _name(data: bytes) -> str | None:
+    """A database's or table's name; None when it is not UTF-8, and so nobody's."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _statistics(client: ClientConnection, payload: bytes) -> None:
