@@ -107,11 +107,10 @@ def _bench(
         raise BenchError(SYSBENCH_MISSING)
     other = find_tool("haproxy") if Route.HAPROXY in routes else None
     server = find_program(mysqld)
-    versions = {"sysbench": history.first_line(program, "--version")}
+    versions = {"server": server.title, "sysbench": history.first_line(program, "--version")}
     with ExitStack() as stack:
         with console.status(f"starting 2 × {server.title} and shardgate"):
             cluster = stack.enter_context(clusters.running(server.path, workers))
-        versions["server"] = history.server_version(cluster)
         with console.status("making the rows"):
             sizes = Sizes()
             rows.load(cluster, sizes)

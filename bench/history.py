@@ -12,7 +12,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from bench.cluster import Cluster
 from bench.results import Result
 from bench.workloads import FOLDER
 
@@ -86,14 +85,6 @@ def first_line(program: str, option: str) -> str | None:
     """The first line of what a program says to ``-v`` or ``--version``."""
     output = _output(program, option)
     return output.splitlines()[0] if output else None
-
-
-def server_version(cluster: Cluster) -> str:
-    """As the first database server gives it."""
-    with cluster.servers[0].connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT CONCAT(@@version_comment, ' ', VERSION())")
-        row = cursor.fetchone()
-    return str(row[0]) if row else ""
 
 
 def _output(*argv: str) -> str | None:
