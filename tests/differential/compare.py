@@ -15,7 +15,6 @@ from tests.differential.parts import Statement
 
 UNSIGNED, ENUM, SET = 32, 256, 2048
 COMPARED_FLAGS = UNSIGNED | ENUM | SET
-BINARY = 63
 
 
 @dataclass(frozen=True)
@@ -92,18 +91,13 @@ def _columns(expected: Sequence[ColumnInfo], got: Sequence[ColumnInfo]) -> list[
         for aspect, left, right in (
             ("type", one.type, two.type),
             ("flags", one.flags & COMPARED_FLAGS, two.flags & COMPARED_FLAGS),
-            ("character set", _class(one.charset), _class(two.charset)),
+            ("character set", one.charset, two.charset),
             ("decimals", one.decimals, two.decimals),
         ):
             if left != right:
                 detail = f"of {one.name.decode()!r}: expected {left}, got {right}"
                 found.append(Difference(f"column {aspect}", detail))
     return found
-
-
-def _class(charset: int) -> str:
-    """Which of a character set's collations a definition names depends on how the client has logged in."""
-    return "binary" if charset == BINARY else "text"
 
 
 def _rows(statement: Statement, expected: Answer, got: Answer, ranked: Ranked) -> list[Difference]:

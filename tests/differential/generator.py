@@ -53,7 +53,8 @@ class Generator:
         """What must fail alike, and statements without tables."""
         table = rng.choice(self.catalog.kinds(Kind.OBJECT, Kind.MAPPING, Kind.SINGLE))
         key = rng.choice(table.keys)
-        where = f"WHERE {table.routing or table.columns[0].name} = {key!r}"
+        name = table.routing or table.columns[0].name
+        where = f"WHERE {name} = {key!r}"
         choices = (
             f"SELECT missing FROM {table.name} {where}",
             f"SELECT * FROM {table.name} {where} AND missing = 1",
@@ -70,7 +71,7 @@ class Generator:
             f"SELECT *, * FROM {table.name} {where}",
             f"UPDATE {table.name} SET missing = 1 {where}",
             f"DELETE FROM missing {where}",
-            f"INSERT INTO {table.name} (missing) VALUES (1)",
+            f"INSERT INTO {table.name} ({name}, missing) VALUES ({key!r}, 1)",
             *rng.sample(EMPTY, 2),
             *SESSION,
         )

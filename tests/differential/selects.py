@@ -166,7 +166,14 @@ class _Draft:
                 Key(self.expressions.column(self.table.column(name)), direction=self.direction())
                 for name in self.table.total
             ]
-        return tuple(keys)
+        aliased = [one for one in items if one.alias.split()[-1:] == ["id"]]
+        return tuple(self._meant(key, aliased) for key in keys)
+
+    def _meant(self, key: Key, aliased: list[Item]) -> Key:
+        """`id` alone means the result column of that name, if there is one."""
+        if not aliased or key.written is not None or key.expression.sql.strip("`").lower() != "id":
+            return key
+        return self._written(aliased[0].expression, key.expression.sql, key.direction)
 
     def direction(self) -> str:
         return self.rng.choice(("", "", " ASC", " DESC", " DESC", " desc"))
@@ -182,9 +189,6 @@ class _Draft:
         aliased = [one for one in items if one.alias.strip().removeprefix("AS ") in ("a", "b", "total")]
         if form < 0.3 and len({one.alias.split()[-1] for one in aliased}) == len(aliased) == 1:
             return self._written(aliased[0].expression, aliased[0].alias.split()[-1], direction)
-        named = [one for one in items if one.alias.split()[-1:] == ["id"]]
-        if form < 0.5 and self.table.routing == "id" and named and not self.qualifier:
-            return self._written(named[0].expression, "id", direction)
         if form < 0.5 and self.table.routing:
             return Key(expressions.column(self.table.column(self.table.routing)), direction=direction)
         if form < 0.9:
@@ -243,7 +247,8 @@ class _Draft:
 
     def _clear(self) -> ColumnModel:
         """A column whose equal values look the same."""
-        return self.rng.choice([one for one in self.table.columns if one.family is not Family.TEXT])
+        found = [one for one in self.table.columns if one.family is not Family.TEXT]
+        return self.rng.choice(found or [self.table.columns[0]])
 
     def beyond(self) -> tuple[Select, str]:
         """What single shards answer, and what comes later over several."""
