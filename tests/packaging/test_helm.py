@@ -6,10 +6,12 @@ Without helm these tests are skipped, and pytest's summary says so. Those of the
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import shutil
 import subprocess
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -154,6 +156,18 @@ def test_a_topology_in_somebody_elses_config_map(tmp_path: Path) -> None:
     assert topology.version == 3
     assert settings.backends.user_for("db1:3306") == ("shardgate", "")
     assert "topology.json" not in manifests["ConfigMap"]["data"]
+
+
+@needs_helm
+def test_the_documented_values(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "operations.md").read_text().partition("A minimal `my-values.yaml`:\n\n")[2]
+    lines = itertools.takewhile(lambda line: line.startswith("    ") or not line, text.splitlines())
+    values = tmp_path / "values.yaml"
+    values.write_text(textwrap.dedent("\n".join(lines)))
+    settings, schema, topology = loaded(render("-f", str(values)), tmp_path / "mounted")
+    assert [user.name for user in settings.users] == ["app"]
+    assert schema.table("shop", "users") is not None
+    assert topology is not None
 
 
 @needs_helm

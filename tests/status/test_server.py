@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
@@ -56,6 +57,11 @@ async def test_pages_and_their_types(running: Running) -> None:
     for path in PATHS:
         status, _, headers = await running.get(path)
         assert (status, headers["Cache-Control"]) == (200, "no-store")
+
+
+def test_every_page_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    assert set(re.findall(r"^\| `(/[\w.]*)` \|", text, re.M)) == set(PATHS)
 
 
 async def test_the_address_says_where(running: Running) -> None:
