@@ -1,0 +1,103 @@
+"""A proxy whose servers cannot be reached: the whole program, from its command line to its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def get(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def answers(url: str) -> bool:
+    try:
+        return get(url)[0] == 200
+    except urllib.error.URLError:
+        return False
+
+
+class Starting:
+    """A running `shardgate serve` that waits for a server."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.port, status = free_port(), free_port()
+        nobody = free_port()
+        (folder / "shardgate.yaml").write_text(
+            json.dumps(
+                {
+                    "listen": f"127.0.0.1:{self.port}",
+                    "status": {"listen": f"127.0.0.1:{status}"},
+                    "workers": workers,
+                    "users": [{"name": "app", "password": "app"}],
+                    "backends": {"user": "nobody"},
+                    "topology": {"file": "topology.json"},
+                    "schema": "schema.yaml",
+                }
+            )
+        )
+        (folder / "schema.yaml").write_text("databases: {legacy: {keyspace: legacy}}")
+        topology = {"version": 1, "keyspaces": {"legacy": {"master": f"127.0.0.1:{nobody}"}}}
+        (folder / "topology.json").write_text(json.dumps(topology))
+        self.url = f"http://127.0.0.1:{status}/"
+        self.log = folder / "log"
+        with self.log.open("wb") as log:
+            command = [sys.executable, "-m", "proxy", "serve", "--config", str(folder / "shardgate.yaml")]
+            self.process = subprocess.Popen(command, stderr=log, cwd=Path(__file__).parents[2])
+
+    def wait(self) -> None:
+        """Until the status page answers and the server has been tried."""
+        deadline = time.monotonic() + 30
+        while b"no facts" not in self.log.read_bytes() or not answers(self.url + "healthz"):
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.05)
+
+
+@pytest.fixture(params=[1, 2])
+def starting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Starting]:
+    made = Starting(tmp_path, request.param)
+    try:
+        made.wait()
+        yield made
+    finally:
+        made.process.kill()
+        made.process.wait()
+
+
+def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> None:
+    assert get(starting.url + "healthz")[0] == 200
+    status, text = get(starting.url + "readyz")
+    assert (status, json.loads(text)["status"]) == (503, "not ready")
+    assert get(starting.url)[0] == 200
+    assert "shardgate_ready 0.0" in get(starting.url + "metrics")[1]
+    with socket.socket() as client:
+        assert client.connect_ex(("127.0.0.1", starting.port)) != 0
+    starting.process.send_signal(signal.SIGTERM)
+    assert starting.process.wait(15) == 0
+    records = [json.loads(line) for line in starting.log.read_text().splitlines()]
+    events = {(one["logger"], one["level"], one["event"]) for one in records}
+    assert events == {
+        ("backends", "warning", "cannot connect"),
+        ("proxy", "warning", "no facts from this server"),
+    }
