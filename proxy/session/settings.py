@@ -78,11 +78,9 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     return b"SET " + b",".join(name.encode() + b"=" + wanted[name] for name in names)
 
 
-#: Sent after a reset: both servers then have just these values.
-LOGIN_STATEMENT = b"SET NAMES %b COLLATE %b" % (
-    LOGIN_VALUES["character_set_client"],
-    LOGIN_VALUES["collation_connection"],
-)
+#: Sent after a reset: both servers then have just these values. (SET NAMES … COLLATE would give results that
+#: collation too, and clients would see its number in column definitions.)
+LOGIN_STATEMENT = _set_statement({}, LOGIN_VALUES)
 
 #: What a session has that has set nothing.
 LOGIN = Settings.of({})
