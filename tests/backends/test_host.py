@@ -10,13 +10,13 @@ import pytest
 
 from proxy.backends.host import HostPool
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, Settings
+from proxy.session.settings import LOGIN, LOGIN_STATEMENT, Settings
 from proxy.wire.packets import err_packet, frame
 from tests.backends.fakes import IN_TRANS, OK, Recorder
 from tests.backends.hosts import LIMITS, World
 from tests.wire.streams import Rows, reply_packets
 
-RESET = frame(b"\x1f") + frame(b"\x03SET NAMES utf8mb4 COLLATE utf8mb4_general_ci")
+RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
 ERROR = err_packet(1, 1064, "42000", "no")
 
 

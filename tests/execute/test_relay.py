@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.session.client import ClientConnection
+from proxy.session.settings import LOGIN_STATEMENT
 from proxy.wire.packets import err_packet
 from tests.execute.world import LIMITS, Client, World, rows
 from tests.wire.streams import Err, Ok, Rows
@@ -168,7 +169,7 @@ async def test_tied(world: World, client: Client) -> None:
     assert conn.log == [b"Q", b"NEXT"]
     client.leave()
     await done(world, client)
-    assert conn.log[2:] == [b"RESET", b"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"]
+    assert conn.log[2:] == [b"RESET", LOGIN_STATEMENT]
 
 
 # -- transactions
