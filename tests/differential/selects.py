@@ -167,11 +167,20 @@ class _Draft:
                 for name in self.table.total
             ]
         aliased = [one for one in items if one.alias.split()[-1:] == ["id"]]
+        if (
+            aliased and sum(map(self._shows_id, items)) > 1
+        ):  # ambiguous, on MariaDB always and on MySQL sometimes
+            keys = [key for key in keys if not _is_id(key.expression)]
         return tuple(self._meant(key, aliased) for key in keys)
+
+    def _shows_id(self, item: Item) -> bool:
+        """Whether a result column is called `id`."""
+        name = item.alias.split()[-1] if item.alias else item.expression.sql.rpartition(".")[2].strip("`")
+        return name.lower() == "id" or (name == "*" and self.table.routing == "id")
 
     def _meant(self, key: Key, aliased: list[Item]) -> Key:
         """`id` alone means the result column of that name, if there is one."""
-        if not aliased or key.written is not None or key.expression.sql.strip("`").lower() != "id":
+        if not aliased or key.written is not None or not _is_id(key.expression):
             return key
         return self._written(aliased[0].expression, key.expression.sql, key.direction)
 
@@ -280,3 +289,7 @@ class _Draft:
         }[form]
         feature = {"sum of aggregates": "expression of aggregates"}.get(form, form)
         return Select(self.source, (Item(one),), where, own=frozenset({feature})), form
+
+
+def _is_id(expression: Expr) -> bool:
+    return expression.sql.strip("`").lower() == "id"
