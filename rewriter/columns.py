@@ -19,7 +19,7 @@ from .facts import Block, Projection, Span, TableRef
 from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
-from .tokens import HINT, VARIABLE, WORD, Source
+from .tokens import HINT, STRING, VARIABLE, WORD, Source
 from .values import ID_FUNCTIONS, SLOT_TYPES, Slots, slot_at
 
 
@@ -102,6 +102,8 @@ def fill_slots(source: Source, slots: Slots, edits: Edits, *, typed: bool = True
         value = slots.index(found[0])
         type_ = SLOT_TYPES.get(found[0]) if typed else None
         parts: tuple[Part, ...] = (value,) if type_ is None else (b"CAST(", value, b" AS " + type_ + b")")
+        if STRING in (source.at(at - 1).kind, source.at(found[1]).kind):
+            parts = (b"(", *parts, b")")  # neighbouring strings are one
         edits.replace(Span(at, found[1]), *parts)
         at = found[1]
 
@@ -289,21 +291,41 @@ class Columns:
                 self._check_alias(item.span, block)
 
     def _check_alias(self, span: Span, block: Block) -> None:
-        """Refuse `ORDER BY id` when several result columns are named so, and are not the same one.
+        """`ORDER BY id` when result columns are named so, besides or instead of the virtual one.
 
-        A server would refuse columns, but not the expressions that are written for them.
+        For a server an expression of that name goes before a column, and two columns are ambiguous. But here
+        the virtual column is an expression, too: so the one that is meant is named by its number.
         """
         name = self.source.tokens[span.first].name.lower()
         if name != "id" or not any(self.scope.targets[ref].is_object for ref in block.tables):
             return
-        meant = set()
+        columns: set[str] = set()
+        number, first = 1, 0
         for projection in block.projections:
             if projection.star or self.scope.label(projection).lower() == name:
-                chain = chain_at(self.source, projection.span.first)
-                column = chain is not None and chain.end == projection.span.end and chain.column == "ID"
-                meant.add(b"id" if projection.star or column else self.source.text(*projection.span))
-        if len(meant) > 1:
+                first = first or number
+                if projection.star or self._is_column(projection):
+                    columns.add(self.source.at(projection.span.end - 1).name.lower().replace("*", name))
+                elif number > first:
+                    self.edits.replace(span, b"%d" % number)
+                    return
+                else:
+                    return
+            number += self.width(block, projection)
+        if len(columns) > 1:
             raise Refuse("ambiguous_column", column=name)
+
+    def _is_column(self, projection: Projection) -> bool:
+        chain = chain_at(self.source, projection.span.first)
+        return chain is not None and chain.end == projection.span.end
+
+    def width(self, block: Block, projection: Projection) -> int:
+        """How many columns a projection shows."""
+        if not projection.star:
+            return 1
+        return sum(
+            len(self.scope.targets[ref].columns or ()) for ref in self.scope.starred(block, projection)
+        )
 
     def _key(self, span: Span, block: Block, *, local: bool) -> None:
         chain = chain_at(self.source, span.first)
@@ -323,7 +345,8 @@ class Columns:
             return None
         name = self.source.tokens[span.first].name.lower()
         found = [one for one in block.projections if one.alias is not None and one.alias.lower() == name]
-        return found[0] if found else None
+        expressions = [one for one in found if not self._is_column(one)]
+        return next(iter(expressions or found), None)
 
     def _having(self, block: Block, span: Span) -> None:
         """`id` in HAVING means the select list's column of that name, if there is one."""

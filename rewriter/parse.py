@@ -130,11 +130,11 @@ class Parser(TableReader):
         if last > first and source.tokens[last].kind in (WORD, NAME, STRING):
             if source.is_word(last - 1, "AS"):
                 return Projection(Span(first, last - 1), _unquoted(source.tokens[last].name))
-            if self._implicit_alias(first, last):
+            if self._implicit_alias(last):
                 return Projection(Span(first, last), _unquoted(source.tokens[last].name))
         return Projection(span, None)
 
-    def _implicit_alias(self, first: int, last: int) -> bool:
+    def _implicit_alias(self, last: int) -> bool:
         """Whether the last token of a select expression is an alias without AS."""
         source = self.source
         before, token = source.tokens[last - 1], source.tokens[last]
@@ -146,7 +146,7 @@ class Parser(TableReader):
             return False  # neighbouring strings are one
         if token.kind == STRING and before.kind == WORD and before.text.startswith("_"):
             return False  # _utf8'…'
-        if token.kind == STRING and before.text in _TYPED and last - 1 == first:
+        if token.kind == STRING and before.kind == WORD and before.text in _TYPED:
             return False  # DATE '…'
         if token.kind == WORD and source.is_word(last - 2, "INTERVAL"):
             return False  # INTERVAL 1 DAY

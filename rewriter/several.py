@@ -286,7 +286,7 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
         splicer.statement.steer(span)
         column = 0
         for number, projection in enumerate(block.projections):
-            width = _width(splicer, block, projection)
+            width = splicer.columns.width(block, projection)
             if column + 1 <= int(token.text[:9]) <= column + width:
                 if projection.star:
                     raise _Cannot("ORDER BY a number", "the column is one of *", "Write the column's name.")
@@ -297,16 +297,7 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
     if aliased is None:
         return None
     number = block.projections.index(aliased)
-    return number, sum(_width(splicer, block, one) for one in block.projections[:number])
-
-
-def _width(splicer: Splicer, block: Block, projection: Projection) -> int:
-    """How many columns a projection shows."""
-    if not projection.star:
-        return 1
-    return sum(
-        len(splicer.scope.targets[ref].columns or ()) for ref in splicer.scope.starred(block, projection)
-    )
+    return number, sum(splicer.columns.width(block, one) for one in block.projections[:number])
 
 
 def _definition(splicer: Splicer, block: Block, span: Span) -> str | None:
