@@ -110,8 +110,8 @@ def test_what_it_prints_can_be_copied(demo: Demo) -> None:
                 assert ask(demo, statement)
 
 
-def test_another_demo_beside_it(demo: Demo, start_demo: StartDemo) -> None:
-    other = start_demo(*SMALL, "--no-page")
+def test_another_demo_beside_it(demo: Demo, start_any: StartDemo) -> None:
+    other = start_any(*SMALL, "--no-page")
     assert other.port != demo.port
     assert other.status_url is None
     assert ask(other, "SELECT COUNT(*) FROM users")[0][0] == 0
@@ -156,8 +156,8 @@ def test_ctrl_c_leaves_nothing(start_demo: StartDemo) -> None:
     assert not demo.ready_file.exists()
 
 
-def test_a_demo_that_was_killed_leaves_nothing(start_demo: StartDemo) -> None:
-    demo = start_demo(*SMALL, "--workers", "2")
+def test_a_demo_that_was_killed_leaves_nothing(start_any: StartDemo) -> None:
+    demo = start_any(*SMALL, "--workers", "2")
     assert demo.stop(signal.SIGKILL) == -signal.SIGKILL
     assert_nothing_left(demo)
 
