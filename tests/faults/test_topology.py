@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -154,8 +156,17 @@ def test_a_malformed_topology_is_refused_at_start(own: MakeOwn, demo: Demo, tmp_
     document["version"] = "seven"
     with pytest.raises(ServerError) as error, OwnProxy(demo, tmp_path / "bad", None, document):
         pass
+    told = subprocess.run(
+        [sys.executable, "-m", "proxy", "check", "--config", str(tmp_path / "bad" / "shardgate.yaml")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert told.returncode != 0
     for word in ("main", "colour", "lookup", "version"):
         assert word in str(error.value), error.value
+        assert word in told.stdout + told.stderr, told
 
 
 def test_sighup_looks_again(own: MakeOwn) -> None:

@@ -52,7 +52,6 @@ def client(raw: MakeRaw) -> Raw:
         (f"SELECT nothing FROM pins WHERE id = {PIN}", 1054, "42S22", "nothing"),
         ("SELECT p.id FROM pins WHERE id = 1", 1054, "42S22", "p.id"),
         ("INSERT INTO boards (data, color) VALUES ('{}', 1)", 1054, "42S22", "color"),
-        ("SELECT NO_SUCH_FUNCTION(1)", 1305, "42000", "NO_SUCH_FUNCTION"),
         (f"SELECT COUNT(*), nothing FROM pins WHERE id = {PIN}", 1054, "42S22", "nothing"),
     ],
 )  # fmt: skip

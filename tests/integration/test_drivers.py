@@ -53,12 +53,16 @@ class Cli:
         near = Path(program.path).parent
         names = ("mariadb", "mysql") if program.flavour.value == "mariadb" else ("mysql",)
         places = [str(near / name) for name in names] + [shutil.which(name) or "" for name in names]
+        # MySQL 9 has its local commands only when asked, and RSA for a password that is not cached
+        mysql = program.flavour.value != "mariadb"
+        self.options = ["--commands", "--get-server-public-key"] if mysql else []
         self.path = next(place for place in places if place and os.access(place, os.X_OK))
 
     def command(self, *options: str) -> list[str]:
         demo = self.demo
         return [
             self.path, "--no-defaults", "-h", demo.host, "-P", str(demo.port), "-udemo", "-pdemo",
+            *self.options,
             *options,
         ]  # fmt: skip
 

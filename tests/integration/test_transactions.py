@@ -312,4 +312,4 @@ def test_many_transfers_at_once(connect: Connect, things: Things) -> None:
     things.cursor.execute(
         f"SELECT JSON_EXTRACT(data, '$.n') FROM users WHERE id IN ({', '.join(map(str, users))})"
     )
-    assert sum(int(row[0]) for row in things.cursor.fetchall()) == 400
+    assert sum(float(row[0]) for row in things.cursor.fetchall()) == 400
