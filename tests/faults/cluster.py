@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.faults.link import Link
@@ -27,3 +28,20 @@ class Faulty:
 
     def client(self, database: str = "demo") -> Raw:
         return self.proxy.raw(database=database)
+
+    @property
+    def read(self) -> int:
+        """Bytes that the links have taken from the servers so far."""
+        return sum(link.from_server for link in self.links)
+
+    def stands_still(self, beyond: int = 0) -> Callable[[], bool]:
+        """A condition to wait for: `read` is above `beyond`, and the same at 25 looks in a row."""
+        last, same = -1, 0
+
+        def still() -> bool:
+            nonlocal last, same
+            before, last = last, self.read
+            same = same + 1 if before == last else 0
+            return same >= 25 and last > beyond
+
+        return still
