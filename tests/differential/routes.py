@@ -56,6 +56,7 @@ class Routes:
         if self.table.kind is Kind.HASHED or rng.random() < 0.8:
             return known
         if rng.random() < 0.4:
+            self._odd |= self.table.kind is Kind.TIMED  # whose shard is in the lower bits
             return known + rng.choice((1, 2, 1000))  # the right shard and type, but no such row, most likely
         self._odd = True
         shards = self.catalog.shards

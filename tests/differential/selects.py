@@ -202,6 +202,8 @@ class _Draft:
             return Key(expressions.column(self.table.column(self.table.routing)), direction=direction)
         if form < 0.9:
             column = self.rng.choice(self.table.columns)
+            if column.family is Family.JSON and self.rng.random() < 0.8:
+                column = self.table.columns[0]
             found = (
                 expressions.path(Family.TEXT, Family.INTEGER, Family.FLOAT)
                 if self.rng.random() < 0.3
