@@ -23,6 +23,8 @@ from .compare import combine, readable, sort_key
 
 #: Bytes of rows of one run that may wait for the other runs before its backend is not read from any more.
 RUN_BUFFER = 1 << 18
+#: What a waiting row costs beyond its bytes.
+_ROW_COST = 200
 
 
 class Merger(Protocol):
@@ -123,7 +125,7 @@ class OrderedMerge:
         with readable():
             for payload in split_rows(block):
                 queue.append((self._key(decode_row(payload, count)), payload))
-                self._bytes[run] += len(payload)
+                self._bytes[run] += len(payload) + _ROW_COST
         if run in self._absent and queue:
             self._absent.discard(run)
             heapq.heappush(self._heap, (queue[0][0], run))
@@ -145,7 +147,7 @@ class OrderedMerge:
             run = heap[0][1]
             queue = self._queues[run]
             payload = queue.popleft()[1]
-            self._bytes[run] -= len(payload)
+            self._bytes[run] -= len(payload) + _ROW_COST
             if queue:
                 heapq.heapreplace(heap, (queue[0][0], run))
             else:

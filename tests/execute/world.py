@@ -54,6 +54,7 @@ class ServerConn:
         self.savepoints: dict[bytes, int] = {}
         self.warnings: list[tuple[str, int, str]] = []
         self._left = 0  # bytes still to come of the packet at hand
+        self._last = 0  # length of the last reply
         self._reader = PacketReader(1 << 24)
 
     @property
@@ -70,7 +71,9 @@ class ServerConn:
             for result in results:
                 if not isinstance(result, Err):
                     result.status = flags
-            self.out += b"".join(reply_packets(results))
+            reply = b"".join(reply_packets(results))
+            self.out += reply
+            self._last = len(reply)
 
     def answer(self, sql: bytes) -> list[Result]:
         word, _, rest = sql.partition(b" ")
@@ -140,10 +143,12 @@ class ServerConn:
 
     def interrupt(self) -> None:
         """KILL QUERY: an ERR packet takes the place of the rows that have not begun to leave."""
-        rest = self.out[self._left :]
+        begun = max(self._left, len(self.out) - self._last)
+        rest = self.out[begun:]
         if rest and not self.log[-1].startswith(b"WRITE"):
             error = err_packet(rest[3], KILLED.code, "70100", KILLED.text)
-            self.out = self.out[: self._left] + error
+            self.out = self.out[:begun] + error
+            self._last = len(error)
 
     def lose(self) -> None:
         """The connection breaks; the server rolls back."""
@@ -358,7 +363,7 @@ class World:
             assert all(want.cancelled for want in pool.state.waiting)
         for one in self.everywhere():
             assert one.transport.reading, "left paused"
-            assert one.in_trans == one.conn.in_transaction
+            assert one.in_trans == one.conn.in_transaction, one.log
         for client in clients:
             if not client.left and client.transport.open:
                 assert len(client.answers()) == client.asked

@@ -1,0 +1,415 @@
+"""Several statements on several hosts: one answer, whatever happens to whom, and nobody kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proxy.execute.definitions import Definitions
+from proxy.execute.fanout import FanOut
+from proxy.session.client import ClientConnection
+from proxy.wire.constants import ColumnType
+from proxy.wire.resultset import Column, encode_row
+from rewriter.plans import Bound, HostStatement, Merge, Notice, SortKey
+from tests.execute.world import LIMITS, Client, World
+from tests.wire.streams import Err, Rows
+
+Run = Callable[[ClientConnection], None]
+
+ORDERED = Merge((SortKey(0, False, None),))
+COLUMN = Column(b"n", ColumnType.LONGLONG, 63).encode()
+
+
+def statement(host: str, sql: bytes = b"Q", shards: tuple[int, ...] = (1, 2)) -> HostStatement:
+    return HostStatement(host, shards, sql)
+
+
+def fan(
+    *hosts: str,
+    merge: Merge | None = None,
+    reference: HostStatement | None = None,
+    definitions: Definitions | None = None,
+    ceiling: int | None = None,
+    warnings: tuple[Notice, ...] = (),
+    sql: bytes = b"Q",
+) -> Run:
+    bound = Bound(tuple(statement(host, sql) for host in hosts), merge, reference, warnings)
+    return lambda client: FanOut(client, bound, definitions or Definitions(), ceiling).start()
+
+
+class Numbers(Rows):
+    """A result set of one integer column."""
+
+    def __init__(
+        self, *numbers: int, warnings: int = 0, column: bytes = COLUMN, error: Err | None = None
+    ) -> None:
+        rows = [encode_row([number]) for number in numbers]
+        super().__init__(rows, 1, warnings, error=error)
+        self.definitions = [column]
+
+
+def numbers(client: Client) -> list[int]:
+    """What the client read last."""
+    return [int(payload[1:]) for payload in client.last.rows]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    for host, part in zip(("h1", "h2", "h3"), ((1, 4, 7), (2, 5), (3, 6, 8, 9)), strict=True):
+        _serve(world, host, part)
+    return world
+
+
+def _serve(world: World, host: str, part: Sequence[int], **options: Any) -> None:
+    world.server(host).script = lambda conn, sql: [Numbers(*part, **options)]
+
+
+@pytest.fixture
+def client(world: World) -> Client:
+    return Client(world)
+
+
+async def done(world: World, *clients: Client) -> None:
+    await world.quiet()
+    world.check(*clients)
+
+
+# -- results
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_rows_of_all_hosts(world: World, client: Client) -> None:
+    client.ask(fan("h1", "h2", "h3"))
+    await done(world, client)
+    assert sorted(numbers(client)) == list(range(1, 10))
+    assert client.last.columns == [COLUMN]
+    assert (client.session.found_rows, client.session.row_count) == (9, -1)
+
+
+async def test_merged_in_order(world: World, client: Client) -> None:
+    client.ask(fan("h1", "h2", "h3", merge=ORDERED._replace(limit=4, offset=2)))
+    await done(world, client)
+    assert numbers(client) == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+async def test_several_runs_on_one_host(world: World, client: Client, transaction: bool) -> None:
+    """Each on a connection of its own, so that each shows its next row; in a transaction in turn."""
+    parts = iter([(1, 5), (2, 6), (3, 4)])
+    world.server("h1").script = lambda conn, sql: [Numbers(*next(parts))]
+    if transaction:
+        client.session.transaction.start(b"START TRANSACTION")
+    client.ask(fan("h1", "h1", "h1", merge=ORDERED))
+    await done(world, client)
+    assert numbers(client) == [1, 2, 3, 4, 5, 6]
+    assert len(world.server("h1").conns) == (1 if transaction else 3)
+
+
+async def test_empty(world: World, client: Client) -> None:
+    for host in ("h1", "h2"):
+        _serve(world, host, ())
+    client.ask(fan("h1", "h2", merge=ORDERED))
+    await done(world, client)
+    assert client.last.rows == []
+    assert client.last.columns == [COLUMN]
+
+
+async def test_warnings_of_all_hosts_and_of_the_plan(world: World, client: Client) -> None:
+    for host in ("h1", "h2"):
+        _serve(world, host, (1,), warnings=1)
+    client.ask(fan("h1", "h2", "h3", warnings=(Notice("id_matches_nothing", {}),)))
+    await world.turn()
+    for host in ("h1", "h2"):
+        world.server(host).one.warnings = [("Warning", 1292, host)]
+    await done(world, client)
+    assert client.last.warnings == 3
+    assert sorted(one.message for one in client.session.diagnostics) == ["h1", "h2", "id_matches_nothing"]
+
+
+async def test_the_definitions_of_one_shard(world: World, client: Client) -> None:
+    """UNION changes them: they are asked for once."""
+    shown = Column(b"n", ColumnType.ENUM, 255).encode()
+    definitions = Definitions()
+    world.server("h2").script = lambda conn, sql: [
+        Numbers(column=shown) if sql == b"LIMIT 0" else Numbers(2, 5)
+    ]
+    for _ in range(2):
+        client.ask(fan("h1", "h2", reference=statement("h2", b"LIMIT 0", (3,)), definitions=definitions))
+        await done(world, client)
+        assert client.last.columns == [shown]
+        assert sorted(numbers(client)) == [1, 2, 4, 5, 7]
+    assert world.server("h2").log == [b"LIMIT 0", b"Q", b"Q"]
+
+
+async def test_definitions_that_have_changed_are_learnt_anew(world: World, client: Client) -> None:
+    definitions = Definitions()
+    reference = statement("h1", b"LIMIT 0", (1,))
+    client.ask(fan("h1", reference=reference, definitions=definitions))
+    await done(world, client)
+    altered = Column(b"n", ColumnType.DOUBLE, 63).encode()
+    _serve(world, "h1", (1,), column=altered)
+    for _ in range(2):
+        client.ask(fan("h1", reference=reference, definitions=definitions))
+        await done(world, client)
+        assert client.last.columns == [altered]
+    assert world.server("h1").log == [b"LIMIT 0", b"Q", b"Q", b"LIMIT 0", b"Q"]
+
+
+async def test_more_rows_than_the_user_may_have(world: World, client: Client) -> None:
+    client.ask(fan("h1", "h2", "h3", ceiling=4))
+    await world.turn()
+    for host in ("h1", "h2"):
+        world.server(host).one.deliver()
+    await done(world, client)
+    assert client.last.err == 1104
+    assert world.server("h3").kills
+
+
+async def test_hosts_with_different_columns(world: World, client: Client) -> None:
+    world.server("h2").script = lambda conn, sql: [Rows([encode_row([1, 2])], 2)]
+    client.ask(fan("h1", "h2"))
+    await done(world, client)
+    assert client.last.err == 1105
+
+
+@pytest.mark.parametrize("payload", [b"\x05abc", b"\x01x"], ids=["cut short", "no number"])
+async def test_rows_that_are_none(world: World, client: Client, payload: bytes) -> None:
+    broken = Numbers()
+    broken.rows = [payload]
+    world.server("h2").script = lambda conn, sql: [broken]
+    client.ask(fan("h1", "h2", merge=ORDERED))
+    await done(world, client)
+    assert client.last.err in (1105, 2027)
+
+
+async def test_no_result_set(world: World, client: Client) -> None:
+    world.server("h1").script = lambda conn, sql: []
+    client.ask(fan("h1"))
+    await world.turn()
+    world.server("h1").one.out = b"\x07\0\0\x01\0\0\0\2\0\0\0"
+    await done(world, client)
+    assert client.last.err == 1105
+
+
+# -- errors
+# ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+async def test_an_error_on_one_host_ends_the_others(world: World, client: Client, transaction: bool) -> None:
+    if transaction:
+        client.session.transaction.start(b"START TRANSACTION")
+    world.server("h2").script = lambda conn, sql: [Err(1146)]
+    client.ask(fan("h1", "h2", "h3"))
+    await world.turn()
+    world.server("h1").one.deliver_packets(5 if transaction else 4)
+    world.server("h2").one.deliver()
+    await done(world, client)
+    assert client.last.err == 1146
+    assert numbers(client) == [1]
+    for host in ("h1", "h3"):
+        assert len(world.server(host).kills) == 1
+    assert client.session.transaction.explicit == transaction
+    assert len(client.session.transaction.held) == 3 * transaction
+
+
+async def test_a_lost_host(world: World, client: Client) -> None:
+    client.ask(fan("h1", "h2", "h3"))
+    await world.turn()
+    world.server("h2").one.lose()
+    await done(world, client)
+    assert client.last.err == 2013
+
+
+async def test_a_lost_host_in_a_transaction(world: World, client: Client) -> None:
+    """The others' parts are rolled back, but not while they are still being read."""
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(fan("h1", "h2", "h3", sql=b"WRITE 1"))
+    await world.turn()
+    world.server("h2").one.lose()
+    await done(world, client)
+    assert client.last.err == 2013
+    assert client.session.transaction.lost
+    assert client.session.transaction.held == {}
+    assert all(not world.server(host).committed for host in ("h1", "h2", "h3"))
+
+
+async def test_a_deadlock_in_a_transaction(world: World, client: Client) -> None:
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(fan("h1", "h2", "h3", sql=b"WRITE 1"))
+    await done(world, client)
+    world.server("h2").script = lambda conn, sql: conn.deadlock()
+    client.ask(fan("h1", "h2", "h3", sql=b"WRITE 2"))
+    await world.turn()
+    world.server("h2").one.deliver()
+    await done(world, client)
+    assert client.last.err == 1213
+    assert not client.session.transaction.open
+    assert all(not world.server(host).committed for host in ("h1", "h2", "h3"))
+
+
+@pytest.mark.parametrize("down", ["h1", "h2", "h3"])
+async def test_a_host_that_is_down(world: World, client: Client, down: str) -> None:
+    world.server(down).down = True
+    client.ask(fan("h1", "h2", "h3"))
+    await done(world, client)
+    assert client.last.err == 2003
+    client.ask(fan("h1", "h2", "h3"))
+    await done(world, client)
+    assert client.last.err == 2003
+
+
+@pytest.mark.parametrize("answer", [[Err(1054)], None], ids=["error", "lost"])
+@pytest.mark.parametrize("transaction", [False, True])
+async def test_the_definitions_cannot_be_had(
+    world: World, client: Client, transaction: bool, answer: Any
+) -> None:
+    if transaction:
+        client.session.transaction.start(b"START TRANSACTION")
+    world.server("h1").script = lambda conn, sql: answer or [Numbers()]
+    client.ask(fan("h1", "h2", reference=statement("h1", b"LIMIT 0", (1,))))
+    await world.turn()
+    if answer is None:
+        world.server("h1").one.lose()
+    await done(world, client)
+    assert client.last.err == (2013 if answer is None else 1054)
+    assert b"Q" not in world.server("h1").log
+    assert bool(client.session.transaction.lost) == (transaction and answer is None)
+
+
+# -- KILL and the client's end, at every stage
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def connecting(world: World, client: Client) -> None:
+    """Some connections are there, one is waited for."""
+
+
+async def learning(world: World, client: Client) -> None:
+    await world.turn()
+    assert world.server("h1").log[-1] == b"LIMIT 0"
+
+
+async def asked(world: World, client: Client) -> None:
+    await learning(world, client)
+    world.server("h1").one.deliver()
+    await world.turn()
+    assert world.server("h1").log[-1] == b"Q"
+
+
+async def some_rows(world: World, client: Client) -> None:
+    await asked(world, client)
+    for host in ("h1", "h2"):
+        started = client.session.transaction.explicit and host == "h2"
+        world.server(host).one.deliver_packets(4 + started)
+
+
+async def one_over(world: World, client: Client) -> None:
+    await asked(world, client)
+    world.server("h2").one.deliver()
+    await world.turn()
+
+
+async def settling(world: World, client: Client) -> None:
+    """h2 has warnings, which are being fetched."""
+    _serve(world, "h2", (2, 5), warnings=1)
+    await one_over(world, client)
+    assert world.server("h2").log[-1] == b"SHOW WARNINGS"
+
+
+STAGES = [connecting, learning, asked, some_rows, one_over, settling]
+
+
+@pytest.mark.parametrize("merge", [None, ORDERED], ids=["any order", "ordered"])
+@pytest.mark.parametrize("transaction", [False, True], ids=["", "transaction"])
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("what", ["leave", "kill", "kill twice", "kill connection", "lose h1", "lose h3"])
+async def test_whatever_happens(
+    world: World, client: Client, what: str, stage: Any, transaction: bool, merge: Merge | None
+) -> None:
+    if transaction:
+        client.session.transaction.start(b"START TRANSACTION")
+    client.ask(fan("h1", "h2", "h3", merge=merge, reference=statement("h1", b"LIMIT 0", (1,))))
+    await stage(world, client)
+    if what == "leave":
+        client.leave()
+    elif what.startswith("lose"):
+        for one in world.server(what[-2:]).live:
+            one.lose()
+    else:
+        client.conn.killed = what == "kill connection"
+        work = client.conn.work
+        assert work is not None
+        work.kill_query()
+        if what == "kill twice" and client.conn.work is not None:
+            work.kill_query()
+    await world.quiet()
+    if what == "kill connection":
+        assert not client.transport.open
+        client.leave()
+    await done(world, client)
+    if what.startswith("kill ") or what == "kill":
+        assert client.answers()[0].err == 1317
+    elif what.startswith("lose"):
+        assert client.answers()[0].err in ((2013,) if stage is not connecting else (None,))
+        assert bool(client.session.transaction.lost) == (transaction and stage is not connecting)
+    other = Client(world)
+    other.ask(fan("h1", "h2", "h3", merge=ORDERED))
+    await done(world, client, other)
+    assert numbers(other) == list(range(1, 10))
+    if transaction and not client.left:
+        client.leave()
+        await done(world, client, other)
+
+
+# -- flow, and few connections
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_slow_client_stops_all_branches(world: World, client: Client) -> None:
+    client.ask(fan("h1", "h2"))
+    await world.turn()
+    ones = [world.server(host).one for host in ("h1", "h2")]
+    for one in ones:
+        one.deliver_packets(4)
+    reading = []
+    for change in (client.conn.pause_writing, client.conn.resume_writing):
+        change()
+        reading.append([one.transport.reading for one in ones])
+    assert reading == [[False, False], [True, True]]
+    await done(world, client)
+
+
+async def test_a_run_that_is_ahead_is_not_read_on(world: World, client: Client) -> None:
+    _serve(world, "h1", [1] * 3000)
+    _serve(world, "h2", [2])
+    client.ask(fan("h1", "h2", merge=ORDERED))
+    await world.turn()
+    one, two = (world.server(host).one for host in ("h1", "h2"))
+    reading = []
+    while one.out and one.transport.reading:
+        one.deliver(1000)
+    reading.append(one.transport.reading)
+    two.deliver()
+    reading.append(one.transport.reading)
+    assert reading == [False, True]
+    await done(world, client)
+    assert numbers(client) == [1] * 3000 + [2]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+async def test_fan_outs_with_few_connections(most: int) -> None:
+    """They share them instead of waiting for each other."""
+    world = World(replace(LIMITS, max_connections=most, max_waiting=100))
+    for host in ("h1", "h2"):
+        _serve(world, host, (1, 2))
+    clients = [Client(world) for _ in range(5)]
+    for client in clients:
+        client.ask(fan("h2", "h1", "h1", "h2", "h1", merge=ORDERED))
+    await done(world, *clients)
+    for client in clients:
+        assert numbers(client) == [1] * 5 + [2] * 5
