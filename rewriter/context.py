@@ -10,8 +10,9 @@ from config.schema import Table
 from .columns import Columns, Extras, Hints, fill_functions, fill_slots, take_hints
 from .edits import Edits
 from .facts import Block, Query, Span, TableRef
+from .keys import Keys
 from .plan import Reject
-from .predicates import Conditions, Keys
+from .predicates import Conditions
 from .routing import ALL, Route, both
 from .scope import Names, Refuse, Scope
 from .tokens import Source

@@ -11,9 +11,9 @@ from .change import refuse_reference
 from .context import Splicer, Statement, not_yet
 from .facts import Assigned, Span
 from .inserting import Hint, Insert, Row
+from .keys import Keys
 from .parse_write import Insertion, WriteParser
 from .plan import Access, Plan
-from .predicates import Keys
 from .routing import Key
 from .scope import Refuse, Scope, chain_at
 from .splice import Part, Template
