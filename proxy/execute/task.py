@@ -24,7 +24,7 @@ class TaskWork:
     not end halfway.
     """
 
-    __slots__ = ("client", "conns", "killed", "steady", "task")
+    __slots__ = ("_coming", "client", "conns", "killed", "steady", "task")
 
     def __init__(self, client: ClientConnection, *, steady: bool = False) -> None:
         self.client = client
@@ -32,15 +32,20 @@ class TaskWork:
         self.conns: set[BackendConnection] = set()
         self.killed = False
         self.steady = steady
+        self._coming: Coroutine[Any, Any, None] | None = None  # until the task has begun
 
     def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
         self.client.work = self
+        self._coming = coroutine
         self.task = self.client.services.spawn(self._run(coroutine), "statement")
 
     async def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         client = self.client
+        self._coming = None
         try:
             await coroutine
+            if client.work is self and not client.closed:
+                raise RuntimeError("the statement was not answered")
         except ProxyError as error:
             if not client.closed:
                 client.fail(error)
@@ -55,7 +60,17 @@ class TaskWork:
 
     def cancel(self) -> None:
         if self.task is not None and not self.steady:
+            self._prevent()
             self.task.cancel()
+
+    def _prevent(self) -> bool:
+        """Whether the coroutine had not begun; then it never will. (A task that is cancelled before its first
+        step runs nothing of it, not even what answers the client.)
+        """
+        coroutine, self._coming = self._coming, None
+        if coroutine is not None:
+            coroutine.close()
+        return coroutine is not None
 
     def kill_query(self) -> None:
         running = [conn for conn in self.conns if conn.receiver is not None]
@@ -64,6 +79,8 @@ class TaskWork:
         if self.task is not None and not running and not self.steady:
             self.killed = True
             self.task.cancel()
+            if self._prevent():
+                self.client.fail(ProxyError("killed"))
 
     def flow(self) -> None:
         """Results of coroutines are small and whole: nothing streams."""
