@@ -243,7 +243,8 @@ class _Draft:
             inner = expressions.some_column(*NUMBERS, Family.WIDE) or expressions.number(1)
             if self.rng.random() < 0.4:
                 inner = expressions.number(2)
-            expression = Expr(("SUM(", inner, ")"), Family.DECIMAL)
+            own = frozenset({"sum of a quotient"}) if " / " in inner.sql else NONE
+            expression = Expr(("SUM(", inner, ")"), Family.DECIMAL, own)
         else:
             inner = expressions.anything(1) if self.rng.random() < 0.3 else self._extreme()
             own = frozenset({"order by json"}) if inner.family is Family.JSON else NONE
