@@ -26,8 +26,9 @@ class FailedLogins:
         now = self._now()
         count, last = self._failures.get(address, (0, now))
         count = 1 if now - last > _FORGET else count + 1
+        self._failures.pop(address, None)
         if len(self._failures) >= _MOST:
-            self._failures = {key: one for key, one in self._failures.items() if now - one[1] <= _FORGET}
+            del self._failures[next(iter(self._failures))]  # the one that failed longest ago
         self._failures[address] = (count, now)
         return 0.0 if count <= _FREE else min(_STEP * 2 ** min(count - _FREE, 10), _LONGEST)
 

@@ -1,0 +1,165 @@
+"""What a session has set: the statement that brings a connection there, tried on a server of a few lines."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.session.settings import FRESH, LOGIN, LOGIN_STATEMENT, LOGIN_VALUES, Settings
+
+#: Character sets and their collations, the default one first.
+CHARSETS = {
+    b"utf8mb4": (b"utf8mb4_0900_ai_ci", b"utf8mb4_general_ci", b"utf8mb4_bin"),
+    b"latin1": (b"latin1_swedish_ci", b"latin1_bin"),
+    b"ascii": (b"ascii_general_ci",),
+}
+DEFAULTS = {"sql_mode": b"'STRICT'", "time_zone": b"'SYSTEM'", "wait_timeout": b"28800", "autocommit": b"1"}
+
+
+class Server:
+    """Session variables, as a server couples them."""
+
+    def __init__(self) -> None:
+        self.values = {**DEFAULTS, **LOGIN_VALUES}
+
+    def run(self, statement: bytes) -> None:
+        assert statement.startswith(b"SET ")
+        for assignment in _split(statement[4:]):
+            name, _, value = assignment.partition(b"=")
+            self.set(name.decode(), value)
+
+    def set(self, name: str, value: bytes) -> None:
+        if value == b"DEFAULT":
+            assert name in DEFAULTS, "a character set has no useful default"
+            value = DEFAULTS[name]
+        self.values[name] = value
+        if name == "character_set_connection":
+            self.values["collation_connection"] = CHARSETS[value][0]
+        if name == "collation_connection":
+            charset = next(one for one, collations in CHARSETS.items() if value in collations)
+            self.values["character_set_connection"] = charset
+
+
+def _split(text: bytes) -> list[bytes]:
+    """Parts between commas that are not in quotes."""
+    parts, quoted = [b""], False
+    for byte in text:
+        quoted ^= byte == ord("'")
+        if byte == ord(",") and not quoted:
+            parts.append(b"")
+        else:
+            parts[-1] += bytes((byte,))
+    return parts
+
+
+def state(settings: Settings) -> Mapping[str, bytes]:
+    """What a connection with these settings has on the server."""
+    return {**DEFAULTS, **LOGIN_VALUES, **settings.values}
+
+
+@st.composite
+def some_settings(draw: st.DrawFn) -> Settings:
+    values = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "sql_mode": st.sampled_from((b"''", b"'ANSI,TRADITIONAL'", b"'STRICT'")),
+                "time_zone": st.sampled_from((b"'+00:00'", b"'SYSTEM'")),
+                "wait_timeout": st.sampled_from((b"60", b"28800")),
+                "autocommit": st.sampled_from((b"0", b"1")),
+                "character_set_client": st.sampled_from(list(CHARSETS)),
+                "character_set_results": st.sampled_from((*CHARSETS, b"NULL")),
+            },
+        )
+    )
+    if draw(st.booleans()):
+        charset = draw(st.sampled_from(list(CHARSETS)))
+        values["character_set_connection"] = charset
+        values["collation_connection"] = draw(st.sampled_from(CHARSETS[charset]))
+    return Settings.of(values)
+
+
+@given(some_settings(), some_settings())
+def test_the_statement_gives_what_is_wanted(old: Settings, new: Settings) -> None:
+    server = Server()
+    if old is not LOGIN:
+        server.run(old.statement_from(LOGIN))
+    assert server.values == state(old)
+    if new is not old:
+        server.run(new.statement_from(old))
+        assert server.values == state(new)
+
+
+@given(some_settings())
+def test_a_fresh_connection_is_told_all_character_sets(new: Settings) -> None:
+    """Its log-in has named a collation for the results too, which by name cannot be told apart."""
+    server = Server()
+    server.values.update(dict.fromkeys(LOGIN_VALUES, b"?"))
+    server.run(new.statement_from(FRESH))
+    assert server.values == state(new)
+
+
+@given(some_settings(), some_settings())
+def test_equal_settings_are_one_object(one: Settings, two: Settings) -> None:
+    assert (one is two) == (one.values == two.values)
+    assert Settings.of(dict(reversed(list(one.values.items())))) is one
+
+
+def test_log_in_values_are_no_settings() -> None:
+    assert Settings.of(LOGIN_VALUES) is LOGIN
+    assert LOGIN.with_values({"character_set_client": b"latin1"}).with_values(LOGIN_VALUES) is LOGIN
+    assert LOGIN.get("character_set_client") == b"utf8mb4"
+    assert LOGIN.get("sql_mode") is None
+    assert FRESH is not LOGIN
+
+
+def test_a_statement_is_made_once() -> None:
+    new = Settings.of({"sql_mode": b"'ANSI'"})
+    assert new.statement_from(LOGIN) is new.statement_from(LOGIN) == b"SET sql_mode='ANSI'"
+
+
+def test_the_order_of_assignments() -> None:
+    """The character sets first: what follows may be read in them."""
+    names = dict.fromkeys(LOGIN_VALUES, b"latin1")
+    new = Settings.of({"a": b"1", **names, "collation_connection": b"latin1_bin"})
+    assert new.statement_from(LOGIN) == (
+        b"SET character_set_client=latin1,character_set_results=latin1,character_set_connection=latin1,"
+        b"collation_connection=latin1_bin,a=1"
+    )
+
+
+def test_forgotten_settings_leave_no_wrong_statement() -> None:
+    """Statements are remembered by the address of the other object, which another may get later."""
+    new = Settings.of({"sql_mode": b"'ANSI'"})
+    seen = set()
+    for number in range(2000):
+        other = Settings.of({"wait_timeout": b"%d" % number})
+        assert new.statement_from(other) == b"SET sql_mode='ANSI',wait_timeout=DEFAULT"
+        other = Settings.of({"time_zone": b"'+%d'" % number})
+        assert new.statement_from(other) == b"SET sql_mode='ANSI',time_zone=DEFAULT"
+        seen.add(id(other))
+    assert len(seen) < 2000, "addresses were used again"
+    assert len(new._statements) <= 257
+
+
+def test_settings_nobody_has_are_forgotten() -> None:
+    Settings.of({"wait_timeout": b"424242"})
+    gc.collect()
+    assert not any(one.values.get("wait_timeout") == b"424242" for one in Settings._interned.values())
+
+
+def test_the_statement_after_a_reset() -> None:
+    """The reset has left the server's own character sets."""
+    server = Server()
+    server.values.update(dict.fromkeys(LOGIN_VALUES, b"?"))
+    server.run(LOGIN_STATEMENT)
+    assert server.values == state(LOGIN)
+
+
+@pytest.mark.parametrize("text", [b"a=1", b"a='x,y',b=2"])
+def test_split(text: bytes) -> None:
+    assert b",".join(_split(text)) == text

@@ -1,0 +1,90 @@
+"""A session's transaction as a value: what it sends, and what it holds."""
+
+from __future__ import annotations
+
+from proxy.session.transaction import START, Transaction
+from proxy.wire.packets import PacketReader
+from tests.backends.fakes import IN_TRANS, connection
+
+
+def statements(packets: tuple[bytes, int]) -> list[bytes]:
+    """The COM_QUERYs, which must be as many as were said."""
+    found = [payload for _, payload in PacketReader(1 << 20).feed(packets[0])]
+    assert len(found) == packets[1]
+    assert all(payload[:1] == b"\x03" for payload in found)
+    return [payload[1:] for payload in found]
+
+
+def test_a_plain_begin() -> None:
+    transaction = Transaction()
+    assert not transaction.open
+    transaction.start(START)
+    assert transaction.open
+    assert statements(transaction.opening()) == [b"START TRANSACTION"]
+
+
+def test_all_that_opens_it() -> None:
+    transaction = Transaction()
+    transaction.next_isolation = b"ISOLATION LEVEL READ COMMITTED, READ ONLY"
+    transaction.start(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    transaction.savepoints += [b"`a`", b"`b`"]
+    assert statements(transaction.opening()) == [
+        b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+        b"START TRANSACTION WITH CONSISTENT SNAPSHOT",
+        b"SAVEPOINT `a`",
+        b"SAVEPOINT `b`",
+    ]
+
+
+def test_with_autocommit_off_a_statement_opens_it() -> None:
+    transaction = Transaction()
+    assert transaction.opening() == (b"", 0)
+    transaction.savepoints.append(b"`a`")
+    assert statements(transaction.opening()) == [b"SAVEPOINT `a`"]
+
+
+def test_open_by_the_servers_word() -> None:
+    transaction = Transaction()
+    conn, _ = connection()
+    transaction.held["h1"] = conn
+    assert not transaction.open
+    conn.scanner.feed(IN_TRANS)
+    assert transaction.open
+
+
+def test_end() -> None:
+    """Tied connections stay, the others are the caller's to give back; nothing of the old one is left."""
+    transaction = Transaction()
+    transaction.next_isolation = b"READ ONLY"
+    transaction.start(START)
+    tied, other = connection()[0], connection()[0]
+    tied.tied = True
+    transaction.held = {"h1": tied, "h2": other}
+    transaction.opened |= {"h1", "h2"}
+    transaction.savepoints.append(b"`a`")
+    transaction.lost = "why"
+    assert transaction.end() == [other]
+    assert transaction.held == {"h1": tied}
+    assert (transaction.open, transaction.lost, transaction.savepoints, transaction.opened) == (
+        False,
+        "",
+        [],
+        set(),
+    )
+    assert transaction.next_isolation is None
+    assert transaction.end() == []
+
+
+def test_the_next_one_begins_anew() -> None:
+    transaction = Transaction()
+    transaction.start(START)
+    transaction.opened.add("h1")
+    transaction.savepoints.append(b"`a`")
+    transaction.lost = "why"
+    transaction.start(b"BEGIN")
+    assert (transaction.begin, transaction.lost, transaction.savepoints, transaction.opened) == (
+        b"BEGIN",
+        "",
+        [],
+        set(),
+    )
