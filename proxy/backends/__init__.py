@@ -60,7 +60,7 @@ class Backends:
     def tick(self) -> None:
         for pool in [*self._pools.values(), *self._retired]:  # a tick may end in a statement on a new host
             pool.tick()
-        self._retired = [pool for pool in self._retired if pool.state.size]
+        self._retired = [pool for pool in self._retired if pool.state.size or pool.state.waiting]
 
     def close(self) -> None:
         for pool in [*self._pools.values(), *self._retired]:

@@ -141,7 +141,7 @@ class HostPool:
             self.discard(conn, kill=True)
             error = ProxyError("host_lost", host=self.host, reason="the statement was given up")
             receiver.reply_lost(conn, error, clean)
-        elif self.retired or conn.doomed:
+        elif conn.doomed or (self.retired and not self.state.waiting):
             conn.close()
         elif conn.tied or conn.in_transaction:
             self._spawn(self._reset(conn), f"reset {self.host}")
@@ -149,6 +149,8 @@ class HostPool:
             want = self.state.give(conn, self._now())
             if want is not None:
                 want.granted(conn)
+            elif self.retired:
+                conn.close()
             elif self.state.waiting:
                 self._open_more()  # of the other kind: this one may have to make room
 
@@ -171,16 +173,18 @@ class HostPool:
         self._spawn(self._kill(thread_id, query_only), f"kill {self.host}")
 
     def retire(self) -> None:
-        """The topology names this host no more: idle connections close now, others when given back."""
+        """The topology names this host no more: idle connections close now, others when given back.
+        Statements that already wait for one run here still: they were planned for this host.
+        """
         self.retired = True
         for idle in self.state.idle:
             for conn in list(idle):
                 conn.close()
-        for want in self.state.all_waiting():
-            want.refused(ProxyError("host_unreachable", host=self.host, reason="it has left the topology"))
 
     def close(self) -> None:
         """Close everything, now."""
+        for want in self.state.all_waiting():
+            want.refused(ProxyError("shutting_down"))
         self.retire()
         for conn in list(self.state.busy):
             conn.close()
@@ -189,7 +193,7 @@ class HostPool:
     # --------------------------------------------------------------------------------------------------------
 
     def _open_more(self) -> None:
-        if self._now() < self._retry_at or self.retired:
+        if self._now() < self._retry_at:
             return
         misfit = self.state.misfit()
         if misfit is not None:

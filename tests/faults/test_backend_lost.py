@@ -189,6 +189,8 @@ def test_a_host_that_says_nothing(faulty: Start) -> None:
     client, other = cluster.client(), cluster.client(database="legacy")
     cluster.links[1].reset()
     cluster.links[1].silent()
+    address = cluster.links[1].address
+    wait_until(lambda: cluster.proxy.host_state(address)["idle"] == 0, "the proxy has noticed")
     began = time.monotonic()
     client.write(query(f"SELECT id FROM users WHERE id = {second[0]}"))
     assert other.ask("SELECT COUNT(*) FROM customers").kind == "rows"
