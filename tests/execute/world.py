@@ -314,7 +314,8 @@ class World:
         return [Diagnostic("Warning", 1105, str(name)) for name, _ in warnings]
 
     def _gone(self, client: ClientConnection) -> None:
-        self.services.clients.pop(client.session.id, None)
+        if client in self.clients:
+            self.services.clients.pop(client.session.id, None)
 
     # -- time
     # ------------------------------------------------------------------------------------------------------
