@@ -1,12 +1,13 @@
 # make setup   .venv and the programs needed          make test    all tests, on the servers found
 # make demo    a local cluster; ARGS="--zookeeper"    make lint    ruff and mypy
 # make bench   the benchmark; ARGS="…"                make format  let ruff format the code
+# make fuzz    generated statements against one plain server; ARGS="--seed 7 --count 2000"
 # make clean   what setup and the tools have made
 
 PYTHON_BIN := .venv/bin
 ARGS ?=
 
-.PHONY: setup demo test lint format bench clean
+.PHONY: setup demo fuzz test lint format bench clean
 .DEFAULT_GOAL := setup
 
 setup:
@@ -26,6 +27,9 @@ lint: setup
 format: setup
 	$(PYTHON_BIN)/ruff check --fix .
 	$(PYTHON_BIN)/ruff format .
+
+fuzz: setup
+	@exec $(PYTHON_BIN)/python -m tests.differential $(ARGS)
 
 bench: setup
 	@exec $(PYTHON_BIN)/python -m bench $(ARGS)

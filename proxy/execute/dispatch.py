@@ -175,8 +175,12 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
         return
     check_second_host(client, bound)
     if len(statements) == 1 and not bound.warnings:
-        base = bound.inserted[0].base if bound.inserted else None
-        client.relay.run(statements[0].host, statements[0].sql, base=base)
+        host, _, sql = statements[0]
+        if bound.inserted:
+            inserted = bound.inserted[0]
+            client.relay.run(host, sql, base=inserted.base, keeps_insert_id=not inserted.generated)
+        else:
+            client.relay.run(host, sql)
         return
     work = TaskWork(client)
     work.start(run_writes(client, bound, work.conns))

@@ -43,7 +43,7 @@ _NO_MERGE = Merge()
 class Branch:
     """One connection's share: its statements, run one after another, each a run of the merge."""
 
-    __slots__ = ("conn", "fan", "host", "index", "paused", "reader", "run", "statements")
+    __slots__ = ("conn", "fan", "host", "index", "paused", "reader", "run", "settling", "statements")
 
     whole = True
 
@@ -56,6 +56,7 @@ class Branch:
         self.reader = ResultReader()
         self.run = 0
         self.paused = False
+        self.settling: asyncio.Task[None] | None = None
 
     def send_next(self) -> None:
         """Send the next statement on the branch's connection."""
@@ -67,8 +68,16 @@ class Branch:
         packets, count = preludes(self.fan.client.session, conn)
         conn.send(packets + query_packet(sql), self, count)
 
+    def leave(self) -> None:
+        """Give up what is at work: close the connection, and end the statement on the server."""
+        if self.settling is not None:
+            self.settling.cancel()
+        conn, self.conn = self.conn, None
+        assert conn is not None
+        discard(self.fan.client, conn)
+
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        self.fan.received(self, data)
+        self.fan.received(self, data, conn.scanner.ending)
 
     def reply_done(self, conn: BackendConnection) -> None:
         self.fan.branch_done(self, conn)
@@ -211,9 +220,9 @@ class FanOut:
     # -- rows
     # -------------------------------------------------------------------------------------------------------
 
-    def received(self, branch: Branch, data: bytes) -> None:
-        """Part of a branch's reply."""
-        block = branch.reader.feed(data)
+    def received(self, branch: Branch, data: bytes, ending: int) -> None:
+        """Part of a branch's reply; `ending`: the size of the packet at its end that ends the reply, or 0."""
+        block = branch.reader.feed(data, ending)
         if self.error is not None or not branch.reader.rows_begun:
             return
         try:
@@ -293,13 +302,14 @@ class FanOut:
             branch.send_next()
             return
         if said.err is not None or said.warnings:
-            self.client.services.spawn(self._settle(branch, conn), "settle")
+            branch.settling = self.client.services.spawn(self._settle(branch, conn), "settle")
             return
         self._branch_over(branch, conn)
 
     async def _settle(self, branch: Branch, conn: BackendConnection) -> None:
         failed = conn.scanner.err is not None
         found = await settle(self.client, conn)
+        branch.settling = None
         if not failed:
             self.diagnostics += found
         if branch.conn is conn:
@@ -343,9 +353,8 @@ class FanOut:
             if transaction.explicit or transaction.held.get(branch.host) is conn:
                 backends.kill_query(conn)  # the transaction goes on: read the reply to its end
             else:
-                branch.conn = None
                 self._running -= 1
-                backends.discard(conn)
+                branch.leave()
 
     def _fail_now(self, error: ProxyError) -> None:
         """An error outside a reply's end: when it ended every branch, nobody else answers the client."""
@@ -391,8 +400,7 @@ class FanOut:
             self._learning.cancel()
         for branch in self.branches:
             if branch.conn is not None and branch.conn.receiver is not None:
-                discard(self.client, branch.conn)
-                branch.conn = None
+                branch.leave()
         self._give_all_back()
 
     def kill_query(self) -> None:

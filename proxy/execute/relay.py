@@ -67,7 +67,7 @@ def preludes(session: Session, conn: BackendConnection) -> tuple[bytes, int]:
 class Relay:
     """A client's relay. `conn` is the connection whose reply is awaited."""
 
-    __slots__ = ("base", "client", "conn", "database", "sql", "task", "tie", "want")
+    __slots__ = ("base", "client", "conn", "database", "keeps_insert_id", "sql", "task", "tie", "want")
 
     whole = False
 
@@ -79,6 +79,7 @@ class Relay:
         self.sql = b""
         self.database: str | None = None
         self.base: int | None = None
+        self.keeps_insert_id = False
         self.tie = False
 
     def run(
@@ -88,12 +89,14 @@ class Relay:
         database: str | None = None,
         *,
         base: int | None = None,
+        keeps_insert_id: bool = False,
         tie: bool = False,
     ) -> None:
         """Send `sql` to `host`; with `database`, after making that the connection's current one.
 
-        `base`: added to the insert id of the reply (it makes a local id a composed one). `tie`: the
-        connection stays with the session afterwards.
+        `base`: added to the insert id of the reply (it makes a local id a composed one). `keeps_insert_id`:
+        the reply's is the client's own, so LAST_INSERT_ID() stays. `tie`: the connection stays with the
+        session afterwards.
         """
         client = self.client
         session = client.session
@@ -101,6 +104,7 @@ class Relay:
         self.sql = sql
         self.database = database
         self.base = base
+        self.keeps_insert_id = keeps_insert_id
         self.tie = tie
         held = session.transaction.held
         conn = held.get(host) if held else None
@@ -200,7 +204,7 @@ class Relay:
         ok = said.ok
         if ok is not None:
             session.row_count = ok.affected
-            if ok.insert_id:
+            if ok.insert_id and not self.keeps_insert_id:
                 session.last_insert_id = ok.insert_id
         else:
             session.row_count = -1

@@ -180,6 +180,7 @@ class ClientConnection(asyncio.Protocol):
         """The log-in has succeeded."""
         self.session = session
         self.phase = None
+        self.begun = monotonic()  # idle from now on
         self._reader.limit = self.services.settings.limits.max_packet
 
     # -- for whoever answers a command

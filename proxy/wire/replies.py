@@ -42,6 +42,7 @@ class ReplyScanner:
         "_continued",
         "_header",
         "_skip",
+        "ending",
         "err",
         "ok",
         "partial",
@@ -64,6 +65,7 @@ class ReplyScanner:
         self.warnings = 0
         self.ok: Ok | None = None
         self.err: Err | None = None
+        self.ending = 0
         self.rows_begun = False
         self.partial = 0
         self.seq = 0
@@ -109,6 +111,11 @@ class ReplyScanner:
             length = following & 0xFFFFFF
             first = data[pos + 4]
             stop = pos + 4 + length
+            whole = stop <= end and not self._continued
+            if whole and state == ROWS and first < 0xFE and 0 < length < MAX_PAYLOAD:
+                header = following  # a row: nearly all that passes here
+                pos = stop
+                continue
             if self._continued:
                 self._continued = length == MAX_PAYLOAD
             elif state == ROWS:
@@ -184,6 +191,7 @@ class ReplyScanner:
 
     def _end(self, payload: bytes) -> int:
         """The EOF packet behind the rows, or an ERR packet anywhere; returns the next state."""
+        self.ending = len(payload) + 4
         if payload[:1] == b"\xff":
             self.err = parse_err(payload)
             return DONE

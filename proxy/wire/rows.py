@@ -39,8 +39,18 @@ class ResultReader:
         """All column definitions are there."""
         return self.state >= ROWS and bool(self._count)
 
-    def feed(self, data: bytes) -> bytes:
-        """The row block in `data`, which ends at a packet's end."""
+    def feed(self, data: bytes, ending: int = -1) -> bytes:
+        """The row block in `data`, which ends at a packet's end.
+
+        `ending`, when known, is the size of the packet in it that ends the reply, 0 when the reply goes on:
+        then the rows need not be walked for it.
+        """
+        if ending >= 0 and self.state == ROWS and not self._held and len(data) < MAX_PAYLOAD:
+            if not ending:
+                return data
+            self.state = ENDED
+            self.ended = True
+            return data[:-ending]
         start = 0 if self.state == ROWS else self._header(data)
         if self.state == ENDED:
             return b""
