@@ -16,7 +16,7 @@ from bench.results import Result
 from bench.workloads import FOLDER
 
 FILE = FOLDER / "history.jsonl"
-PACKAGES = ("shardgate", "uvloop", "sqlglot", "sqlglotc")
+PACKAGES = ("shardgate", "uvloop")
 
 
 def entry(
