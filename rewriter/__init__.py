@@ -20,7 +20,6 @@ Read the room in this order:
                    the rules, by the kind of statement; context.py is what they share
     explain.py     EXPLAIN ROUTE, in words
 
-sqlglot is not used here: only its names and literals have places, it reads `id = 5 < 3` as `id = (5 < 3)`,
-does not parse `@a := 1`, `SELECT … INTO @a` or `DEFAULT(x)`, and knows no sql_mode. So statements are read by
-their clauses, and expressions only as far as routing and names need it; the rest stays the client's bytes.
+No SQL parser library is used: ARCHITECTURE.md says why. Statements are read by their clauses, and expressions
+only as far as routing and names need it; the rest stays the client's bytes.
 """
