@@ -456,8 +456,7 @@ async def test_retire(world: World) -> None:
     await world.settle()
     assert len(world.openings) == 1
     world.pool.retire()
-    assert not busy.closed
-    assert idle.closed
+    assert [busy.closed, idle.closed] == [False, True]
     await world.opened()
     assert len(world.granted) == 1
     world.pool.release(busy)
