@@ -7,8 +7,8 @@ themselves.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from config.schema import Kind, Table
@@ -55,19 +55,49 @@ async def select_nothing(client: ClientConnection, database: str, table: str) ->
 
 
 def like_pattern(pattern: str) -> Callable[[str], bool]:
-    """A LIKE pattern as a test: % any text, _ one character, backslash escapes; case does not matter."""
-    out = []
+    """A LIKE pattern as a test: % any text, _ one character, backslash escapes; case does not matter.
+
+    Not a regular expression: many % would let one take for ever.
+    """
+    wanted: list[str] = []
     escaped = False
-    for char in pattern:
-        if escaped:
-            out.append(re.escape(char))
-            escaped = False
-        elif char == "\\":
+    for char in pattern.lower():
+        if char == "\\" and not escaped:
             escaped = True
+            continue
+        wanted.append("\\" + char if escaped or char not in "%_" else char)
+        escaped = False
+    if escaped:
+        wanted.append("\\\\")
+    return partial(_matches, wanted)
+
+
+def _matches(wanted: list[str], text: str) -> bool:
+    """`wanted`: "%", "_", or a backslash and the character itself. In O(length of both, multiplied)."""
+    text = text.lower()
+    at = place = 0
+    behind, again = -1, 0  # behind the last %, and where in the text its rest is tried next
+    while at < len(text):
+        here = wanted[place] if place < len(wanted) else ""
+        if here == "%":
+            place += 1
+            behind, again = place, at
+        elif here == "_" or here == "\\" + text[at]:
+            place += 1
+            at += 1
+        elif behind >= 0:
+            again += 1
+            place, at = behind, again
         else:
-            out.append({"%": ".*", "_": "."}.get(char, re.escape(char)))
-    compiled = re.compile("".join(out), re.IGNORECASE | re.DOTALL)
-    return lambda text: compiled.fullmatch(text) is not None
+            return False
+    return all(one == "%" for one in wanted[place:])
+
+
+def like_text(like: Template, values: Values) -> str:
+    """The pattern in a LIKE's string literal. Its backslashes stay, for they escape in the pattern too."""
+    sql = like.render(values).strip()
+    text, quote = sql[1:-1].decode("utf-8", "replace"), sql[:1].decode("latin-1")
+    return text.replace(quote * 2, quote)
 
 
 def _like(plan: Builtin, values: Values) -> tuple[str, Callable[[str], bool]]:
@@ -83,7 +113,7 @@ def _like(plan: Builtin, values: Values) -> tuple[str, Callable[[str], bool]]:
     like = plan.arguments.get("like")
     if not isinstance(like, Template):
         return "", lambda text: True
-    text = like.render(values).strip()[1:-1].decode("utf-8", "replace").replace("''", "'")
+    text = like_text(like, values)
     return text, like_pattern(text)
 
 

@@ -11,7 +11,7 @@ from proxy.wire.resultset import Column, integer_column, text_column, text_resul
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 
-from .catalog import like_pattern
+from .catalog import like_pattern, like_text
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -26,7 +26,7 @@ def _liked(plan: Builtin, values: Values, rows: list[list[object]], column: int 
     like = plan.arguments.get("like")
     if not isinstance(like, Template):
         return rows
-    matches = like_pattern(like.render(values).strip()[1:-1].decode("utf-8", "replace"))
+    matches = like_pattern(like_text(like, values))
     return [row for row in rows if matches(str(row[column]))]
 
 

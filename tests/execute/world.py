@@ -76,6 +76,8 @@ class ServerConn:
             self._last = len(reply)
 
     def answer(self, sql: bytes) -> list[Result]:
+        if sql in self.server.refused:
+            return [self.server.refused[sql]]
         word, _, rest = sql.partition(b" ")
         if word == b"START":
             self.end(commit=True)
@@ -167,6 +169,7 @@ class Server:
         self.conns: list[ServerConn] = []
         self.committed: list[bytes] = []
         self.kills: list[bytes] = []
+        self.refused: dict[bytes, Err] = {}
         self.script: Script = lambda conn, sql: [Ok(1)]
 
     def run(self, conn: ServerConn, sql: bytes) -> list[Result]:

@@ -1,0 +1,289 @@
+"""SET: what the proxy knows by itself, and what a server must judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.local.set import literal
+from proxy.session.settings import LOGIN
+from proxy.wire.constants import ColumnType
+from proxy.wire.resultset import Column, encode_row
+from tests.execute.test_relay import relay
+from tests.execute.world import Client, ServerConn, World
+from tests.local.places import assign, done, place, run
+from tests.wire.streams import Err, Ok, Result, Rows
+
+
+class Judge:
+    """A server that accepts SETs, but for `refused`, and tells the `values` of what it is asked for."""
+
+    def __init__(self, world: World) -> None:
+        self.values: dict[str, tuple[bytes | None, ColumnType, int]] = {}
+        for host in ("h1", "h2"):
+            world.server(host).script = self.answer
+
+    def answer(self, conn: ServerConn, sql: bytes) -> list[Result]:
+        if not sql.startswith(b"SELECT "):
+            return [Ok()]
+        names = [name.strip().decode() for name in sql[7:].split(b",")]
+        found = [self.values[name] for name in names]
+        columns = [Column(b"v", kind, collation).encode() for _, kind, collation in found]
+        return [Rows([encode_row([value for value, _, _ in found])], len(columns), definitions=columns)]
+
+    def says(
+        self, name: str, value: bytes | None, kind: ColumnType = ColumnType.VAR_STRING, collation: int = 45
+    ) -> None:
+        self.values[name] = value, kind, collation
+
+
+@pytest.fixture
+def world() -> World:
+    return place()
+
+
+@pytest.fixture
+def judge(world: World) -> Judge:
+    return Judge(world)
+
+
+@pytest.fixture
+def client(world: World) -> Client:
+    return Client(world)
+
+
+# -- without a server
+# ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("0", False), ("OFF", False), ("'off'", False), ("1", True), ("on", True), (None, True)],
+)
+async def test_autocommit(world: World, client: Client, value: str | None, expected: bool) -> None:
+    client.ask(run("set", None, assign("session", "autocommit", value)))
+    await done(world, client)
+    assert client.session.autocommit == expected
+    assert bool(client.last.status & 2) == expected
+    assert not world.servers
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+async def test_autocommit_on_commits(world: World, client: Client, explicit: bool) -> None:
+    client.autocommit(False)
+    if explicit:
+        client.session.transaction.start(b"START TRANSACTION")
+    client.ask(relay("h1", b"WRITE 1"))
+    client.ask(run("set", None, assign("session", "autocommit", "1")))
+    await done(world, client)
+    assert world.server("h1").committed == [b"WRITE 1"]
+    assert not client.session.transaction.open
+
+
+NAMES = {
+    ("utf8mb4", None): b"utf8mb4_general_ci",
+    ("'UTF8MB4'", "'utf8mb4_bin'"): b"utf8mb4_bin",
+    ("latin1", None): b"latin1_swedish_ci",
+}
+
+
+@pytest.mark.parametrize(("names", "collation"), NAMES.items())
+async def test_names(world: World, client: Client, names: tuple[str, str | None], collation: bytes) -> None:
+    client.ask(run("set", None, assign("names", "", names[0], collate=names[1])))
+    await done(world, client)
+    assert client.session.settings.get("collation_connection") == collation
+    assert client.session.env.charset == collation.decode().partition("_")[0]
+    assert not world.servers
+
+
+@pytest.mark.parametrize(
+    ("assignments", "expected"),
+    [
+        ([("transaction_isolation", "'READ-COMMITTED'")], b"ISOLATION LEVEL READ COMMITTED"),
+        ([("transaction_read_only", "1")], b"READ ONLY"),
+        (
+            [("transaction_isolation", "serializable"), ("transaction_read_only", "OFF")],
+            b"ISOLATION LEVEL SERIALIZABLE, READ WRITE",
+        ),
+    ],
+)
+async def test_the_next_transaction(world: World, client: Client, assignments: Any, expected: bytes) -> None:
+    client.ask(run("set", None, *(assign("next", *one) for one in assignments)))
+    await done(world, client)
+    assert client.session.transaction.next_isolation == expected
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(run("set", None, *(assign("next", *one) for one in assignments)))
+    await done(world, client)
+    assert client.last.err == 1568
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "value", "code"),
+    [
+        ("global", "sql_mode", "''", 1227),
+        ("persist", "sql_mode", "''", 1227),
+        ("session", "autocommit", "2", 1231),
+        ("session", "transaction_mode", "'xb'", 1231),
+        ("session", "scatter_writes", "perhaps", 1231),
+        ("next", "transaction_isolation", "chaos", 1231),
+    ],
+)
+async def test_wrong(world: World, client: Client, scope: str, name: str, value: str, code: int) -> None:
+    """All or none: what stands before it is not set either."""
+    client.ask(run("set", None, assign("session", "autocommit", "0"), assign(scope, name, value)))
+    await done(world, client)
+    assert client.last.err == code
+    assert client.session.autocommit
+    assert not world.servers
+
+
+async def test_the_proxys_own(world: World, client: Client) -> None:
+    own = (("transaction_mode", "'SINGLE'"), ("scatter_writes", "ON"), ("last_insert_id", "77"))
+    client.ask(run("set", None, *(assign("session", *one) for one in own)))
+    await done(world, client)
+    session = client.session
+    assert (session.transaction_mode, session.scatter_writes, session.last_insert_id) == ("single", True, 77)
+    assert session.env.scatter_writes
+    client.ask(
+        run(
+            "set", None, assign("session", "transaction_mode", None), assign("session", "scatter_writes", "0")
+        )
+    )
+    await done(world, client)
+    assert (session.transaction_mode, session.scatter_writes) == ("multi", False)
+
+
+async def test_user_variables_that_mean_the_same_everywhere(world: World, client: Client) -> None:
+    values = {"a": "1", "b": "-1.5", "c": "NULL", "d": "'it''s'"}
+    client.ask(run("set", None, *(assign("user", name, value) for name, value in values.items())))
+    await done(world, client)
+    assert client.session.variables == {f"@{name}": value.encode() for name, value in values.items()}
+    assert not world.servers
+
+
+# -- with a server
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_judges(world: World, judge: Judge, client: Client) -> None:
+    judge.says("@@session.sql_mode", b"ANSI_QUOTES,ANSI")
+    judge.says("@@session.wait_timeout", b"60", ColumnType.LONGLONG, 63)
+    sql_mode = assign("session", "sql_mode", "CONCAT(@@sql_mode, ',ANSI')", constant=False)
+    client.ask(
+        run(
+            "set",
+            None,
+            sql_mode,
+            assign("session", "wait_timeout", "60"),
+            assign("session", "autocommit", "0"),
+        )
+    )
+    judge.says("@@session.autocommit", b"0", ColumnType.LONGLONG, 63)
+    await done(world, client)
+    assert client.last.err is None
+    session = client.session
+    assert session.settings.values == {
+        "sql_mode": b"'ANSI_QUOTES,ANSI'",
+        "wait_timeout": b"60",
+        "autocommit": b"0",
+    }
+    assert session.env.ansi_quotes
+    assert not session.autocommit
+    assert world.server("h1").log[0] == (
+        b"SET SESSION `sql_mode` = CONCAT(@@sql_mode, ',ANSI'), "
+        b"SESSION `wait_timeout` = 60, SESSION `autocommit` = 0"
+    )
+    client.ask(relay("h1", b"Q"))
+    await done(world, client)
+    assert world.server("h1").log[-2:] == [
+        b"SET autocommit=0,sql_mode='ANSI_QUOTES,ANSI',wait_timeout=60",
+        b"Q",
+    ]
+
+
+async def test_default_is_the_servers_own(world: World, judge: Judge, client: Client) -> None:
+    client.session.settings = LOGIN.with_values({"time_zone": b"'+00:00'", "sql_mode": b"'ANSI'"})
+    judge.says("@@session.time_zone", b"SYSTEM")
+    client.ask(run("set", None, assign("session", "time_zone", None)))
+    await done(world, client)
+    assert client.session.settings is LOGIN.with_values({"sql_mode": b"'ANSI'"})
+
+
+async def test_an_unsafe_character_set_by_the_servers_word(
+    world: World, judge: Judge, client: Client
+) -> None:
+    judge.says("@@session.character_set_client", b"gbk")
+    client.ask(run("set", None, assign("session", "character_set_client", "gbk")))
+    await done(world, client)
+    assert client.session.unsafe_charset
+    assert client.session.env.charset == "gbk"
+
+
+async def test_user_variables_of_all_types(world: World, judge: Judge, client: Client) -> None:
+    judge.says("@`n`", b"5", ColumnType.LONGLONG, 63)
+    judge.says("@`b`", b"\xff'", ColumnType.VAR_STRING, 63)
+    judge.says("@`t`", "é".encode())
+    judge.says("@`l`", b"\xe9", collation=8)
+    judge.says("@`u`", None)
+    client.ask(run("set", None, *(assign("user", name, "f()", constant=False) for name in "nbtlu")))
+    await done(world, client)
+    assert client.session.variables == {
+        "@n": b"5",
+        "@b": b"x'ff27'",
+        "@t": b"CONVERT(x'c3a9' USING utf8mb4)",
+        "@l": b"CONVERT(x'e9' USING latin1)",
+        "@u": b"NULL",
+    }
+
+
+async def test_refused(world: World, client: Client) -> None:
+    """Nothing is remembered, and what the server may have set half is reset."""
+    world.server("h1").refused[b"SET SESSION `sql_mode` = 'x'"] = Err(1231, "no")
+    client.ask(
+        run("set", None, assign("session", "sql_mode", "'x'"), assign("next", "transaction_read_only", "1"))
+    )
+    await done(world, client)
+    assert client.last.err == 1231
+    assert client.session.settings is LOGIN
+    assert client.session.transaction.next_isolation is None
+    assert world.server("h1").log[1] == b"RESET"
+
+
+@pytest.mark.parametrize("what", ["leave", "kill", "lose"])
+@pytest.mark.parametrize("turns", [0, 1, 2])
+async def test_whatever_happens(world: World, judge: Judge, client: Client, what: str, turns: int) -> None:
+    judge.says("@@session.sql_mode", b"ANSI")
+    client.ask(run("set", None, assign("session", "sql_mode", "'ANSI'")))
+    for _ in range(turns):
+        await world.turn()
+        for one in world.everywhere():
+            one.deliver()
+    if what == "leave":
+        client.leave()
+    elif what == "lose":
+        for one in world.everywhere():
+            one.lose()
+    elif client.conn.work is not None:
+        client.conn.work.kill_query()
+    await done(world, client)
+
+
+# -- literals
+# ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "collation", "sql"),
+    [
+        (None, ColumnType.VAR_STRING, 45, b"NULL"),
+        (b"-1.50", ColumnType.NEWDECIMAL, 63, b"-1.50"),
+        (b"1e300", ColumnType.DOUBLE, 63, b"1e300"),
+        (b"it's", ColumnType.VAR_STRING, 45, b"'it''s'"),
+        (b"a\\b", ColumnType.VAR_STRING, 45, b"CONVERT(x'615c62' USING utf8mb4)"),
+        (b"\x01", ColumnType.BIT, 45, b"x'01'"),
+        (b"", ColumnType.VAR_STRING, 63, b"x''"),
+    ],
+)
+def test_literal(value: bytes | None, kind: ColumnType, collation: int, sql: bytes) -> None:
+    assert literal(value, kind, collation, "utf8mb4") == sql

@@ -1,0 +1,289 @@
+"""BEGIN, COMMIT, ROLLBACK and savepoints over several hosts: all of it or none, as far as one can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.local.transactions import commit_then
+from tests.execute.test_relay import relay
+from tests.execute.world import Client, World
+from tests.local.places import done, place, run, text
+from tests.wire.streams import Err, Ok
+
+BEGIN = run("begin", {"sql": text("START TRANSACTION")})
+
+
+@pytest.fixture
+def world() -> World:
+    return place()
+
+
+@pytest.fixture
+def client(world: World) -> Client:
+    return Client(world)
+
+
+async def write(world: World, client: Client, *hosts: str) -> None:
+    """BEGIN, and one statement on each host."""
+    client.ask(BEGIN)
+    for number, host in enumerate(hosts):
+        client.ask(relay(host, b"WRITE %d" % number))
+    await done(world, client)
+
+
+def committed(world: World) -> list[bytes]:
+    return sorted(sql for server in world.servers.values() for sql in server.committed)
+
+
+def codes(client: Client) -> list[int | None]:
+    return [answer.err for answer in client.answers()]
+
+
+# -- begin
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_begin_sends_nothing(world: World, client: Client) -> None:
+    client.ask(BEGIN)
+    await done(world, client)
+    assert not world.servers
+    assert client.last.status & 1
+    assert client.session.transaction.open
+
+
+async def test_begin_commits_what_is_open(world: World, client: Client) -> None:
+    await write(world, client, "h1", "h2")
+    client.ask(BEGIN)
+    await done(world, client)
+    assert committed(world) == [b"WRITE 0", b"WRITE 1"]
+    assert client.session.transaction.explicit
+    assert client.session.transaction.held == {}
+
+
+# -- commit and rollback
+# ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hosts", [(), ("h1",), ("h1", "h2"), ("h1", "h2", "h3")])
+@pytest.mark.parametrize("command", ["commit", "rollback"])
+async def test_the_end(world: World, client: Client, command: str, hosts: tuple[str, ...]) -> None:
+    await write(world, client, *hosts)
+    client.ask(run(command))
+    await done(world, client)
+    assert codes(client) == [None] * (2 + len(hosts))
+    assert len(committed(world)) == (len(hosts) if command == "commit" else 0)
+    assert not client.session.transaction.open
+    assert client.session.transaction.held == {}
+    assert not client.last.status & 1
+
+
+@pytest.mark.parametrize("command", ["commit", "rollback"])
+@pytest.mark.parametrize("hosts", [(), ("h1",), ("h1", "h2")])
+async def test_chain(world: World, client: Client, command: str, hosts: tuple[str, ...]) -> None:
+    await write(world, client, *hosts)
+    client.ask(run(command, {"chain": True}))
+    client.ask(relay("h1", b"WRITE 9"))
+    await done(world, client)
+    assert client.session.transaction.explicit
+    assert world.server("h1").log[-2:] == [b"START TRANSACTION", b"WRITE 9"]
+    assert b"WRITE 9" not in committed(world)
+
+
+@pytest.mark.parametrize("hosts", [(), ("h1",), ("h1", "h2")])
+async def test_release(world: World, client: Client, hosts: tuple[str, ...]) -> None:
+    await write(world, client, *hosts)
+    client.ask(run("commit", {"release": True}))
+    await world.quiet()
+    assert codes(client) == [None] * (2 + len(hosts))
+    assert not client.transport.open
+    assert len(committed(world)) == len(hosts)
+    client.leave()
+    await done(world, client)
+
+
+async def test_autocommit_off(world: World, client: Client) -> None:
+    client.autocommit(False)
+    client.ask(relay("h1", b"WRITE 0"))
+    client.ask(relay("h2", b"WRITE 1"))
+    client.ask(run("commit"))
+    client.ask(relay("h1", b"WRITE 2"))
+    client.ask(run("rollback"))
+    await done(world, client)
+    assert committed(world) == [b"WRITE 0", b"WRITE 1"]
+
+
+async def test_a_commit_that_fails_halfway(world: World, client: Client) -> None:
+    """The error names who has committed and who has not."""
+    await write(world, client, "h1", "h2", "h3")
+    world.server("h2").refused[b"COMMIT"] = Err(1180, "disk full")
+    client.ask(run("commit"))
+    await done(world, client)
+    assert client.last.err == 1105
+    message = client.session.diagnostics[0].message
+    assert "COMMIT is done on h1 and failed on h2, h3: disk full" in message
+    assert committed(world) == [b"WRITE 0"]
+    assert not client.session.transaction.open
+
+
+@pytest.mark.parametrize("lost", ["h1", "h2"])
+@pytest.mark.parametrize("when", ["before", "during"])
+async def test_a_host_lost_at_commit(world: World, client: Client, lost: str, when: str) -> None:
+    await write(world, client, "h1", "h2")
+    if when == "before":
+        world.server(lost).one.lose()
+    client.ask(run("commit"))
+    if when == "during":
+        for _ in range(20):
+            await world.turn()
+            if world.server(lost).log[-1] == b"COMMIT":
+                break
+            world.server("h1").one.deliver()
+        world.server(lost).one.conn.connection_lost(None)
+    await done(world, client)
+    assert client.last.err == (2013 if lost == "h1" else 1105)
+    assert not client.session.transaction.open
+    assert client.session.transaction.held == {}
+    expected = {("h1", "before"): [], ("h2", "before"): [b"WRITE 0"], ("h1", "during"): [b"WRITE 0"]}
+    assert committed(world) == expected.get((lost, when), [b"WRITE 0", b"WRITE 1"])
+
+
+@pytest.mark.parametrize("what", ["leave", "kill"])
+async def test_nothing_stops_a_commit_over_several_hosts(world: World, client: Client, what: str) -> None:
+    """Else some hosts would have committed and others not."""
+    await write(world, client, "h1", "h2", "h3")
+    client.ask(run("commit"))
+    await world.turn()
+    assert world.server("h1").log[-1] == b"COMMIT"
+    if what == "leave":
+        client.leave()
+    else:
+        work = client.conn.work
+        assert work is not None
+        work.kill_query()
+    await done(world, client)
+    assert committed(world) == [b"WRITE 0", b"WRITE 1", b"WRITE 2"]
+    if what == "kill":
+        assert client.last.err is None
+
+
+# -- implicit commits
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_commit_then(world: World, client: Client) -> None:
+    await write(world, client, "h1", "h2")
+    client.ask(lambda conn: commit_then(conn, lambda: conn.relay.run("h3", b"CREATE")))
+    await done(world, client)
+    assert committed(world) == [b"WRITE 0", b"WRITE 1"]
+    assert world.server("h3").log == [b"CREATE"]
+
+
+async def test_commit_then_without_a_transaction_on_any_host(world: World, client: Client) -> None:
+    client.ask(BEGIN)
+    client.ask(lambda conn: commit_then(conn, lambda: conn.relay.run("h3", b"CREATE")))
+    await done(world, client)
+    assert world.server("h3").log == [b"CREATE"]
+    assert not client.session.transaction.open
+
+
+async def test_commit_then_that_cannot_commit(world: World, client: Client) -> None:
+    await write(world, client, "h1")
+    world.server("h1").one.lose()
+    client.ask(lambda conn: commit_then(conn, lambda: conn.relay.run("h3", b"CREATE")))
+    await done(world, client)
+    assert client.last.err == 2013
+    assert "h3" not in world.servers
+
+
+# -- savepoints
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def test_savepoints_over_hosts(world: World, client: Client) -> None:
+    await write(world, client, "h1")
+    client.ask(run("savepoint", {"name": "a"}))
+    client.ask(relay("h1", b"WRITE 5"))
+    client.ask(relay("h2", b"WRITE 6"))
+    client.ask(run("rollback_to", {"name": "a"}))
+    client.ask(relay("h2", b"WRITE 7"))
+    client.ask(run("commit"))
+    await done(world, client)
+    assert set(codes(client)) == {None}
+    assert committed(world) == [b"WRITE 0", b"WRITE 7"]
+    assert world.server("h2").log[:3] == [b"START TRANSACTION", b"SAVEPOINT `a`", b"WRITE 6"]
+
+
+async def test_a_savepoint_taken_again_is_the_later_one(world: World, client: Client) -> None:
+    await write(world, client)
+    for name in ("a", "b", "a"):
+        client.ask(run("savepoint", {"name": name}))
+    await done(world, client)
+    assert client.session.transaction.savepoints == [b"`b`", b"`a`"]
+
+
+async def test_rollback_to_and_release_forget_the_later_ones(world: World, client: Client) -> None:
+    await write(world, client, "h1")
+    for name in ("a", "b", "c"):
+        client.ask(run("savepoint", {"name": name}))
+    client.ask(run("rollback_to", {"name": "b"}))
+    await done(world, client)
+    assert client.session.transaction.savepoints == [b"`a`", b"`b`"]
+    client.ask(run("release_savepoint", {"name": "a"}))
+    await done(world, client)
+    assert client.session.transaction.savepoints == []
+    assert world.server("h1").log[-1] == b"RELEASE SAVEPOINT `a`"
+
+
+@pytest.mark.parametrize("command", ["rollback_to", "release_savepoint"])
+async def test_no_such_savepoint(world: World, client: Client, command: str) -> None:
+    await write(world, client, "h1")
+    client.ask(run(command, {"name": "nope"}))
+    await done(world, client)
+    assert client.last.err == 1305
+    assert client.session.transaction.open
+
+
+async def test_a_savepoint_outside_of_a_transaction_is_nothing(world: World, client: Client) -> None:
+    client.ask(run("savepoint", {"name": "a`b"}))
+    await done(world, client)
+    assert client.last.err is None
+    assert client.session.transaction.savepoints == []
+
+
+async def test_a_host_lost_at_a_savepoint(world: World, client: Client) -> None:
+    await write(world, client, "h1", "h2")
+    world.server("h2").one.lose()
+    client.ask(run("savepoint", {"name": "a"}))
+    await done(world, client)
+    assert client.last.err == 2013
+    assert client.session.transaction.lost
+    assert committed(world) == []
+
+
+async def test_after_the_loss_only_the_end_helps(world: World, client: Client) -> None:
+    await write(world, client, "h1", "h2")
+    world.server("h2").one.lose()
+    client.ask(relay("h2", b"WRITE 5"))
+    client.ask(run("rollback"))
+    await done(world, client)
+    assert codes(client)[-2:] == [2013, None]
+    assert not client.session.transaction.lost
+    world.server("h1").script = lambda conn, sql: [Ok(8)]
+    client.ask(relay("h1", b"Q"))
+    await done(world, client)
+    assert client.last.ok == (8, 0)
+
+
+async def test_kill_during_a_savepoint(world: World, client: Client) -> None:
+    await write(world, client, "h1", "h2")
+    client.ask(run("savepoint", {"name": "a"}))
+    await world.turn()
+    work: Any = client.conn.work
+    work.kill_query()
+    await done(world, client)
+    assert client.last.err == 1317
+    assert client.session.transaction.lost, "a connection had to be closed"
+    assert client.session.transaction.held == {}
+    assert committed(world) == []
