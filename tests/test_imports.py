@@ -1,0 +1,103 @@
+"""Imports run one way, the rewriter and the wire do no I/O, and tasks are made where they are kept."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("config", "rewriter", "fleet", "proxy")
+FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+#: What each room, or part of one, may import of our own; the longest matching name decides.
+ALLOWED = {
+    "config": {"config"},
+    "rewriter": {"rewriter", "config"},
+    "fleet": {"fleet", "config"},
+    "proxy": {"proxy", "rewriter", "config"},
+    "proxy.wire": {"proxy.wire"},
+    "proxy.cli": {"proxy", "rewriter", "config", "fleet"},  # the command line starts everything
+}
+NO_IO = ("rewriter", "proxy.wire")
+IO = {
+    "asyncio",
+    "socket",
+    "select",
+    "selectors",
+    "ssl",
+    "threading",
+    "multiprocessing",
+    "subprocess",
+    "uvloop",
+}
+
+#: The places that make tasks: they keep each one and report its failure.
+TASK_MAKERS = {"proxy.tasks"}
+
+
+def module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    """All modules that a file imports, relative ones resolved; those for type checking only as well."""
+    package = module(path) if path.name == "__init__.py" else module(path).rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = package.rsplit(".", node.level - 1)[0] if node.level > 1 else package
+            names = (
+                [f"{base}.{one.name}" for one in node.names]
+                if node.module is None
+                else [f"{base}.{node.module}"]
+            )
+            found |= set(names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def within(name: str, room: str) -> bool:
+    return name == room or name.startswith(room + ".")
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in FILES} == set(ROOMS)
+    assert imports(ROOT / "proxy/wire/packets.py") >= {"struct", "proxy.wire.constants"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=ids)
+def test_imports_run_one_way(path: Path) -> None:
+    name = module(path)
+    rooms = ALLOWED[max((room for room in ALLOWED if within(name, room)), key=len)]
+    ours = {one for one in imports(path) if one.partition(".")[0] in (*ROOMS, "tests", "bench")}
+    wrong = {one for one in ours if not any(within(one, room) for room in rooms)}
+    assert not wrong, f"{name} may import of {', '.join(sorted(rooms))} only"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if any(within(module(path), room) for room in NO_IO)], ids=ids
+)
+def test_no_input_or_output(path: Path) -> None:
+    assert not {one.partition(".")[0] for one in imports(path)} & IO
+    words = {type(node) for node in ast.walk(ast.parse(path.read_text()))}
+    assert not words & {ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith}
+
+
+@pytest.mark.parametrize("path", FILES, ids=ids)
+def test_tasks_are_made_where_they_are_kept(path: Path) -> None:
+    """`create_task` elsewhere could lose a task, and what it raised."""
+    if module(path) in TASK_MAKERS:
+        return
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls}
+    assert not names & {"create_task", "ensure_future", "TaskGroup"}
