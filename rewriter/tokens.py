@@ -103,7 +103,7 @@ def _token_pattern(env: Env) -> re.Pattern[bytes]:
     groups = [
         rb"(?P<hint>/\*\+(?:[^*]++|\*(?!/))*\*/)",
         rb"(?P<skip>\s++|\#[^\n]*+|--(?=[\s\x00-\x20]|\Z)[^\n]*+|/\*(?:[^*]++|\*(?!/))*\*/)",
-        rb"(?P<prefixed>(?:[xX]'[0-9a-fA-F]*+'|[bB]'[01]*+'|[nN]'" + inside + rb"))",
+        rb"(?P<prefixed>(?:[xX]'[0-9a-fA-F]*+'(?!')|[bB]'[01]*+'(?!')|[nN]'" + inside + rb"))",
         rb"(?P<string>'" + inside + (b"" if env.ansi_quotes else b"|" + double) + b")",
         rb"(?P<name>(?:`[^`]*+`)+" + (rb'|"(?:[^"]++|"")*"' if env.ansi_quotes else b"") + b")",
         rb"(?P<system>@@(?:`[^`]*+`|[\w$.\x80-\xff])+)",

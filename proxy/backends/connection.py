@@ -68,6 +68,7 @@ class BackendConnection(asyncio.Protocol):
         "owner",
         "receiver",
         "replies",
+        "resetting",
         "scanner",
         "settings",
         "thread_id",
@@ -90,6 +91,7 @@ class BackendConnection(asyncio.Protocol):
         self.tied = False  # the server keeps state for one session: never shared before a reset
         self.doomed = False  # a KILL QUERY is under way to it, which may come late: never shared again
         self.closed = False
+        self.resetting = False  # given back, and being put into the state of a fresh one
         self.replies = 0  # how many replies the receiver is still to get
         self.given = 0  # sequence number of the last packet that the receiver got, 0 for none
         self.begun = 0.0  # loop time when the running statement was sent

@@ -134,8 +134,8 @@ class HostPool:
         """Take `conn` back after a complete reply. What one session left on the server goes no further: one
         that is given back in the middle of a reply, or that a KILL may still hit, is closed.
         """
-        if conn.closed:
-            return
+        if conn.closed or conn.resetting:
+            return  # given back before: by a session that ended while its last statement was being settled
         if conn.receiver is not None:
             receiver, clean = conn.receiver, conn.at_packet_end
             self.discard(conn, kill=True)
@@ -144,8 +144,9 @@ class HostPool:
         elif conn.doomed or (self.retired and not self.state.waiting):
             conn.close()
         elif conn.tied or conn.in_transaction:
+            conn.resetting = True
             self._spawn(self._reset(conn), f"reset {self.host}")
-        else:
+        elif conn in self.state.busy:
             want = self.state.give(conn, self._now())
             if want is not None:
                 want.granted(conn)
@@ -251,6 +252,7 @@ class HostPool:
             conn.close()
             return
         conn.tied = False
+        conn.resetting = False
         conn.settings = LOGIN
         self.release(conn)
 

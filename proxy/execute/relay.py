@@ -229,11 +229,12 @@ class Relay:
     async def _settle(self, conn: BackendConnection) -> None:
         client = self.client
         failed = conn.scanner.err is not None
+        held = client.session.transaction.held.get(conn.host) is conn
         found = await settle(client, conn)
         if not failed:
             client.session.diagnostics = found
         if client.closed:
-            if not conn.closed and conn.host not in client.session.transaction.held:
+            if not held:  # what the session held was given back when the client went
                 client.services.backends.release(conn)
             return
         if conn.closed:
