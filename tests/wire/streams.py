@@ -35,13 +35,14 @@ class Err:
 
 @dataclass
 class Rows:
-    """A result set. `rows` are payloads, as is; `error`: it ends in an ERR packet."""
+    """A result set. `rows` are payloads, as are `definitions` if given; `error`: it ends in an ERR packet."""
 
     rows: Sequence[bytes] = ()
     columns: int = 1
     warnings: int = 0
     status: int = AUTOCOMMIT
     error: Err | None = None
+    definitions: Sequence[bytes] = ()
 
 
 Result = Ok | Err | Rows
@@ -70,7 +71,9 @@ def reply_payloads(results: Sequence[Result]) -> list[bytes]:
             payloads.append(err_packet(0, result.code, "42000", result.text)[4:])
         else:
             payloads.append(lenenc(result.columns))
-            payloads += [b"\x03def" + bytes((number,)) for number in range(result.columns)]
+            payloads += result.definitions or [
+                b"\x03def" + bytes((number,)) for number in range(result.columns)
+            ]
             payloads.append(_eof(0, AUTOCOMMIT))
             payloads += result.rows
             if result.error is not None:
