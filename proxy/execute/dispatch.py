@@ -121,6 +121,8 @@ def values_of(session: Session, plan: Plan, literals: Values) -> Values:
 
 def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: Values) -> None:
     host = plan.host(client.services.topology)
+    if client.session.transaction_mode == "single":
+        check_second_host(client, [host])
     sql = client.sql if plan.unchanged else plan.template.render(values_of(client.session, plan, literals))
     client.relay.run(host, sql, plan.database, tie=plan.tie)
 
@@ -130,7 +132,7 @@ def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None
     held = session.transaction.held
     host = next(iter(held)) if held else plan.host(client.services.topology)
     sql = client.sql if plan.unchanged else plan.template.render(values_of(session, plan, literals))
-    if session.transaction.explicit and not held:
+    if session.transaction.explicit and not held and not plan.tie:
         # no host takes part in the transaction yet, and a statement without tables is no reason to open it
         # there
         TaskWork(client).start(run_aside(client, host, sql))
@@ -145,6 +147,8 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
     if not services.all_serving:
         services.check_states(plan, bound, write=False)
     statements = bound.statements
+    if client.session.transaction_mode == "single":
+        check_second_host(client, [statement.host for statement in statements])
     if (
         len(statements) == 1
         and bound.merge is None
@@ -154,7 +158,6 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
     ):
         client.relay.run(statements[0].host, statements[0].sql)
         return
-    check_second_host(client, bound)
     FanOut(client, bound, services.definitions_of(plan, client.session), ceiling).start()
 
 
@@ -173,7 +176,8 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
             info = lenenc_bytes(b"Rows matched: 0  Changed: 0  Warnings: %d" % len(bound.warnings))
         client.reply_ok(warnings=len(bound.warnings), info=info)
         return
-    check_second_host(client, bound)
+    if session.transaction_mode == "single":
+        check_second_host(client, [statement.host for statement in statements])
     if len(statements) == 1 and not bound.warnings:
         host, _, sql = statements[0]
         if bound.inserted:
@@ -230,14 +234,12 @@ def check_scatter(client: ClientConnection, plan: ShardSelect, bound: Bound) -> 
     return user.scatter_rows or client.services.settings.limits.scatter_rows or None
 
 
-def check_second_host(client: ClientConnection, bound: Bound) -> None:
+def check_second_host(client: ClientConnection, hosts: list[str]) -> None:
     """With transaction_mode = 'single', a transaction stays on the host it began on."""
     session = client.session
-    if session.transaction_mode != "single" or not (session.transaction.explicit or not session.autocommit):
+    if not session.transaction.explicit and session.autocommit:
         return
-    held = list(session.transaction.held)
-    hosts = held + [statement.host for statement in bound.statements if statement.host not in held]
-    if len(set(hosts)) > 1:
-        raise ProxyError(
-            "second_shard", first=hosts[0], second=next(host for host in hosts if host != hosts[0])
-        )
+    begun = [host for host, conn in session.transaction.held.items() if conn.in_transaction]
+    both = list(dict.fromkeys([*begun, *hosts]))
+    if len(both) > 1:
+        raise ProxyError("second_shard", first=both[0], second=both[1])
