@@ -23,7 +23,7 @@ from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.stats import Stats
 from proxy.wire.constants import Status
 from proxy.wire.packets import PacketReader, err_packet, frame
-from proxy.wire.resultset import encode_row
+from proxy.wire.resultset import encode_row, text_column
 from tests.backends.fakes import FakeTransport
 from tests.wire.streams import Err, Ok, Reading, Result, Rows, cut_packets, read_reply, reply_packets
 
@@ -238,6 +238,11 @@ class Client:
         self.plans.append(run)
         self.conn.data_received(frame(b"\x03SELECT"))
 
+    def send(self, sql: bytes) -> None:
+        """Send a COM_QUERY for whatever `services.execute` is."""
+        self.asked += 1
+        self.conn.data_received(frame(b"\x03" + sql))
+
     def leave(self) -> None:
         self.left = True
         self.transport.abort()
@@ -377,5 +382,8 @@ class World:
 
 
 def rows(*values: object, columns: int = 1, warnings: int = 0) -> Rows:
-    """A result set with one visible column."""
-    return Rows([encode_row([value] * columns) for value in values], columns, warnings)
+    """A result set of text; every column has the row's value."""
+    definitions = [text_column(f"c{number}").encode() for number in range(columns)]
+    return Rows(
+        [encode_row([value] * columns) for value in values], columns, warnings, definitions=definitions
+    )
