@@ -19,14 +19,13 @@ from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.wire.packets import Err, ProtocolError, eof_packet
 from proxy.wire.resultset import decode_column, header_packets
-from proxy.wire.rows import ResultReader
 from rewriter.plans import Bound, HostStatement, Merge
 
+from .branch import Branch
 from .definitions import Definitions
 from .merge import Merger, make_merger
 from .relay import (
     connection_lost_in_transaction,
-    discard,
     give_all_back,
     give_back,
     preludes,
@@ -38,53 +37,6 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 _NO_MERGE = Merge()
-
-
-class Branch:
-    """One connection's share: its statements, run one after another, each a run of the merge."""
-
-    __slots__ = ("conn", "fan", "host", "index", "paused", "reader", "run", "settling", "statements")
-
-    whole = True
-
-    def __init__(self, fan: FanOut, index: int, host: str) -> None:
-        self.fan = fan
-        self.index = index
-        self.host = host
-        self.statements: list[tuple[int, bytes]] = []  # (number of the run, SQL)
-        self.conn: BackendConnection | None = None
-        self.reader = ResultReader()
-        self.run = 0
-        self.paused = False
-        self.settling: asyncio.Task[None] | None = None
-
-    def send_next(self) -> None:
-        """Send the next statement on the branch's connection."""
-        conn = self.conn
-        assert conn is not None
-        self.run, sql = self.statements.pop(0)
-        self.reader = ResultReader()
-        conn.begun = self.fan.client.begun
-        packets, count = preludes(self.fan.client.session, conn)
-        conn.send(packets + query_packet(sql), self, count)
-
-    def leave(self) -> None:
-        """Give up what is at work: close the connection, and end the statement on the server."""
-        if self.settling is not None:
-            self.settling.cancel()
-        conn, self.conn = self.conn, None
-        assert conn is not None
-        discard(self.fan.client, conn)
-
-    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        self.fan.received(self, data, conn.scanner.ending)
-
-    def reply_done(self, conn: BackendConnection) -> None:
-        self.fan.branch_done(self, conn)
-
-    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        self.conn = None
-        self.fan.branch_lost(self, conn, error)
 
 
 class FanOut:

@@ -1,0 +1,62 @@
+"""One connection's share of a fan-out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.wire.rows import ResultReader
+
+from .relay import discard, preludes, query_packet
+
+if TYPE_CHECKING:
+    from .fanout import FanOut
+
+
+class Branch:
+    """One connection's share: its statements, run one after another, each a run of the merge."""
+
+    __slots__ = ("conn", "fan", "host", "index", "paused", "reader", "run", "settling", "statements")
+
+    whole = True
+
+    def __init__(self, fan: FanOut, index: int, host: str) -> None:
+        self.fan = fan
+        self.index = index
+        self.host = host
+        self.statements: list[tuple[int, bytes]] = []  # (number of the run, SQL)
+        self.conn: BackendConnection | None = None
+        self.reader = ResultReader()
+        self.run = 0
+        self.paused = False
+        self.settling: asyncio.Task[None] | None = None
+
+    def send_next(self) -> None:
+        """Send the next statement on the branch's connection."""
+        conn = self.conn
+        assert conn is not None
+        self.run, sql = self.statements.pop(0)
+        self.reader = ResultReader()
+        conn.begun = self.fan.client.begun
+        packets, count = preludes(self.fan.client.session, conn)
+        conn.send(packets + query_packet(sql), self, count)
+
+    def leave(self) -> None:
+        """Give up what is at work: close the connection, and end the statement on the server."""
+        if self.settling is not None:
+            self.settling.cancel()
+        conn, self.conn = self.conn, None
+        assert conn is not None
+        discard(self.fan.client, conn)
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        self.fan.received(self, data, conn.scanner.ending)
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        self.fan.branch_done(self, conn)
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        self.conn = None
+        self.fan.branch_lost(self, conn, error)
