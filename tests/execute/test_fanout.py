@@ -60,11 +60,11 @@ def numbers(client: Client) -> list[int]:
 def world() -> World:
     world = World()
     for host, part in zip(("h1", "h2", "h3"), ((1, 4, 7), (2, 5), (3, 6, 8, 9)), strict=True):
-        _serve(world, host, part)
+        serve(world, host, part)
     return world
 
 
-def _serve(world: World, host: str, part: Sequence[int], **options: Any) -> None:
+def serve(world: World, host: str, part: Sequence[int], **options: Any) -> None:
     world.server(host).script = lambda conn, sql: [Numbers(*part, **options)]
 
 
@@ -111,7 +111,7 @@ async def test_several_runs_on_one_host(world: World, client: Client, transactio
 
 async def test_empty(world: World, client: Client) -> None:
     for host in ("h1", "h2"):
-        _serve(world, host, ())
+        serve(world, host, ())
     client.ask(fan("h1", "h2", merge=ORDERED))
     await done(world, client)
     assert client.last.rows == []
@@ -120,7 +120,7 @@ async def test_empty(world: World, client: Client) -> None:
 
 async def test_warnings_of_all_hosts_and_of_the_plan(world: World, client: Client) -> None:
     for host in ("h1", "h2"):
-        _serve(world, host, (1,), warnings=1)
+        serve(world, host, (1,), warnings=1)
     client.ask(fan("h1", "h2", "h3", warnings=(Notice("id_matches_nothing", {}),)))
     await world.turn()
     for host in ("h1", "h2"):
@@ -151,7 +151,7 @@ async def test_definitions_that_have_changed_are_learnt_anew(world: World, clien
     client.ask(fan("h1", reference=reference, definitions=definitions))
     await done(world, client)
     altered = Column(b"n", ColumnType.DOUBLE, 63).encode()
-    _serve(world, "h1", (1,), column=altered)
+    serve(world, "h1", (1,), column=altered)
     for _ in range(2):
         client.ask(fan("h1", reference=reference, definitions=definitions))
         await done(world, client)
@@ -281,91 +281,6 @@ async def test_the_definitions_cannot_be_had(
     assert bool(client.session.transaction.lost) == (transaction and answer is None)
 
 
-# -- KILL and the client's end, at every stage
-# ----------------------------------------------------------------------------------------------------------
-
-
-async def connecting(world: World, client: Client) -> None:
-    """Some connections are there, one is waited for."""
-
-
-async def learning(world: World, client: Client) -> None:
-    await world.turn()
-    assert world.server("h1").log[-1] == b"LIMIT 0"
-
-
-async def asked(world: World, client: Client) -> None:
-    await learning(world, client)
-    world.server("h1").one.deliver()
-    await world.turn()
-    assert world.server("h1").log[-1] == b"Q"
-
-
-async def some_rows(world: World, client: Client) -> None:
-    await asked(world, client)
-    for host in ("h1", "h2"):
-        started = client.session.transaction.explicit and host == "h2"
-        world.server(host).one.deliver_packets(4 + started)
-
-
-async def one_over(world: World, client: Client) -> None:
-    await asked(world, client)
-    world.server("h2").one.deliver()
-    await world.turn()
-
-
-async def settling(world: World, client: Client) -> None:
-    """h2 has warnings, which are being fetched."""
-    _serve(world, "h2", (2, 5), warnings=1)
-    await one_over(world, client)
-    assert world.server("h2").log[-1] == b"SHOW WARNINGS"
-
-
-STAGES = [connecting, learning, asked, some_rows, one_over, settling]
-
-
-@pytest.mark.parametrize("merge", [None, ORDERED], ids=["any order", "ordered"])
-@pytest.mark.parametrize("transaction", [False, True], ids=["", "transaction"])
-@pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("what", ["leave", "kill", "kill twice", "kill connection", "lose h1", "lose h3"])
-async def test_whatever_happens(
-    world: World, client: Client, what: str, stage: Any, transaction: bool, merge: Merge | None
-) -> None:
-    if transaction:
-        client.session.transaction.start(b"START TRANSACTION")
-    client.ask(fan("h1", "h2", "h3", merge=merge, reference=statement("h1", b"LIMIT 0", (1,))))
-    await stage(world, client)
-    if what == "leave":
-        client.leave()
-    elif what.startswith("lose"):
-        for one in world.server(what[-2:]).live:
-            one.lose()
-    else:
-        client.conn.killed = what == "kill connection"
-        work = client.conn.work
-        assert work is not None
-        work.kill_query()
-        if what == "kill twice" and client.conn.work is not None:
-            work.kill_query()
-    await world.quiet()
-    if what == "kill connection":
-        assert not client.transport.open
-        client.leave()
-    await done(world, client)
-    if what.startswith("kill ") or what == "kill":
-        assert client.answers()[0].err == 1317
-    elif what.startswith("lose"):
-        assert client.answers()[0].err in ((2013,) if stage is not connecting else (None,))
-        assert bool(client.session.transaction.lost) == (transaction and stage is not connecting)
-    other = Client(world)
-    other.ask(fan("h1", "h2", "h3", merge=ORDERED))
-    await done(world, client, other)
-    assert numbers(other) == list(range(1, 10))
-    if transaction and not client.left:
-        client.leave()
-        await done(world, client, other)
-
-
 # -- flow, and few connections
 # ----------------------------------------------------------------------------------------------------------
 
@@ -385,8 +300,8 @@ async def test_a_slow_client_stops_all_branches(world: World, client: Client) ->
 
 
 async def test_a_run_that_is_ahead_is_not_read_on(world: World, client: Client) -> None:
-    _serve(world, "h1", [1] * 3000)
-    _serve(world, "h2", [2])
+    serve(world, "h1", [1] * 3000)
+    serve(world, "h2", [2])
     client.ask(fan("h1", "h2", merge=ORDERED))
     await world.turn()
     one, two = (world.server(host).one for host in ("h1", "h2"))
@@ -406,7 +321,7 @@ async def test_fan_outs_with_few_connections(most: int) -> None:
     """They share them instead of waiting for each other."""
     world = World(replace(LIMITS, max_connections=most, max_waiting=100))
     for host in ("h1", "h2"):
-        _serve(world, host, (1, 2))
+        serve(world, host, (1, 2))
     clients = [Client(world) for _ in range(5)]
     for client in clients:
         client.ask(fan("h2", "h1", "h1", "h2", "h1", merge=ORDERED))

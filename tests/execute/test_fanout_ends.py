@@ -1,0 +1,98 @@
+"""A fan-out ended at every stage: by a host, by its client, by a KILL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rewriter.plans import Merge
+from tests.execute.test_fanout import ORDERED, client, done, fan, numbers, serve, statement, world
+from tests.execute.world import Client, World
+
+__all__ = ["client", "world"]  # fixtures
+
+
+# -- KILL and the client's end, at every stage
+# ----------------------------------------------------------------------------------------------------------
+
+
+async def connecting(world: World, client: Client) -> None:
+    """Some connections are there, one is waited for."""
+
+
+async def learning(world: World, client: Client) -> None:
+    await world.turn()
+    assert world.server("h1").log[-1] == b"LIMIT 0"
+
+
+async def asked(world: World, client: Client) -> None:
+    await learning(world, client)
+    world.server("h1").one.deliver()
+    await world.turn()
+    assert world.server("h1").log[-1] == b"Q"
+
+
+async def some_rows(world: World, client: Client) -> None:
+    await asked(world, client)
+    for host in ("h1", "h2"):
+        started = client.session.transaction.explicit and host == "h2"
+        world.server(host).one.deliver_packets(4 + started)
+
+
+async def one_over(world: World, client: Client) -> None:
+    await asked(world, client)
+    world.server("h2").one.deliver()
+    await world.turn()
+
+
+async def settling(world: World, client: Client) -> None:
+    """h2 has warnings, which are being fetched."""
+    serve(world, "h2", (2, 5), warnings=1)
+    await one_over(world, client)
+    assert world.server("h2").log[-1] == b"SHOW WARNINGS"
+
+
+STAGES = [connecting, learning, asked, some_rows, one_over, settling]
+
+
+@pytest.mark.parametrize("merge", [None, ORDERED], ids=["any order", "ordered"])
+@pytest.mark.parametrize("transaction", [False, True], ids=["", "transaction"])
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("what", ["leave", "kill", "kill twice", "kill connection", "lose h1", "lose h3"])
+async def test_whatever_happens(
+    world: World, client: Client, what: str, stage: Any, transaction: bool, merge: Merge | None
+) -> None:
+    if transaction:
+        client.session.transaction.start(b"START TRANSACTION")
+    client.ask(fan("h1", "h2", "h3", merge=merge, reference=statement("h1", b"LIMIT 0", (1,))))
+    await stage(world, client)
+    if what == "leave":
+        client.leave()
+    elif what.startswith("lose"):
+        for one in world.server(what[-2:]).live:
+            one.lose()
+    else:
+        client.conn.killed = what == "kill connection"
+        work = client.conn.work
+        assert work is not None
+        work.kill_query()
+        if what == "kill twice" and client.conn.work is not None:
+            work.kill_query()
+    await world.quiet()
+    if what == "kill connection":
+        assert not client.transport.open
+        client.leave()
+    await done(world, client)
+    if what.startswith("kill ") or what == "kill":
+        assert client.answers()[0].err == 1317
+    elif what.startswith("lose"):
+        assert client.answers()[0].err in ((2013,) if stage is not connecting else (None,))
+        assert bool(client.session.transaction.lost) == (transaction and stage is not connecting)
+    other = Client(world)
+    other.ask(fan("h1", "h2", "h3", merge=ORDERED))
+    await done(world, client, other)
+    assert numbers(other) == list(range(1, 10))
+    if transaction and not client.left:
+        client.leave()
+        await done(world, client, other)
