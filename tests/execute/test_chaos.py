@@ -244,7 +244,7 @@ class Chaos:
 
 
 @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")  # of examples that hypothesis gives up
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_chaos(data: st.DataObject) -> None:
     async def run() -> None:
