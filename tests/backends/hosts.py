@@ -12,6 +12,7 @@ from proxy.backends.host import HostLimits, HostPool
 from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN, Settings
 from tests.backends.fakes import FakeTransport, connection
+from tests.support.waiting import turns
 
 LIMITS = HostLimits(
     max_connections=2,
@@ -57,8 +58,7 @@ class World:
 
     async def settle(self) -> None:
         """Let the tasks go on as far as they can."""
-        for _ in range(6):
-            await asyncio.sleep(0)
+        await turns(6)
 
     async def opened(self) -> bool:
         """The oldest opening succeeds; its FOUND_ROWS flag."""

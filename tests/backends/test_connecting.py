@@ -18,6 +18,7 @@ from proxy.wire.handshake import Greeting, HandshakeResponse, build_greeting, pa
 from proxy.wire.packets import err_packet, frame, ok_packet
 from tests.backends.fakes import OK, FakeTransport, Recorder
 from tests.backends.hosts import World
+from tests.support.waiting import turns_until
 
 NONCE = b"n" * 20
 SERVER = Capability(0xFFFFFFFF) & ~Capability.SSL
@@ -172,8 +173,7 @@ async def test_no_answer(net: Net, data: bytes) -> None:
 
 async def test_cancelled(net: Net) -> None:
     task = asyncio.ensure_future(net.open())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await turns_until(lambda: net.transports, "the connection is being opened")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

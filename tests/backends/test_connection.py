@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.wire import replies
 from proxy.wire.packets import err_packet, ok_packet
 from tests.backends.fakes import IN_TRANS, OK, FakeOwner, FakeTransport, Recorder, connection
+from tests.support.waiting import turns
 from tests.wire.streams import Err, Ok, Result, Rows, cuts, packet, read_reply, reply_packets, results
 
 ROWS = b"".join(reply_packets([Rows([b"\x011", b"\xfb"], warnings=1)]))
@@ -310,7 +309,7 @@ async def test_a_statement_for_a_closed_connection(how: str) -> None:
     receiver = Recorder()
     conn.send(b"statement", receiver)
     assert not receiver.ends, "not before send has returned"
-    await asyncio.sleep(0)
+    await turns()
     assert receiver.lost == [("host_lost", True)]
     assert conn.scanner.seq == 0
     assert transport.take() == b""
@@ -323,7 +322,7 @@ async def test_a_statement_for_a_closed_connection_that_nobody_waits_for() -> No
     receiver = Recorder()
     conn.send(b"statement", receiver)
     conn.close()
-    await asyncio.sleep(0)
+    await turns()
     assert not receiver.ends
 
 

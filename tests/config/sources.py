@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from pathlib import Path
 
 from config.topology import Topology
+from tests.support.waiting import wait_until
 
 
 def document(version: int = 1, host: str = "a:3306", pattern: str = "db{shard}") -> bytes:
@@ -52,12 +52,9 @@ def threads() -> set[threading.Thread]:
     return {one for one in threading.enumerate() if not one.name.startswith("asyncio_")}
 
 
-def no_more_threads(before: set[threading.Thread], seconds: float = 10) -> bool:
-    """Whether all threads begun since `before` end in time."""
-    deadline = time.monotonic() + seconds
-    while threads() - before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not threads() - before
+def no_more_threads(before: set[threading.Thread]) -> bool:
+    """True when all threads begun since `before` have ended; raises when they do not in time."""
+    return wait_until(lambda: not threads() - before, "the threads end", 10)
 
 
 def write(path: Path, content: bytes) -> None:

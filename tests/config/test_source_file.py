@@ -12,6 +12,7 @@ import pytest
 from config.load import ConfigError, load_schema
 from config.sources import FileSource
 from tests.config.sources import BAD, Listener, age, document, no_more_threads, threads, write
+from tests.support.waiting import async_wait_until, turns
 
 
 @pytest.fixture
@@ -26,9 +27,27 @@ async def listener() -> Listener:
     return Listener()
 
 
+class Counting(FileSource):
+    """A source that counts how often it has looked at its file."""
+
+    looks = 0
+
+    def _again(self, forced: bool) -> None:
+        super()._again(forced)
+        self.looks += 1
+
+    async def looked(self, looks: int) -> None:
+        """Wait until it has looked so often since the start, and said what it saw."""
+        await async_wait_until(lambda: self.looks >= looks, "the source has looked again")
+        await turns(2)
+
+    async def looked_again(self) -> None:
+        await self.looked(self.looks + 3)
+
+
 @pytest.fixture
-async def source(path: Path, listener: Listener) -> AsyncIterator[FileSource]:
-    made = FileSource(path, interval=0.02)
+async def source(path: Path, listener: Listener) -> AsyncIterator[Counting]:
+    made = Counting(path, interval=0.02)
     topology = await made.start(listener.on_change, listener.on_refused)
     assert topology.version == 5
     assert made.current is topology
@@ -36,23 +55,17 @@ async def source(path: Path, listener: Listener) -> AsyncIterator[FileSource]:
     await made.stop()
 
 
-async def settle() -> None:
-    await asyncio.sleep(0.15)
-
-
-async def test_a_changed_file_gives_a_new_topology(
-    source: FileSource, path: Path, listener: Listener
-) -> None:
+async def test_a_changed_file_gives_a_new_topology(source: Counting, path: Path, listener: Listener) -> None:
     write(path, document(6, "b:3306"))
     changed = await listener.changed()
     assert (changed.version, changed.hosts) == (6, ("b:3306",))
     assert source.current is changed
-    await settle()
+    await source.looked_again()
     assert listener.quiet
 
 
 async def test_a_change_that_keeps_size_and_time_is_seen(
-    source: FileSource, path: Path, listener: Listener
+    source: Counting, path: Path, listener: Listener
 ) -> None:
     """File times are coarse: two writes within one tick may look alike."""
     before = age(path)
@@ -63,16 +76,16 @@ async def test_a_change_that_keeps_size_and_time_is_seen(
 
 
 async def test_the_same_content_again_is_nothing_new(
-    source: FileSource, path: Path, listener: Listener
+    source: Counting, path: Path, listener: Listener
 ) -> None:
     write(path, b" " + document(5) + b"\n")
     os.utime(path)
-    await settle()
+    await source.looked_again()
     assert listener.quiet
 
 
 async def test_a_bad_document_is_refused_once_and_the_old_one_stays(
-    source: FileSource, path: Path, listener: Listener
+    source: Counting, path: Path, listener: Listener
 ) -> None:
     old = source.current
     write(path, BAD)
@@ -81,7 +94,7 @@ async def test_a_bad_document_is_refused_once_and_the_old_one_stays(
     assert "field 'database' is missing" in reason
     assert str(path) in reason
     os.utime(path)
-    await settle()
+    await source.looked_again()
     assert listener.quiet
     assert source.current is old
     write(path, document(6))
@@ -90,7 +103,7 @@ async def test_a_bad_document_is_refused_once_and_the_old_one_stays(
     assert await listener.told() == reason
 
 
-async def test_a_lower_version_is_stale(source: FileSource, path: Path, listener: Listener) -> None:
+async def test_a_lower_version_is_stale(source: Counting, path: Path, listener: Listener) -> None:
     write(path, document(4, "b:3306"))
     assert "version: is 4: stale, version 5 is in use" in await listener.told()
     assert source.current is not None
@@ -98,7 +111,7 @@ async def test_a_lower_version_is_stale(source: FileSource, path: Path, listener
 
 
 async def test_the_same_version_with_other_content_is_accepted(
-    source: FileSource, path: Path, listener: Listener, caplog: pytest.LogCaptureFixture
+    source: Counting, path: Path, listener: Listener, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The file is the truth: a proxy started now would serve it too."""
     write(path, document(5, "b:3306"))
@@ -107,23 +120,23 @@ async def test_the_same_version_with_other_content_is_accepted(
 
 
 async def test_what_places_rows_cannot_change_at_run_time(
-    source: FileSource, path: Path, listener: Listener
+    source: Counting, path: Path, listener: Listener
 ) -> None:
     write(path, document(6, pattern="other{shard}"))
     assert "keyspaces.main.database: cannot change" in await listener.told()
 
 
-async def test_a_missing_file_is_told_once(source: FileSource, path: Path, listener: Listener) -> None:
+async def test_a_missing_file_is_told_once(source: Counting, path: Path, listener: Listener) -> None:
     os.rename(path, f"{path}.away")
     assert "cannot be read: No such file" in await listener.told()
-    await settle()
+    await source.looked_again()
     assert listener.quiet
     write(path, document(7))
     assert (await listener.changed()).version == 7
 
 
 async def test_a_file_replaced_by_renaming_or_by_a_link(
-    source: FileSource, path: Path, listener: Listener
+    source: Counting, path: Path, listener: Listener
 ) -> None:
     other = path.with_suffix(".new")
     write(other, document(6))
@@ -137,13 +150,13 @@ async def test_a_file_replaced_by_renaming_or_by_a_link(
 
 
 async def test_reload_looks_at_once(path: Path, listener: Listener) -> None:
-    source = FileSource(path, interval=3600)
+    source = Counting(path, interval=3600)
     await source.start(listener.on_change, listener.on_refused)
     write(path, document(6))
     source.reload()
     assert (await listener.changed()).version == 6
     source.reload()
-    await settle()
+    await source.looked(2)
     assert listener.quiet
     write(path, BAD)
     for _ in range(2):
@@ -158,7 +171,8 @@ async def test_the_loop_is_not_held_up_while_the_file_is_read(tmp_path: Path, li
     os.mkfifo(pipe)
     source = FileSource(pipe)
     starting = asyncio.create_task(source.start(listener.on_change, listener.on_refused))
-    await asyncio.sleep(0.05)
+    await async_wait_until(lambda: source._thread, "the source's thread has begun")
+    await turns(5)
     assert not starting.done()
     writer = await asyncio.to_thread(os.open, pipe, os.O_WRONLY)
     os.write(writer, document(2))
@@ -192,7 +206,7 @@ async def test_stop_leaves_no_thread_and_no_callback(path: Path, listener: Liste
     await source.stop()
     await source.stop()
     assert no_more_threads(before)
-    await asyncio.sleep(0.02)
+    await turns(5)
     assert listener.quiet or (await listener.changed()).version == 6
 
 
@@ -212,7 +226,7 @@ async def test_a_topology_must_be_able_to_serve_the_schema(path: Path, listener:
 
 
 async def test_an_error_in_looking_is_told_and_survived(
-    source: FileSource, path: Path, listener: Listener, monkeypatch: pytest.MonkeyPatch
+    source: Counting, path: Path, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> bytes:
         raise RuntimeError("odd")

@@ -19,6 +19,7 @@ from config.settings import ZooKeeper
 from config.sources import ZooKeeperSource
 from fleet.demo.zookeeper import LocalZooKeeper
 from tests.config.sources import BAD, Listener, document, no_more_threads, threads, write
+from tests.support.waiting import async_wait_until, turns
 
 pytestmark = pytest.mark.slow
 
@@ -79,15 +80,16 @@ def registration(client: KazooClient, settings: ZooKeeper, name: str = "proxy-1"
     return dict(json.loads(data))
 
 
-async def registered(client: KazooClient, settings: ZooKeeper, **wanted: object) -> dict[str, Any]:
+async def registered(
+    client: KazooClient, settings: ZooKeeper, name: str = "proxy-1", **wanted: object
+) -> dict[str, Any]:
     """The registration, once it has the wanted fields."""
-    found: dict[str, Any] = {}
-    for _ in range(400):
-        found = await asyncio.to_thread(registration, client, settings)
-        if found and all(found[name] == value for name, value in wanted.items()):
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError(found)
+
+    def found() -> dict[str, Any]:
+        said = registration(client, settings, name)
+        return said if said and wanted.items() <= said.items() else {}
+
+    return await async_wait_until(found, f"{name} is registered with {wanted}")
 
 
 async def test_it_is_read_watched_cached_and_registered(
@@ -151,13 +153,8 @@ async def test_it_goes_on_without_zookeeper_and_reads_again_when_it_is_back(
     async with running(settings, listener) as source:
         await registered(client, settings, version=5)
         zookeeper.stop()
-        for _ in range(100):
-            await asyncio.sleep(0.05)
-            if "not connected" in source.status:
-                break
-        assert "not connected" in source.status
+        await async_wait_until(lambda: "not connected" in source.status, "the connection is lost")
         assert source.current is not None
-        await asyncio.sleep(2.5)  # longer than the session
         zookeeper.start()  # from this thread: it dies with the one that starts it
         zookeeper.put(settings.path, document(6))
         assert (await listener.changed(60)).version == 6
@@ -311,9 +308,8 @@ async def test_two_proxies_of_one_name(
     async with running(settings, listener):
         first = await registered(client, settings)
         await second.start(listener.on_change, listener.on_refused)
-        await asyncio.sleep(0.2)
+        await async_wait_until(lambda: "another proxy is registered as proxy-1" in caplog.text, "a warning")
         assert await registered(client, settings) == first
-        assert "another proxy is registered as proxy-1" in caplog.text
     second.reload()
     again = await registered(client, settings)
     assert again["instance"] != first["instance"]
@@ -326,11 +322,7 @@ async def test_names_and_places_of_registration(
     put(client, settings.path, document(5))
     elsewhere = settings.model_copy(update={"proxies_path": f"{settings.path}-elsewhere"})
     async with running(elsewhere, listener, name="worker-3"):
-        for _ in range(100):
-            if registration(client, elsewhere, "worker-3"):
-                break
-            await asyncio.sleep(0.05)
-        assert registration(client, elsewhere, "worker-3")["version"] == 5
+        await registered(client, elsewhere, "worker-3", version=5)
 
 
 async def test_stop_leaves_no_thread(client: KazooClient, settings: ZooKeeper, listener: Listener) -> None:
@@ -341,7 +333,7 @@ async def test_stop_leaves_no_thread(client: KazooClient, settings: ZooKeeper, l
         await source.stop()
         assert no_more_threads(before)
         put(client, settings.path, document(6))
-        await asyncio.sleep(0.2)
+        await turns(5)
     assert listener.quiet
 
 

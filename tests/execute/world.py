@@ -25,6 +25,7 @@ from proxy.wire.constants import Status
 from proxy.wire.packets import PacketReader, err_packet, frame
 from proxy.wire.resultset import encode_row, text_column
 from tests.backends.fakes import FakeTransport
+from tests.support.waiting import turns
 from tests.wire.streams import Err, Ok, Reading, Result, Rows, cut_packets, read_reply, reply_packets
 
 IN_TRANS, AUTOCOMMIT = int(Status.IN_TRANS), int(Status.AUTOCOMMIT)
@@ -302,7 +303,7 @@ class World:
 
     async def _connect(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection:
         server = self.server(host)
-        await asyncio.sleep(0)
+        await turns()
         if server.down:
             raise ProxyError("host_unreachable", host=host, reason="down")
         conn = BackendConnection(host, owner)
@@ -331,7 +332,7 @@ class World:
     async def turn(self) -> None:
         """Let tasks go on, and servers hear what was written."""
         for _ in range(8):
-            await asyncio.sleep(0)
+            await turns()
             for one in self.everywhere():
                 one.hear()
 

@@ -16,6 +16,7 @@ from proxy.session.client import ClientConnection
 from proxy.session.commands import run_command
 from proxy.wire.packets import ProtocolError, frame
 from tests.execute.world import Client, World
+from tests.support.waiting import turns
 from tests.wire.streams import cuts
 
 
@@ -72,8 +73,7 @@ class Session:
             self.conn.data_received(frame(payload))
 
     async def settle(self) -> None:
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await turns(50)
 
     def answers(self) -> list[int | None]:
         """The error codes of all replies, None for OK."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +22,7 @@ from proxy.wire.packets import PacketReader, frame, parse_err
 from proxy.wire.server_auth import Authority, Decoys
 from tests.backends.fakes import FakeTransport
 from tests.execute.world import World
+from tests.support.waiting import async_wait_until, turns, turns_until
 
 USERS = {"u": Credential.parse("secret")}
 COLLATIONS = Collations({45: ("utf8mb4", "utf8mb4_general_ci"), 8: ("latin1", "latin1_swedish_ci")}, {}, {})
@@ -164,7 +164,7 @@ async def test_denied(authority: Authority, user: str) -> None:
     assert visitor.log_in(replace(OPTIONS, user=user, password="wrong")) is None, "answered later"
     assert not visitor.transport.reading
     visitor.conn.data_received(frame(b"\x03SELECT 1"))
-    await asyncio.sleep(0.001)
+    await turns_until(lambda: visitor.transport.written, "the answer")
     [(_, payload)] = visitor.read()
     error = parse_err(payload)
     assert (error.code, error.text()) == (
@@ -180,15 +180,14 @@ async def test_denied_and_gone(authority: Authority) -> None:
     visitor = Visitor(authority)
     visitor.log_in(replace(OPTIONS, password="wrong"))
     visitor.conn.connection_lost(None)
-    await asyncio.sleep(0.001)
+    await turns(5)
     assert visitor.transport.take() == b""
 
 
 async def test_too_slow(authority: Authority) -> None:
     visitor = Visitor(authority, seconds=0.001)
     visitor.read()
-    await asyncio.sleep(0.005)
-    assert not visitor.transport.open
+    await async_wait_until(lambda: not visitor.transport.open, "the connection is closed")
     assert visitor.read() == []
 
 

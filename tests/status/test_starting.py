@@ -7,13 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 
 def free_port() -> int:
@@ -67,11 +68,11 @@ class Starting:
 
     def wait(self) -> None:
         """Until the status page answers and the server has been tried."""
-        deadline = time.monotonic() + 30
-        while b"no facts" not in self.log.read_bytes() or not answers(self.url + "healthz"):
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.05)
+        wait_until(self._tried, "the status page, and a look at the server", 30)
+
+    def _tried(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        return b"no facts" in self.log.read_bytes() and answers(self.url + "healthz")
 
 
 @pytest.fixture(params=[1, 2])

@@ -28,3 +28,21 @@ async def async_wait_until(condition: Callable[[], T], what: str, seconds: float
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         await asyncio.sleep(PAUSE)
     return value
+
+
+async def turns(count: int = 1) -> None:
+    """Let the event loop go round: whatever is ready runs, `count` steps deep. No time passes.
+
+    For tests whose world is all in memory, and for what must *not* happen.
+    """
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def turns_until(condition: Callable[[], T], what: str, most: int = 100) -> T:
+    """The first true value of `condition` while the loop goes round; AssertionError after `most` turns."""
+    for _ in range(most):
+        if value := condition():
+            return value
+        await turns()
+    raise AssertionError(f"not within {most} turns of the loop: {what}")
