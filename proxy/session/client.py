@@ -25,6 +25,8 @@ from .state import Diagnostic, Session
 if TYPE_CHECKING:
     from proxy.services import Services
 
+    from .sinks import CommandSink
+
 log = structlog.get_logger("session")
 
 #: Bytes of further commands taken in while one is at work.
@@ -73,6 +75,7 @@ class ClientConnection(asyncio.Protocol):
         "seq",
         "services",
         "session",
+        "sink",
         "sql",
         "transport",
         "work",
@@ -92,6 +95,7 @@ class ClientConnection(asyncio.Protocol):
         self.kind = ""  # kind of plan at work, for the metrics
         self.sql = b""
         self.work: Work | None = None
+        self.sink: CommandSink | None = None  # stands on the transport while the command is at work
         self.relay = Relay(self)
         self._reader = PacketReader(min(_LOGIN_PACKET, services.settings.limits.max_packet))
         self._queue: list[tuple[int, bytes]] = []
@@ -223,6 +227,8 @@ class ClientConnection(asyncio.Protocol):
     def finish(self, outcome: str) -> None:
         """The command at work is answered; take the next one."""
         self.work = None
+        if self.sink is not None:
+            self.sink.answered(outcome)
         seconds = monotonic() - self.begun
         self.services.stats.observe(self.kind, outcome, seconds)
         if seconds > self.services.slow_after:
