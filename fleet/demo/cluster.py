@@ -163,7 +163,8 @@ class Cluster:
             password=self._password,
             zookeeper=self.zookeeper.address if self.zookeeper else None,
         )
-        self.proxy.spawn(settings)
+        self.proxy.configure(settings)
+        self.proxy.spawn()
         self._workspace.kill_later(self.proxy.pid)
         self.proxy.wait()
 

@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pymysql
 import pymysql.connections
 from pymysql.converters import escape_string
 
-from fleet.demo.process import free_port, kill_all, spawn, stop_all, tail
-from fleet.demo.programs import LIGHT, Flavour, Program, ServerError, as_user, copy_data, initialise
+from fleet.demo.child import Child
+from fleet.demo.process import free_port, kill_all, spawn, stop_all
+from fleet.demo.programs import LIGHT, Flavour, Program, as_user, copy_data, initialise
 
-START_TIMEOUT = 60.0  # seconds for a server to answer; it takes less than one on an idle machine
 LONGEST_SOCKET = 100  # bytes; the kernel takes 107
 # mariadb-install-db makes anonymous users, and a root for each name of the machine, which would go before
 # root@%
@@ -35,14 +33,13 @@ ONLY_ROOT = "DELETE FROM mysql.global_priv WHERE User = '' OR (User = 'root' AND
 Connection = pymysql.connections.Connection
 
 
-class LocalServer:
+class LocalServer(Child):
     """A server whose files are under `directory`, which is made when missing and never removed here.
 
     `template`: an initialised data directory to copy (`initialise`), which saves seconds with MySQL.
     `binlog`: row-based binary log with GTIDs, for masters and slaves; `server_id` must then be unique.
     """
 
-    host = "127.0.0.1"
     user = "root"
 
     def __init__(
@@ -58,40 +55,23 @@ class LocalServer:
     ) -> None:
         self.program = program
         self.directory = directory.absolute()
+        super().__init__(f"{name} ({program.path})", self.directory / "error.log")
         self.name = name
         self.template = template
         self.server_id = server_id
         self.binlog = binlog
         self.options = tuple(options)
         self.password = secrets.token_hex(12)
-        self.port = 0
-        self.log = self.directory / "error.log"
         self.data = self.directory / "data"
         # Its own: a starting MariaDB removes all temporary tables there, also those of another server
         self._scratch = self.directory / "tmp"
         self._short: Path | None = None
-        self._process: subprocess.Popen[bytes] | None = None
         self._secured = False
 
     @property
     def address(self) -> str:
         """How a topology names this host."""
         return f"{self.host}:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        """The process, dead or alive; ServerError before the first start."""
-        if self._process is None:
-            raise ServerError(f"{self.name} was never started")
-        return self._process.pid
-
-    @property
-    def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def process(self) -> subprocess.Popen[bytes] | None:
-        return self._process
 
     @property
     def socket(self) -> Path:
@@ -103,17 +83,8 @@ class LocalServer:
             self._short = Path(tempfile.mkdtemp(prefix="sg-", dir="/tmp"))
         return self._short / "mysql.sock"
 
-    def start(self) -> Self:
-        """Start and wait until it answers. ServerError with the end of its log when it does not."""
-        self.spawn()
-        self.wait()
-        return self
-
     def spawn(self) -> None:
-        """Start the process, on first use after making the data directory; does not wait.
-
-        No-op while it runs.
-        """
+        """Start the process, on first use after making the data directory. Nothing while it runs."""
         if self.alive:
             return
         self._scratch.mkdir(parents=True, exist_ok=True)
@@ -163,29 +134,12 @@ class LocalServer:
             argv += ["--skip-log-bin", *(["--gtid-mode=OFF"] if mysql else [])]
         return [*argv, *self.options]
 
-    def wait(self, timeout: float = START_TIMEOUT) -> None:
-        """Wait until the server answers; set up its account at the first start. ServerError otherwise."""
-        deadline = time.monotonic() + timeout
-        moves = 0
-        while True:
-            if not self.alive:
-                if moves < 5 and not self._secured and "already in use" in tail(self.log, 200):
-                    moves += 1
-                    self.port = 0
-                    self.spawn()
-                    continue
-                raise ServerError(f"{self.name} ({self.program.path}) ended at start:\n{tail(self.log)}")
-            try:
-                self._connect_at_start()
-                return
-            except pymysql.err.OperationalError as error:
-                if time.monotonic() > deadline:
-                    message = (
-                        f"{self.name} did not answer within {timeout:.0f} s ({error}):\n{tail(self.log)}"
-                    )
-                    self.stop()
-                    raise ServerError(message) from error
-                time.sleep(0.02)
+    def _unready(self) -> str:
+        try:
+            self._connect_at_start()
+        except pymysql.err.OperationalError as error:
+            return str(error)
+        return ""
 
     def _connect_at_start(self) -> None:
         if self._secured:
@@ -222,9 +176,7 @@ class LocalServer:
         return pymysql.connect(**(settings | arguments))
 
     def stop(self, timeout: float = 10.0) -> None:
-        """SIGTERM, and SIGKILL after `timeout` seconds; nothing when it is dead already. The data stays."""
-        if self._process is not None:
-            stop_all([self._process], timeout)
+        super().stop(timeout)
         self.forget_socket()
 
     def kill(self) -> None:
@@ -237,12 +189,6 @@ class LocalServer:
         if self._short is not None:
             shutil.rmtree(self._short, ignore_errors=True)
             self._short = None
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
 
 def create_account(

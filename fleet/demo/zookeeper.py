@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
-import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from kazoo.client import KazooClient
 
-from fleet.demo.process import free_port, spawn, stop_all, tail
+from fleet.demo.child import Child
+from fleet.demo.process import free_port, spawn
 from fleet.demo.programs import ServerError
 
 JAR = Path("/usr/share/java/zookeeper.jar")
 LOGGER = JAR.with_name("slf4j-simple.jar")  # comes with the package; without it nothing is logged
-START_TIMEOUT = 60.0
 TICK_MS = 500  # sessions may be as short as two ticks and as long as twenty
 
 _JAVA = (
@@ -30,46 +28,19 @@ _JAVA = (
 )
 
 
-class LocalZooKeeper:
+class LocalZooKeeper(Child):
     """A ZooKeeper whose files are under `directory`. It can be stopped and started again on the same port."""
-
-    host = "127.0.0.1"
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
-        self.port = 0
-        self.log = self.directory / "zookeeper.log"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._answered = False
+        super().__init__("ZooKeeper", self.directory / "zookeeper.log")
 
     @property
     def address(self) -> str:
         """For kazoo: ``127.0.0.1:2181``."""
         return f"{self.host}:{self.port}"
 
-    @property
-    def pid(self) -> int:
-        """The process, dead or alive; ServerError before the first start."""
-        if self._process is None:
-            raise ServerError("ZooKeeper was never started")
-        return self._process.pid
-
-    @property
-    def process(self) -> subprocess.Popen[bytes] | None:
-        return self._process
-
-    @property
-    def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def start(self) -> Self:
-        """Start and wait until it answers. ServerError when it is not installed or does not."""
-        self.spawn()
-        self.wait()
-        return self
-
     def spawn(self) -> None:
-        """Start the process without waiting. Nothing while it runs."""
         if self.alive:
             return
         java, classpath = shutil.which("java"), _classpath()
@@ -97,26 +68,8 @@ class LocalZooKeeper:
             [java, *_JAVA, "-cp", classpath, main, str(configuration)], self.log, cwd=self.directory
         )
 
-    def wait(self, timeout: float = START_TIMEOUT) -> None:
-        """Wait until it answers. ServerError with the end of its log otherwise."""
-        deadline = time.monotonic() + timeout
-        moves = 0
-        while True:
-            if not self.alive:
-                if moves < 5 and not self._answered and "already in use" in tail(self.log, 100):
-                    moves += 1
-                    self.port = 0
-                    self.spawn()
-                    continue
-                raise ServerError(f"ZooKeeper ended at start:\n{tail(self.log)}")
-            if b"Mode:" in self._ask(b"srvr"):
-                self._answered = True
-                return
-            if time.monotonic() > deadline:
-                words = tail(self.log)
-                self.stop()
-                raise ServerError(f"ZooKeeper silent for {timeout:.0f} s:\n{words}")
-            time.sleep(0.02)
+    def _unready(self) -> str:
+        return "" if b"Mode:" in self._ask(b"srvr") else "no answer"
 
     def _ask(self, word: bytes) -> bytes:
         """The answer to a four-letter word; empty while there is none."""
@@ -144,17 +97,6 @@ class LocalZooKeeper:
         finally:
             client.stop()
             client.close()
-
-    def stop(self, timeout: float = 10.0) -> None:
-        """SIGTERM, and SIGKILL after `timeout` seconds; nothing when it is dead already. The data stays."""
-        if self._process is not None:
-            stop_all([self._process], timeout)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
 
 def _classpath() -> str | None:

@@ -264,8 +264,8 @@ def _proxy(world: World, directory: Path, password: str) -> Iterator[LocalProxy]
         port=proxy.port, status_port=None, workers=1, user=BACKEND_USER, password=password, zookeeper=None
     )
     try:
-        proxy.spawn(settings)
-        proxy.wait()
+        proxy.configure(settings)
+        proxy.start()
         yield proxy
     finally:
         proxy.stop()

@@ -69,9 +69,9 @@ class OwnProxy:
         self._connections = ExitStack()
 
     def __enter__(self) -> Self:
-        self.proxy.spawn(self.settings)
+        self.proxy.configure(self.settings)
         try:
-            self.proxy.wait()
+            self.proxy.start()
         except BaseException:
             self.stop()
             raise
