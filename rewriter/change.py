@@ -5,13 +5,13 @@ from __future__ import annotations
 from config.schema import Kind
 
 from .binding import Routing
-from .context import Splicer, Statement, keyspace_of, not_yet
+from .context import Splicer, Statement, not_yet
 from .facts import TableRef
 from .parse_write import Change, WriteParser
 from .plan import Access, Plan, Reject
 from .rules import only_sharded
 from .scope import Refuse, Scope
-from .select import may_fail, point, table_names
+from .select import may_fail, point
 from .sharded import ShardWrite
 from .unsharded import plan_unsharded
 
@@ -52,17 +52,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     for block in found.block.all_blocks():
         splicer.columns.block(block)
     routes = splicer.routes(refs)
-    conditions = splicer.conditions
-    routing = Routing(
-        keyspace=keyspace_of(scope, refs),
-        tables=table_names(scope, refs),
-        comparisons=tuple(conditions.comparisons),
-        ranges=tuple(conditions.ranges),
-        offsets=tuple(conditions.offsets),
-        routes=tuple(routes),
-        extras=splicer.extras.items,
-        in_list=statement.names.limits.in_list,
-    )
+    routing = splicer.routing(refs, routes)
     unrouted = any(route.unbounded for route in routes)
     may_scatter = splicer.hints.scatter or statement.names.env.scatter_writes
     denied = None if may_scatter else _denied(statement, found, scope, refs[0])

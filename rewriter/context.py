@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from config.layout import Layout
 from config.schema import Table
 
+from .binding import Routing
 from .columns import Columns, Extras, Hints, fill_functions, fill_slots, take_hints
 from .edits import Edits
 from .facts import Block, Query, Span, TableRef
@@ -88,6 +89,19 @@ class Splicer:
                             links[ref].add(other)
         return [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
 
+    def routing(self, refs: list[TableRef], routes: list[Route]) -> Routing:
+        """How the statement finds its shards, once all edits are made. Raises Refuse."""
+        return Routing(
+            keyspace=keyspace_of(self.scope, refs),
+            tables=table_names(self.scope, refs),
+            comparisons=tuple(self.conditions.comparisons),
+            ranges=tuple(self.conditions.ranges),
+            offsets=tuple(self.conditions.offsets),
+            routes=tuple(routes),
+            extras=self.extras.items,
+            in_list=self.statement.names.limits.in_list,
+        )
+
     def _hinted(self, refs: list[TableRef]) -> Route | None:
         if self.hints.shard is None and self.hints.same_shard_as is None:
             return None
@@ -140,6 +154,16 @@ def keyspace_of(scope: Scope, refs: list[TableRef]) -> str:
     return names.pop()
 
 
+def table_names(scope: Scope, refs: list[TableRef]) -> tuple[str, ...]:
+    """The tables as `database.table`, each once."""
+    tables: list[Table] = []
+    for ref in refs:
+        table = scope.targets[ref].table
+        if table is not None:
+            tables.append(table)
+    return tuple(dict.fromkeys(f"{table.database}.{table.name}" for table in tables))
+
+
 def one_block(query: Query) -> Block | None:
     """The block of a query that reads one table and nothing else, or None."""
     block = query.single()
@@ -148,4 +172,4 @@ def one_block(query: Query) -> Block | None:
     return block
 
 
-__all__ = ["ALL", "Splicer", "Statement", "keyspace_of", "not_yet", "one_block", "refused"]
+__all__ = ["ALL", "Splicer", "Statement", "keyspace_of", "not_yet", "one_block", "refused", "table_names"]

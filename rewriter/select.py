@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from config.schema import Table
-
 from .binding import Routing
 from .columns import Extra
-from .context import Splicer, Statement, keyspace_of, not_yet
+from .context import Splicer, Statement, keyspace_of, not_yet, table_names
 from .facts import Query, TableRef
 from .plan import Access, Plan, Reject
 from .routing import Route
@@ -22,7 +20,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
     `explain`: the query stands behind EXPLAIN, so that it can run on one shard only. Raises Refuse.
     """
     refs = scope.sharded()
-    keyspace = keyspace_of(scope, refs)
+    keyspace_of(scope, refs)  # refuses several, before anything else is wrong with them
     _check(statement, query)
     splicer = Splicer(statement, scope)
     for block in query.all_blocks():
@@ -33,17 +31,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
     if unrouted and isinstance(several, Reject):
         return several
     template = splicer.edits.template()
-    conditions = splicer.conditions
-    routing = Routing(
-        keyspace=keyspace,
-        tables=table_names(scope, refs),
-        comparisons=tuple(conditions.comparisons),
-        ranges=tuple(conditions.ranges),
-        offsets=tuple(conditions.offsets),
-        routes=tuple(routes),
-        extras=splicer.extras.items,
-        in_list=statement.names.limits.in_list,
-    )
+    routing = splicer.routing(refs, routes)
     locks = any(block.lock is not None for block in query.all_blocks())
     return ShardSelect(
         access=Access.WRITE if locks else Access.READ,
@@ -118,16 +106,6 @@ def _several(splicer: Splicer, query: Query, refs: list[TableRef], *, explain: b
         reason = f"it joins rows of {' and '.join(table_names(splicer.scope, refs))}"
         return not_yet("this statement", reason, "Give every table an ID of the same shard.")
     return plan_several(splicer, query)
-
-
-def table_names(scope: Scope, refs: list[TableRef]) -> tuple[str, ...]:
-    """The tables as `database.table`, each once."""
-    tables: list[Table] = []
-    for ref in refs:
-        table = scope.targets[ref].table
-        if table is not None:
-            tables.append(table)
-    return tuple(dict.fromkeys(f"{table.database}.{table.name}" for table in tables))
 
 
 def point(routing: Routing, template: Template, first: int) -> Point | None:
