@@ -17,7 +17,7 @@ from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import frame
 from proxy.wire.resultset import Column, decode_row, encode_row, value_offsets
 from proxy.wire.rows import renumber, split_rows
-from rewriter.plans import Aggregate, Merge, SortKey
+from rewriter.plans import Merge
 
 from .compare import combine, readable, sort_key
 
@@ -66,15 +66,35 @@ class Window:
         return True
 
 
-class Concatenation:
-    """Rows as they come, from whichever run."""
+class _Output:
+    """What all mergers do with a merged row: OFFSET and LIMIT, and a packet without the hidden columns."""
 
-    def __init__(self, seq: int, window: Window, hidden: int, columns: int) -> None:
+    def __init__(self, merge: Merge, columns: Sequence[Column], seq: int) -> None:
         self.seq = seq
         self.emitted = 0
-        self._window = window
-        self._hidden = hidden
+        self._window = Window(merge.limit, merge.offset)
         self._columns = columns
+        self._hidden = merge.hidden
+
+    def full(self, run: int) -> bool:
+        return False
+
+    def _packet(self, payload: bytes) -> bytes:
+        packet = frame(payload, self.seq)
+        self.seq = (self.seq + 1 + len(payload) // MAX_PAYLOAD) & 0xFF
+        self.emitted += 1
+        return packet
+
+    def _visible(self, payload: bytes) -> bytes:
+        """A row as a packet, without its hidden trailing columns."""
+        if self._hidden:
+            count = len(self._columns)
+            payload = payload[: value_offsets(payload, count)[count - self._hidden]]
+        return self._packet(payload)
+
+
+class Concatenation(_Output):
+    """Rows as they come, from whichever run."""
 
     def rows(self, run: int, block: bytes) -> bytes:
         window = self._window
@@ -83,36 +103,22 @@ class Concatenation:
             self.emitted += count
             return bytes(out)
         passing = (payload for payload in split_rows(block) if window.passes())
-        return b"".join([_visible(self, payload, self._columns, self._hidden) for payload in passing])
+        return b"".join([self._visible(payload) for payload in passing])
 
     def ended(self, run: int) -> bytes:
         return b""
 
-    def full(self, run: int) -> bool:
-        return False
 
-
-class OrderedMerge:
+class OrderedMerge(_Output):
     """A merge of sorted runs. A row leaves as soon as every run that may still bring a smaller one has shown
     its next.
     """
 
     def __init__(
-        self,
-        seq: int,
-        window: Window,
-        hidden: int,
-        columns: Sequence[Column],
-        keys: Sequence[SortKey],
-        runs: int,
-        pads: Mapping[bytes, bytes],
+        self, merge: Merge, columns: Sequence[Column], runs: int, seq: int, pads: Mapping[bytes, bytes]
     ) -> None:
-        self.seq = seq
-        self.emitted = 0
-        self._window = window
-        self._hidden = hidden
-        self._columns = len(columns)
-        self._key = sort_key(keys, columns, pads)
+        super().__init__(merge, columns, seq)
+        self._key = sort_key(merge.order, columns, pads)
         self._queues: list[deque[tuple[Any, bytes]]] = [deque() for _ in range(runs)]
         self._bytes = [0] * runs
         self._over = [False] * runs
@@ -121,7 +127,7 @@ class OrderedMerge:
 
     def rows(self, run: int, block: bytes) -> bytes:
         queue = self._queues[run]
-        count = self._columns
+        count = len(self._columns)
         with readable():
             for payload in split_rows(block):
                 queue.append((self._key(decode_row(payload, count)), payload))
@@ -155,29 +161,18 @@ class OrderedMerge:
                 if not self._over[run]:
                     self._absent.add(run)
             if window.passes():
-                pieces.append(_visible(self, payload, self._columns, self._hidden))
+                pieces.append(self._visible(payload))
         return b"".join(pieces)
 
 
-class Combination:
+class Combination(_Output):
     """Aggregates over partial rows, one row at the end."""
 
     def __init__(
-        self,
-        seq: int,
-        window: Window,
-        hidden: int,
-        columns: Sequence[Column],
-        aggregates: Sequence[Aggregate],
-        runs: int,
-        pads: Mapping[bytes, bytes],
+        self, merge: Merge, columns: Sequence[Column], runs: int, seq: int, pads: Mapping[bytes, bytes]
     ) -> None:
-        self.seq = seq
-        self.emitted = 0
-        self._window = window
-        self._hidden = hidden
-        self._columns = columns
-        self._aggregates = aggregates
+        super().__init__(merge, columns, seq)
+        self._aggregates = merge.aggregates
         self._pads = pads
         self._partials: list[list[bytes | None]] = []
         self._missing = runs
@@ -197,25 +192,7 @@ class Combination:
                 row[aggregate.column] = combine(aggregate, self._columns, self._partials, self._pads)
         if not self._window.passes():
             return b""
-        self.emitted = 1
-        visible = len(self._columns) - self._hidden
-        payload = encode_row(row[:visible])
-        packet = frame(payload, self.seq)
-        self.seq = (self.seq + 1 + len(payload) // MAX_PAYLOAD) & 0xFF
-        return packet
-
-    def full(self, run: int) -> bool:
-        return False
-
-
-def _visible(merger: Concatenation | OrderedMerge, payload: bytes, columns: int, hidden: int) -> bytes:
-    """A row as a packet, without its hidden trailing columns."""
-    if hidden:
-        payload = payload[: value_offsets(payload, columns)[columns - hidden]]
-    packet = frame(payload, merger.seq)
-    merger.seq = (merger.seq + 1 + len(payload) // MAX_PAYLOAD) & 0xFF
-    merger.emitted += 1
-    return packet
+        return self._packet(encode_row(row[: len(self._columns) - self._hidden]))
 
 
 def make_merger(
@@ -229,9 +206,8 @@ def make_merger(
 
     `pads`: for each collation by its name, the weight of a space if it is PAD SPACE, else b"".
     """
-    window = Window(merge.limit, merge.offset)
     if merge.aggregates:
-        return Combination(seq, window, merge.hidden, columns, merge.aggregates, runs, pads)
+        return Combination(merge, columns, runs, seq, pads)
     if merge.order:
-        return OrderedMerge(seq, window, merge.hidden, columns, merge.order, runs, pads)
-    return Concatenation(seq, window, merge.hidden, len(columns))
+        return OrderedMerge(merge, columns, runs, seq, pads)
+    return Concatenation(merge, columns, seq)
