@@ -9,6 +9,7 @@ Tests that change the rows of `demo` or `plain` put them back, or use rows of th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +23,12 @@ from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program
 
-settings.register_profile("shardgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "shardgate",
+    deadline=None,
+    derandomize="CI" in os.environ,  # a failure there must be of the change that is tried
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("shardgate")
 
 StartDemo = Callable[..., Demo]

@@ -6,6 +6,7 @@ here, in three-valued logic, over rows of every shard.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -239,8 +240,10 @@ def test_no_matching_row_is_left_out(condition: Condition) -> None:
 def test_what_a_shard_is_asked_is_true_for_the_same_rows(condition: Condition) -> None:
     """The rewritten condition, evaluated by SQLite over a shard's stored rows, has the same rows."""
     sqlite3 = pytest.importorskip("sqlite3")
-    if any(word in condition.sql for word in ("XOR", "<=>", "||", "&&", "!(", "IF(", "0x", " = (", " < (")):
-        return  # not SQLite's language, or another precedence of comparisons
+    if any(word in condition.sql for word in ("XOR", "<=>", "||", "&&", "!(", "IF(", "0x", " = (")):
+        return  # not SQLite's language
+    if re.search(r" < (\(|CASE|NULL|a|[01]\b)", condition.sql):
+        return  # SQLite lets < bind tighter than =; an operand like these may be a comparison's
     if any(abs(number) > 1 << 63 for number in ODD if str(number) in condition.sql):
         return
     bound = run(f"SELECT p.id FROM pins p WHERE {condition.sql}")
