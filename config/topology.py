@@ -55,8 +55,9 @@ class Range:
 class Keyspace:
     """A family of shards with one naming pattern and one routing rule; compared by identity.
 
-    Look-ups are one dict access each. For an unsharded keyspace `host_of` and `database_of` give
-    its one host and database whatever the shard (None is customary), and the shard tuples are empty.
+    Look-ups are one dict access each; `places` has host and database of a shard in one. For an unsharded
+    keyspace `host_of` and `database_of` give its one host and database whatever the shard (None is
+    customary), and the shard tuples are empty.
     """
 
     name: str
@@ -76,6 +77,8 @@ class Keyspace:
     """Where new objects may go: open and serving; when none serves, open and frozen (they wait)."""
     signature: Hashable = field(init=False, repr=False)
     """What plans depend on: all but the hosts and ranges."""
+    places: Mapping[int, tuple[Host, bytes]] = field(init=False, repr=False)
+    """The master and the physical database of every shard that a range holds."""
     _ranges: dict[int, Range] = field(init=False, repr=False)
     _hosts: dict[int | None, Host] = field(init=False, repr=False)
     _databases: dict[int | None, bytes] = field(init=False, repr=False)
@@ -91,6 +94,7 @@ class Keyspace:
         put(self, "_ranges", by_shard)
         put(self, "_hosts", {shard: one.master for shard, one in by_shard.items()})
         put(self, "_databases", {shard: self._format(shard) for shard in by_shard})
+        put(self, "places", {shard: (one.master, self._databases[shard]) for shard, one in by_shard.items()})
         put(self, "all_shards", tuple(sorted(by_shard)))
         put(self, "open_shards", self._open(State.SERVING) or self._open(State.FROZEN))
         put(self, "signature", (self.name, self.layout, self.hash, self.shards, self.pattern, self.database))

@@ -68,6 +68,7 @@ class Services:
         self.slow_after = float("inf") if slow is None else slow / 1000  # seconds
         self.max_statement = settings.limits.max_statement
         self.spawn = tasks.spawn
+        self.execute = execute
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
         self.failed_logins = FailedLogins()
@@ -91,9 +92,6 @@ class Services:
 
     # -- for sessions
     # -----------------------------------------------------------------------------------------------
-
-    def execute(self, client: ClientConnection, sql: bytes) -> None:
-        execute(client, sql)
 
     def command(self, client: ClientConnection, payload: bytes) -> None:
         run_command(client, payload)

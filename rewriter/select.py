@@ -131,6 +131,7 @@ def point(routing: Routing, template: Template, first: int) -> Point | None:
         places[first + number] = first + ("database", "constants", "base").index(extra.kind)
     parts = [places.get(part, part) if isinstance(part, int) else part for part in template.parts]
     return Point(
+        keyspace=routing.keyspace,
         literal=comparison.values[0].index,
         mask=key.mask,
         expected=key.expected,

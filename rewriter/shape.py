@@ -46,7 +46,7 @@ _TEXT: Final = (
     # digits that begin something other than an integer, half a decimal or a hexadecimal number
     rb"(?!0[xX][0-9a-fA-F]++(?![" + _NAME + rb".]))"
     rb"[0-9]++(?=[A-Za-z_$\x80-\xff]|\.(?![0-9]++(?![" + _NAME + rb".])))[" + _NAME + rb".]*+",
-    rb"`[^`]*+`",
+    rb"`[^`\0]*+`",
     rb"-(?!-[\0-\x20])",
     rb"/(?!\*)",
     rb"/\*\+(?:[^*\0]++|\*(?!/))*(?:\*/|\0\Z)",

@@ -29,8 +29,6 @@ from .values import NotPlain, Value
 Groups = dict[Host, list[int]]
 """Shards by the host that has them."""
 
-_tuple = tuple.__new__  # half the time of a NamedTuple's own constructor
-
 
 class Point(NamedTuple):
     """A statement routed by one ID that is one literal: bound without further ado.
@@ -39,6 +37,7 @@ class Point(NamedTuple):
     shard's database, the local id, and K.
     """
 
+    keyspace: str
     literal: int
     mask: int
     expected: int
@@ -76,22 +75,28 @@ class Sharded(Plan):
     def scatter(self) -> bool:
         return self.unrouted
 
-    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+    def at_point(self, values: Values, topology: Topology) -> tuple[Host, int, bytes] | None:
+        """Host, shard and SQL of a statement that one ID routes to a shard that exists; None: ask `bind`."""
         point = self.point
-        if point is not None:
-            raw = values[point.literal]
-            number = int(raw) if len(raw) < 40 else -1
-            if number & point.mask == point.expected:
-                shard = number >> point.shard_shift & point.shard_mask
-                keyspace = topology.keyspaces[self.routing.keyspace]
-                host = keyspace.host_of(shard)
-                if host is not None:
-                    local = number & point.local_mask
-                    base = number - local
-                    computed = (keyspace.database_of(shard), b"%d" % local, b"%d" % base)
-                    sql = point.template.render(values + computed)
-                    statement = _tuple(HostStatement, (host, (shard,), sql))
-                    return _tuple(Bound, ((statement,), None, None, (), (), False))
+        if point is None:
+            return None
+        raw = values[point.literal]
+        number = int(raw) if len(raw) < 40 else -1
+        if number & point.mask != point.expected:
+            return None
+        shard = number >> point.shard_shift & point.shard_mask
+        place = topology.keyspaces[point.keyspace].places.get(shard)
+        if place is None:
+            return None
+        local = number & point.local_mask
+        sql = point.template.render((*values, place[1], b"%d" % local, b"%d" % (number - local)))
+        return place[0], shard, sql
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        found = self.at_point(values, topology)
+        if found is not None:
+            host, shard, sql = found
+            return Bound((HostStatement(host, (shard,), sql),))
         return self._bind(values, topology, choose)
 
     def _bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:

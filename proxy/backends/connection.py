@@ -45,6 +45,8 @@ class Owner(Protocol):
 
     def connection_closed(self, conn: BackendConnection) -> None: ...
 
+    def release(self, conn: BackendConnection) -> None: ...
+
     def discard(self, conn: BackendConnection, *, kill: bool) -> None: ...
 
 
@@ -53,6 +55,7 @@ class BackendConnection(asyncio.Protocol):
 
     __slots__ = (
         "_held",
+        "_plain",
         "_prelude_error",
         "_prelude_tail",
         "_preludes",
@@ -96,6 +99,7 @@ class BackendConnection(asyncio.Protocol):
         self.given = 0  # sequence number of the last packet that the receiver got, 0 for none
         self.begun = 0.0  # loop time when the running statement was sent
         self.idle_since = 0.0
+        self._plain = False  # nothing of the reply was read yet, and it is one, with no prelude before it
         self._preludes = 0
         self._prelude_error: Err | None = None
         self._prelude_tail = b""
@@ -118,13 +122,24 @@ class BackendConnection(asyncio.Protocol):
             raise RuntimeError("a statement is under way on this connection")
         self.receiver = receiver
         self.replies = replies
-        self.given = 0
         self.scanner.start(state)
         self._preludes = preludes
+        self._plain = not preludes and replies == 1 and state == FIRST
         if self.closed:
             asyncio.get_running_loop().call_soon(self._lost, "the server closed the connection")
         else:
             self.transport.write(packets)
+
+    def ask(self, packet: bytes, receiver: Receiver) -> None:
+        """`send` for one command that is answered by one reply: the usual case."""
+        if self.receiver is not None or self.closed:
+            self.send(packet, receiver)
+            return
+        self.receiver = receiver
+        self.replies = 1
+        self._plain = True
+        self.scanner.start()
+        self.transport.write(packet)
 
     @property
     def in_transaction(self) -> bool:
@@ -153,6 +168,13 @@ class BackendConnection(asyncio.Protocol):
             # nothing was asked: the server says goodbye (wait_timeout, shutdown) or talks nonsense
             self.close()
             return
+        if self._plain:
+            if self.scanner.whole(data):
+                self.receiver = None
+                receiver.reply_data(self, data)
+                receiver.reply_done(self)
+                return
+            self._plain = False
         try:
             if self._preludes:
                 data = self._take_preludes(data)
@@ -196,6 +218,7 @@ class BackendConnection(asyncio.Protocol):
             data = self._held + data
             self._held = b""
         self._torn = False
+        self.given = 0
         self.replies -= 1
         more = self.replies > 0
         if not more:
@@ -203,7 +226,6 @@ class BackendConnection(asyncio.Protocol):
         receiver.reply_data(self, data)
         receiver.reply_done(self)
         if more:
-            self.given = 0
             self.scanner.start()
 
     def _take_preludes(self, data: bytes) -> bytes:

@@ -60,6 +60,8 @@ class HostPool:
         self.host = host
         self.limits = limits
         self.state: PoolState[BackendConnection] = PoolState(limits.max_connections, limits.max_waiting)
+        #: An idle connection for (settings, database, found_rows), or None: then `wait`.
+        self.take: Callable[[Settings, str | None, bool], BackendConnection | None] = self.state.take
         self.version = ""
         self.failures = 0
         self.last_error = ""
@@ -68,6 +70,7 @@ class HostPool:
         self._connect = connect
         self._spawn = spawn
         self._now = now
+        self._clock = now()  # of the last tick: exact enough for what has been idle for minutes
         self._retry_at = 0.0
         self._look_at = 0.0  # when to look again at a host that is down and that nobody asks for
 
@@ -78,10 +81,6 @@ class HostPool:
     def full(self) -> bool:
         """Whether no further connection may be opened."""
         return self.state.size >= self.limits.max_connections
-
-    def take(self, settings: Settings, database: str | None, found_rows: bool) -> BackendConnection | None:
-        """An idle connection, or None: then `wait`."""
-        return self.state.take(settings, database, found_rows)
 
     def wait(
         self,
@@ -134,7 +133,7 @@ class HostPool:
         """Take `conn` back after a complete reply. What one session left on the server goes no further: one
         that is given back in the middle of a reply, or that a KILL may still hit, is closed.
         """
-        if conn.closed or conn.resetting:
+        if conn.closed or conn.resetting or conn not in self.state.busy:
             return  # given back before: by a session that ended while its last statement was being settled
         if conn.receiver is not None:
             receiver, clean = conn.receiver, conn.at_packet_end
@@ -146,8 +145,8 @@ class HostPool:
         elif conn.tied or conn.in_transaction:
             conn.resetting = True
             self._spawn(self._reset(conn), f"reset {self.host}")
-        elif conn in self.state.busy:
-            want = self.state.give(conn, self._now())
+        else:
+            want = self.state.give(conn, self._clock)
             if want is not None:
                 want.granted(conn)
             elif self.retired:
@@ -279,7 +278,7 @@ class HostPool:
 
     def tick(self) -> None:
         """What time asks for; call it a few times a second."""
-        now = self._now()
+        now = self._clock = self._now()
         for want in self.state.expired(now):
             seconds, limit = self.limits.wait_timeout, self.state.max_connections
             if self.failures:

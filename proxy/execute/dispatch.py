@@ -61,8 +61,11 @@ def execute(client: ClientConnection, sql: bytes) -> None:
         refuse_lost(session, plan)
     if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
         commit_then(client, lambda: _run(client, plan, literals))
-    else:
-        _run(client, plan, literals)
+        return
+    try:
+        _EXECUTORS[plan.__class__](client, plan, literals)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
 
 
 def _run(client: ClientConnection, plan: Plan, literals: Values) -> None:
@@ -142,12 +145,19 @@ def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None
 
 def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> None:
     services = client.services
-    bound = plan.bind(values_of(client.session, plan, literals), services.topology, choose)
+    session = client.session
+    values = values_of(session, plan, literals) if plan.session_slots else literals
+    if services.all_serving and session.transaction_mode != "single":
+        point = plan.at_point(values, services.topology)
+        if point is not None:  # the usual case, with nothing to check or merge
+            client.relay.ask(point[0], point[2])
+            return
+    bound = plan.bind(values, services.topology, choose)
     ceiling = check_scatter(client, plan, bound) if bound.scatter else None
     if not services.all_serving:
         services.check_states(plan, bound, write=False)
     statements = bound.statements
-    if client.session.transaction_mode == "single":
+    if session.transaction_mode == "single":
         check_second_host(client, [statement.host for statement in statements])
     if (
         len(statements) == 1
@@ -158,7 +168,7 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
     ):
         client.relay.run(statements[0].host, statements[0].sql)
         return
-    FanOut(client, bound, services.definitions_of(plan, client.session), ceiling).start()
+    FanOut(client, bound, services.definitions_of(plan, session), ceiling).start()
 
 
 def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -18,23 +18,24 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import Want
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
-from proxy.wire.constants import MAX_PAYLOAD
+from proxy.wire.constants import MAX_PAYLOAD, Status
 from proxy.wire.packets import frame, ok_packet
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
     from proxy.session.state import Session
 
+_QUERY = Struct("<IB").pack
 _PING = frame(b"\x0e")
 _SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
-_MORE_RESULTS = 0x0008
+_IN_TRANS = int(Status.IN_TRANS)
 
 
 def query_packet(sql: bytes) -> bytes:
     """COM_QUERY as a packet (or packets)."""
     size = len(sql) + 1
     if size < MAX_PAYLOAD:
-        return size.to_bytes(3, "little") + b"\0\x03" + sql
+        return _QUERY(size, 3) + sql
     return frame(b"\x03" + sql)
 
 
@@ -67,7 +68,18 @@ def preludes(session: Session, conn: BackendConnection) -> tuple[bytes, int]:
 class Relay:
     """A client's relay. `conn` is the connection whose reply is awaited."""
 
-    __slots__ = ("base", "client", "conn", "database", "keeps_insert_id", "sql", "task", "tie", "want")
+    __slots__ = (
+        "base",
+        "client",
+        "conn",
+        "database",
+        "keeps_insert_id",
+        "plain",
+        "sql",
+        "task",
+        "tie",
+        "want",
+    )
 
     whole = False
 
@@ -77,10 +89,36 @@ class Relay:
         self.task: asyncio.Task[None] | None = None
         self.want: Want[BackendConnection] | None = None
         self.sql = b""
+        self.plain = True  # of the following, none holds
         self.database: str | None = None
         self.base: int | None = None
         self.keeps_insert_id = False
         self.tie = False
+
+    def ask(self, host: str, sql: bytes) -> None:
+        """Send `sql` to `host`, with nothing special about it: a point select."""
+        client = self.client
+        client.work = self
+        self.plain = True
+        self.database = None
+        session = client.session
+        transaction = session.transaction
+        if not transaction.held:
+            conn = client.services.backends.pool(host).take(session.settings, None, session.found_rows_flag)
+            if (
+                conn is not None
+                and conn.settings is session.settings
+                and session.autocommit
+                and not (transaction.explicit or client.writing_paused)
+            ):
+                self.conn = conn
+                conn.begun = client.begun
+                conn.ask(query_packet(sql), self)
+                return
+        else:
+            conn = transaction.held.get(host)
+        self.sql = sql
+        self._take(host, conn)
 
     def run(
         self,
@@ -99,21 +137,26 @@ class Relay:
         session afterwards.
         """
         client = self.client
-        session = client.session
         client.work = self
         self.sql = sql
+        self.plain = False
         self.database = database
         self.base = base
         self.keeps_insert_id = keeps_insert_id
         self.tie = tie
-        held = session.transaction.held
-        conn = held.get(host) if held else None
+        held = client.session.transaction.held
+        self._take(host, held.get(host) if held else None)
+
+    def _take(self, host: str, conn: BackendConnection | None) -> None:
+        """Send over `conn` or, without one, over one of the pool's."""
+        client = self.client
+        session = client.session
         if conn is None:
             pool = client.services.backends.pool(host)
-            conn = pool.take(session.settings, database, session.found_rows_flag)
+            conn = pool.take(session.settings, self.database, session.found_rows_flag)
             if conn is None:
                 want = pool.wait(
-                    session.settings, database, session.found_rows_flag, self._granted, self._refused
+                    session.settings, self.database, session.found_rows_flag, self._granted, self._refused
                 )
                 self.want = want if client.work is self else None  # refused already
                 return
@@ -172,8 +215,8 @@ class Relay:
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         ok = conn.scanner.ok
-        if self.base is not None and ok is not None and ok.insert_id:
-            ok = conn.scanner.ok = replace(ok, insert_id=ok.insert_id + self.base)
+        if ok is not None and ok.insert_id and not self.plain and self.base is not None:
+            ok = conn.scanner.ok = ok._replace(insert_id=ok.insert_id + self.base)
             data = ok_packet(
                 data[3],
                 ok.status,
@@ -189,7 +232,7 @@ class Relay:
         session = client.session
         said = conn.scanner
         self.conn = None
-        if self.tie and said.err is None:
+        if self.tie and said.err is None and not self.plain:
             conn.tied = True
         if client.writing_paused:
             conn.transport.resume_reading()
@@ -204,7 +247,7 @@ class Relay:
         ok = said.ok
         if ok is not None:
             session.row_count = ok.affected
-            if ok.insert_id and not self.keeps_insert_id:
+            if ok.insert_id and (self.plain or not self.keeps_insert_id):
                 session.last_insert_id = ok.insert_id
         else:
             session.row_count = -1
@@ -213,7 +256,10 @@ class Relay:
             return
         if session.diagnostics:
             session.diagnostics = []
-        give_back(client, conn)
+        if session.transaction.held or said.status & _IN_TRANS or conn.tied:
+            give_back(client, conn)
+        else:
+            conn.owner.release(conn)
         client.finish("ok")
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:

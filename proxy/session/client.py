@@ -9,6 +9,7 @@ read from either.
 from __future__ import annotations
 
 import asyncio
+from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("session")
 
+_QUERY = bytes((Command.QUERY,))
+#: Length and sequence number, which is 0 in a command's first packet.
+_header = Struct("<I").unpack_from
 #: Bytes of further commands taken in while one is at work.
 _AHEAD = 1 << 16
 #: The largest packet of a log-in (with 64 KB of attributes): who has not logged in may not fill the memory.
@@ -112,17 +116,14 @@ class ClientConnection(asyncio.Protocol):
         self.services.client_connected(self)
 
     def data_received(self, data: bytes) -> None:
-        size = len(data) - 4
         if (
             self.ready
-            and size > 0
-            and data[0] | data[1] << 8 | data[2] << 16 == size
-            and data[4] == Command.QUERY
-            and size < MAX_PAYLOAD
+            and data[4:5] == _QUERY
+            and _header(data)[0] == len(data) - 4 != MAX_PAYLOAD
             and not self._reader.pending
         ):
             self.ready = False
-            self.seq = data[3]
+            self.seq = 0
             self.query(data[5:])
         else:
             self._receive(data)

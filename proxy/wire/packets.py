@@ -14,10 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 from struct import error as StructError
+from typing import NamedTuple
 
 from .constants import MAX_PAYLOAD
 
 _U16 = Struct("<H")
+_U16_U16 = Struct("<HH")
 _U64 = Struct("<Q")
 
 
@@ -122,8 +124,7 @@ def err_packet(seq: int, code: int, sqlstate: str, message: str | bytes) -> byte
     return frame(b"\xff" + _U16.pack(code) + b"#" + sqlstate.encode("ascii") + text, seq)
 
 
-@dataclass(frozen=True, slots=True)
-class Ok:
+class Ok(NamedTuple):
     """What an OK packet says."""
 
     affected: int
@@ -146,13 +147,22 @@ class Err:
 
 
 def parse_ok(payload: bytes) -> Ok:
-    affected, pos = read_lenenc(payload, 1)
-    insert_id, pos = read_lenenc(payload, pos)
+    if len(payload) > 2 and payload[1] < 251 > payload[2]:
+        affected, insert_id, pos = payload[1], payload[2], 3
+    else:
+        affected, insert_id, pos = _large_numbers(payload)
     try:
-        status, warnings = _U16.unpack_from(payload, pos)[0], _U16.unpack_from(payload, pos + 2)[0]
+        status, warnings = _U16_U16.unpack_from(payload, pos)
     except StructError:
         raise ProtocolError("an OK packet is cut short") from None
-    return Ok(affected or 0, insert_id or 0, status, warnings, bytes(payload[pos + 4 :]))
+    return Ok(affected, insert_id, status, warnings, bytes(payload[pos + 4 :]))
+
+
+def _large_numbers(payload: bytes) -> tuple[int, int, int]:
+    """Affected rows and insert id of an OK packet, and the position behind them."""
+    affected, pos = read_lenenc(payload, 1)
+    insert_id, pos = read_lenenc(payload, pos)
+    return affected or 0, insert_id or 0, pos
 
 
 def parse_err(payload: bytes) -> Err:
@@ -172,7 +182,7 @@ class PacketReader:
     the sequence number to answer with is then `reader.seq`.
     """
 
-    __slots__ = ("_chunks", "_held", "_need", "_parts", "_size", "limit", "seq")
+    __slots__ = ("_chunks", "_held", "_need", "_parts", "_size", "limit", "pending", "seq")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -182,13 +192,14 @@ class PacketReader:
         self._need = 0  # how many bytes `_chunks` must hold before another look is worth while
         self._parts: list[bytes] = []  # 16 MB pieces of one payload
         self._size = 0
-
-    @property
-    def pending(self) -> int:
-        """Bytes held of a packet that is not complete."""
-        return self._held + self._size
+        self.pending = 0  # bytes held of a packet that is not complete
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        found = self._feed(data)
+        self.pending = self._held + self._size
+        return found
+
+    def _feed(self, data: bytes) -> list[tuple[int, bytes]]:
         if self._held:
             self._chunks.append(data)
             self._held += len(data)

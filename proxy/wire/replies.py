@@ -19,6 +19,8 @@ from .packets import Err, Ok, ProtocolError, parse_err, parse_ok, read_lenenc
 
 _U32 = Struct("<I")
 _EOF = Struct("<HH")
+_EOF_PACKET = Struct("<IBHH")
+_PACKET = Struct("<IB").unpack_from
 
 FIRST, COLUMNS, COLUMNS_END, ROWS, DONE = range(5)
 _HEADER_LIMIT = 1 << 13
@@ -40,6 +42,7 @@ class ReplyScanner:
         "_carry",
         "_columns",
         "_continued",
+        "_fed",
         "_header",
         "_skip",
         "ending",
@@ -57,6 +60,7 @@ class ReplyScanner:
     def __init__(self) -> None:
         self.status = 0
         self._header = b""  # count, definitions and EOF of the last result set that came in one piece
+        self._fed = True
         self.start()
 
     def start(self, state: int = FIRST) -> None:
@@ -67,15 +71,49 @@ class ReplyScanner:
         self.err: Err | None = None
         self.ending = 0
         self.rows_begun = False
-        self.partial = 0
-        self.seq = 0
-        self.within_row = False
-        self._carry = b""
-        self._columns = 0
-        self._skip = 0
-        self._continued = False
+        if self._fed:  # else the last reply was `whole`, which leaves these as they were
+            self._fed = False
+            self.partial = 0
+            self.seq = 0
+            self.within_row = False
+            self._carry = b""
+            self._columns = 0
+            self._skip = 0
+            self._continued = False
+
+    def whole(self, data: bytes) -> bool:
+        """Whether `data` is a whole reply of one of the two usual forms: rows under the columns of the last
+        time, or an OK packet. Then `status`, `warnings` and `ok` are as after `feed`; else nothing has
+        happened, and `feed` has to look at it.
+        """
+        pos, last = len(self._header), len(data) - 9
+        if pos and data.startswith(self._header):
+            while pos < last:
+                header, first = _PACKET(data, pos)
+                length = header & 0xFFFFFF
+                if not 0 < length < MAX_PAYLOAD or first > 0xFD:
+                    return False
+                pos += 4 + length
+            if pos != last:
+                return False
+            header, first, warnings, status = _EOF_PACKET.unpack_from(data, last)
+            if header & 0xFFFFFF != 5 or first != 0xFE or status & _MORE:
+                return False
+            self.warnings, self.status = warnings, status
+            self.rows_begun = True
+            self.ending = 9
+        elif last > 1 and data[4] == 0 and _U32.unpack_from(data)[0] & 0xFFFFFF == last + 5:
+            ok = parse_ok(data[4:])
+            if ok.status & _MORE:
+                return False
+            self.ok, self.warnings, self.status = ok, ok.warnings, ok.status
+        else:
+            return False
+        self.state = DONE
+        return True
 
     def feed(self, data: bytes) -> int:
+        self._fed = True
         kept = len(self._carry)
         if kept:
             data = self._carry + data

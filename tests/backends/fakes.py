@@ -63,6 +63,9 @@ class FakeOwner:
     def connection_closed(self, conn: BackendConnection) -> None:
         self.closed.append(conn)
 
+    def release(self, conn: BackendConnection) -> None:
+        pass
+
     def discard(self, conn: BackendConnection, *, kill: bool) -> None:
         conn.close()
 
