@@ -10,7 +10,8 @@ from typing import Any
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, Settings
+from proxy.session.settings import LOGIN, LOGIN_STATEMENT, Settings
+from proxy.wire.packets import err_packet, frame
 from tests.backends.fakes import FakeTransport, connection
 from tests.support.waiting import turns
 
@@ -23,6 +24,11 @@ LIMITS = HostLimits(
     idle_timeout=60.0,
     statement_timeout=30.0,
 )
+
+RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
+"""What resets a connection: COM_RESET_CONNECTION, and the settings of a new one."""
+
+ERROR = err_packet(1, 1064, "42000", "no")
 
 Opening = asyncio.Future[None]
 

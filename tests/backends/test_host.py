@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, LOGIN_STATEMENT
-from proxy.wire.packets import err_packet, frame
+from proxy.session.settings import LOGIN
+from proxy.wire.packets import frame
 from tests.backends.fakes import OK, Recorder
-from tests.backends.hosts import LIMITS, World
-
-RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
-ERROR = err_packet(1, 1064, "42000", "no")
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    world = World()
-    yield world
-    world.check()
-
+from tests.backends.hosts import ERROR, LIMITS, RESET, World
 
 # -- lending
 # ----------------------------------------------------------------------------------------------------------

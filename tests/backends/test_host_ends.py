@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
 from proxy.backends.host import HostPool
-from proxy.session.settings import LOGIN, LOGIN_STATEMENT, Settings
-from proxy.wire.packets import err_packet, frame
+from proxy.session.settings import LOGIN, Settings
+from proxy.wire.packets import frame
 from tests.backends.fakes import IN_TRANS, OK, Recorder
-from tests.backends.hosts import LIMITS, World
+from tests.backends.hosts import ERROR, LIMITS, RESET, World
 from tests.wire.streams import Rows, reply_packets
-
-RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
-ERROR = err_packet(1, 1064, "42000", "no")
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    world = World()
-    yield world
-    world.check()
-
 
 # -- clean or closed
 # ----------------------------------------------------------------------------------------------------------

@@ -31,8 +31,9 @@ from rewriter.plans import (
     Values,
 )
 from rewriter.splice import Template
+from tests.execute.ends import done
 from tests.execute.world import Client, World, rows
-from tests.local.places import done, place
+from tests.local.places import place
 from tests.wire.streams import Err, Ok
 
 
@@ -77,11 +78,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     services.definitions_of = lambda plan, session: Definitions()
     services.settings.limits.scatter_rows = 0
     return world
-
-
-@pytest.fixture
-def client(world: World) -> Client:
-    return Client(world)
 
 
 def ask(world: World, client: Client, plan: Plan, sql: bytes = b"SELECT 1") -> None:

@@ -14,6 +14,7 @@ from proxy.session.client import ClientConnection
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row
 from rewriter.plans import Bound, HostStatement, Merge, Notice, SortKey
+from tests.execute.ends import done
 from tests.execute.world import LIMITS, Client, World
 from tests.wire.streams import Err, Rows
 
@@ -66,16 +67,6 @@ def world() -> World:
 
 def serve(world: World, host: str, part: Sequence[int], **options: Any) -> None:
     world.server(host).script = lambda conn, sql: [Numbers(*part, **options)]
-
-
-@pytest.fixture
-def client(world: World) -> Client:
-    return Client(world)
-
-
-async def done(world: World, *clients: Client) -> None:
-    await world.quiet()
-    world.check(*clients)
 
 
 # -- results

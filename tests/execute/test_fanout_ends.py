@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from rewriter.plans import Merge
-from tests.execute.test_fanout import ORDERED, client, done, fan, numbers, serve, statement, world
+from tests.execute.ends import done, strike
+from tests.execute.test_fanout import ORDERED, fan, numbers, serve, statement, world
 from tests.execute.world import Client, World
 
-__all__ = ["client", "world"]  # fixtures
+__all__ = ["world"]  # a fixture
 
 
 # -- KILL and the client's end, at every stage
@@ -67,23 +68,7 @@ async def test_whatever_happens(
         client.session.transaction.start(b"START TRANSACTION")
     client.ask(fan("h1", "h2", "h3", merge=merge, reference=statement("h1", b"LIMIT 0", (1,))))
     await stage(world, client)
-    if what == "leave":
-        client.leave()
-    elif what.startswith("lose"):
-        for one in world.server(what[-2:]).live:
-            one.lose()
-    else:
-        client.conn.killed = what == "kill connection"
-        work = client.conn.work
-        assert work is not None
-        work.kill_query()
-        if what == "kill twice" and client.conn.work is not None:
-            work.kill_query()
-    await world.quiet()
-    if what == "kill connection":
-        assert not client.transport.open
-        client.leave()
-    await done(world, client)
+    await strike(world, client, what)
     if what.startswith("kill ") or what == "kill":
         assert client.answers()[0].err == 1317
     elif what.startswith("lose"):

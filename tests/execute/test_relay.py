@@ -10,6 +10,7 @@ import pytest
 from proxy.session.client import ClientConnection
 from proxy.session.settings import LOGIN_STATEMENT
 from proxy.wire.packets import err_packet
+from tests.execute.ends import done
 from tests.execute.world import Client, World, rows
 from tests.wire.streams import Err, Ok
 
@@ -18,21 +19,6 @@ Run = Callable[[ClientConnection], None]
 
 def relay(host: str = "h1", sql: bytes = b"Q", database: str | None = None, **options: Any) -> Run:
     return lambda client: client.relay.run(host, sql, database, **options)
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def client(world: World) -> Client:
-    return Client(world)
-
-
-async def done(world: World, *clients: Client) -> None:
-    await world.quiet()
-    world.check(*clients)
 
 
 # -- replies

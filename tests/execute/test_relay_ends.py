@@ -6,20 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.execute.test_relay import done, relay
+from tests.execute.ends import done
+from tests.execute.test_relay import relay
 from tests.execute.world import LIMITS, Client, World, rows
 from tests.wire.streams import Ok, Rows
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def client(world: World) -> Client:
-    return Client(world)
-
 
 # -- a host that is lost
 # ----------------------------------------------------------------------------------------------------------

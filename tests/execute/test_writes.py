@@ -12,6 +12,7 @@ from proxy.execute.writes import run_writes
 from proxy.session.client import ClientConnection
 from proxy.wire.packets import err_packet, lenenc_bytes, ok_packet
 from rewriter.plans import Bound, HostStatement, Inserted, Notice
+from tests.execute.ends import done, strike
 from tests.execute.world import Client, ServerConn, World
 from tests.wire.streams import Err, Ok, Result
 
@@ -33,21 +34,6 @@ def write(
 
 
 FOUR = (("h1", 1), ("h2", 2), ("h1", 3), ("h2", 4))
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def client(world: World) -> Client:
-    return Client(world)
-
-
-async def done(world: World, *clients: Client) -> None:
-    await world.quiet()
-    world.check(*clients)
 
 
 def fails_on(*shards: int, code: int = 1062) -> Callable[[ServerConn, bytes], list[Result]]:
@@ -330,21 +316,7 @@ async def test_whatever_happens(world: World, client: Client, what: str, stage: 
         client.autocommit(False)
     client.ask(write(*FOUR))
     await stage(world)
-    if what == "leave":
-        client.leave()
-    elif what.startswith("lose"):
-        for one in world.server(what[-2:]).live:
-            one.lose()
-    else:
-        client.conn.killed = what == "kill connection"
-        work = client.conn.work
-        assert work is not None
-        work.kill_query()
-    await world.quiet()
-    if what == "kill connection":
-        assert not client.transport.open
-        client.leave()
-    await done(world, client)
+    await strike(world, client, what)
     if mode != "autocommit":
         assert committed(world) == []
     log = [sql for server in world.servers.values() for sql in server.log if sql.startswith(b"WRITE")]

@@ -13,7 +13,7 @@ from proxy.local import run_builtin
 from proxy.session.client import ClientConnection
 from rewriter.plans import Assignment, Builtin
 from rewriter.splice import Template
-from tests.execute.world import Client, World
+from tests.execute.world import World
 
 PINS = Table(
     "demo", "pins", Kind.OBJECT, "main", type=1, routing="id",
@@ -86,8 +86,3 @@ def run(name: str, arguments: Mapping[str, Any] | None = None, *assignments: Ass
         run_builtin(client, plan, ())
 
     return runs
-
-
-async def done(world: World, *clients: Client) -> None:
-    await world.quiet()
-    world.check(*clients)

@@ -15,8 +15,9 @@ from proxy.local.fields import field_list
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, decode_column, decode_row, encode_row
 from rewriter.planner import Rewriter
+from tests.execute.ends import done
 from tests.execute.world import Client, ServerConn, World
-from tests.local.places import SCHEMA, done, place, run, text, topology
+from tests.local.places import SCHEMA, place, run, text, topology
 from tests.wire.streams import Err, Result, Rows, cut_packets
 
 # -- LIKE

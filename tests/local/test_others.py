@@ -12,20 +12,11 @@ from proxy.local.use import use_database
 from proxy.session.settings import LOGIN
 from proxy.session.state import Diagnostic, Role, User
 from proxy.wire.resultset import decode_row
+from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import Client, World
-from tests.local.places import done, place, run, text
+from tests.local.places import run, text
 from tests.wire.streams import Err
-
-
-@pytest.fixture
-def world() -> World:
-    return place()
-
-
-@pytest.fixture
-def client(world: World) -> Client:
-    return Client(world)
 
 
 def table(client: Client) -> list[list[str | None]]:

@@ -10,9 +10,10 @@ from proxy.local.set import literal
 from proxy.session.settings import LOGIN
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row
+from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import Client, ServerConn, World
-from tests.local.places import assign, done, place, run
+from tests.local.places import assign, run
 from tests.wire.streams import Err, Ok, Result, Rows
 
 
@@ -39,18 +40,8 @@ class Judge:
 
 
 @pytest.fixture
-def world() -> World:
-    return place()
-
-
-@pytest.fixture
 def judge(world: World) -> Judge:
     return Judge(world)
-
-
-@pytest.fixture
-def client(world: World) -> Client:
-    return Client(world)
 
 
 # -- without a server

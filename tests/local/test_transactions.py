@@ -7,22 +7,13 @@ from typing import Any
 import pytest
 
 from proxy.local.transactions import commit_then
+from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import Client, World
-from tests.local.places import done, place, run, text
+from tests.local.places import run, text
 from tests.wire.streams import Err, Ok
 
 BEGIN = run("begin", {"sql": text("START TRANSACTION")})
-
-
-@pytest.fixture
-def world() -> World:
-    return place()
-
-
-@pytest.fixture
-def client(world: World) -> Client:
-    return Client(world)
 
 
 async def write(world: World, client: Client, *hosts: str) -> None:

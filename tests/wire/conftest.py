@@ -1,17 +1,10 @@
-"""Throw-away database servers for the log-in tests, one of each kind a module, on loopback, with TLS.
-
-MariaDB is the program SHARDGATE_MYSQLD names or `mariadbd` on the PATH, MySQL the one in the folder
-SHARDGATE_MYSQL9 names or SHARDGATE_MYSQLD itself, whichever is that. Tests of a kind that is not installed
-are skipped, and say so.
-"""
+"""Throw-away database servers for the log-in tests, one of each kind a module, on loopback, with TLS."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
 import ipaddress
-import os
-import shutil
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,8 +15,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from fleet.demo.programs import Flavour, Program, find_program
+from fleet.demo.programs import Program
 from fleet.demo.servers import LocalServer
+from tests.support.programs import need_program
 
 
 class Server:
@@ -82,11 +76,6 @@ def _write_certificate(folder: Path) -> None:
     )
 
 
-def _program(flavour: Flavour, *places: str | None) -> Program | None:
-    programs = (find_program(place) for place in places if place)
-    return next((program for program in programs if program.flavour is flavour), None)
-
-
 @contextlib.contextmanager
 def _running(program: Program, folder: Path) -> Iterator[Server]:
     _write_certificate(folder)
@@ -101,17 +90,11 @@ def _running(program: Program, folder: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    program = _program(Flavour.MARIADB, os.environ.get("SHARDGATE_MYSQLD"), shutil.which("mariadbd"))
-    if program is None:
-        pytest.skip("MariaDB is not installed: no mariadbd on the PATH or in SHARDGATE_MYSQLD")
-    with _running(program, tmp_path_factory.mktemp("mariadb")) as server:
+    with _running(need_program("mariadb"), tmp_path_factory.mktemp("mariadb")) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def mysql9(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    program = _program(Flavour.MYSQL, os.environ.get("SHARDGATE_MYSQL9"), os.environ.get("SHARDGATE_MYSQLD"))
-    if program is None or program.version < (9, 0, 0):
-        pytest.skip("MySQL 9 is not installed: SHARDGATE_MYSQL9 names no folder with its programs")
-    with _running(program, tmp_path_factory.mktemp("mysql")) as server:
+    with _running(need_program("mysql9"), tmp_path_factory.mktemp("mysql")) as server:
         yield server
