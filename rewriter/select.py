@@ -138,5 +138,5 @@ def point(routing: Routing, template: Template, first: int) -> Point | None:
         shard_shift=layout.shard_shift,
         shard_mask=layout.shard_mask,
         local_mask=layout.local_mask,
-        template=Template(parts),
+        template=Template(parts, integers=(first + 1, first + 2)),
     )

@@ -89,8 +89,7 @@ class Sharded(Plan):
         if place is None:
             return None
         local = number & point.local_mask
-        sql = point.template.render((*values, place[1], b"%d" % local, b"%d" % (number - local)))
-        return place[0], shard, sql
+        return place[0], shard, point.template.render((*values, place[1], local, number - local))
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         found = self.at_point(values, topology)

@@ -26,8 +26,8 @@ class Label:
 
     parts: tuple[bytes | int, ...]
 
-    def render(self, values: tuple[bytes, ...]) -> bytes:
-        """The quoted name."""
+    def render(self, values: tuple[Any, ...]) -> bytes:
+        """The quoted name. The values of its parts are bytes."""
         text = b"".join(values[part] if isinstance(part, int) else part for part in self.parts)
         if len(text) > MAX_LABEL:
             text = text[:MAX_LABEL].decode("utf-8", "ignore").encode()
@@ -39,11 +39,13 @@ Part = bytes | int | Label
 
 
 class Template:
-    """A statement with holes; immutable. `parts` are as given, with neighbouring texts joined."""
+    """A statement with holes; immutable. `parts` are as given, with neighbouring texts joined. `integers`
+    are the holes for which `render` is given a number.
+    """
 
     __slots__ = ("_format", "_pick", "parts")
 
-    def __init__(self, parts: Iterable[Part]) -> None:
+    def __init__(self, parts: Iterable[Part], integers: Sequence[int] = ()) -> None:
         joined: list[Part] = []
         for part in parts:
             last = joined[-1] if joined else None
@@ -52,11 +54,14 @@ class Template:
             else:
                 joined.append(part)
         self.parts = tuple(joined)
-        texts = (part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%b" for part in joined)
+        texts = (
+            part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%d" if part in integers else b"%b"
+            for part in joined
+        )
         self._format = b"".join(texts)
         self._pick: Callable[[Any], Any] = _picker([part for part in joined if not isinstance(part, bytes)])
 
-    def render(self, values: tuple[bytes, ...]) -> bytes:
+    def render(self, values: tuple[bytes | int, ...]) -> bytes:
         """The SQL. Raises IndexError when there are fewer values than the holes name."""
         return self._format % self._pick(values)  # type: ignore[no-any-return]
 

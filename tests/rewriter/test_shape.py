@@ -157,6 +157,14 @@ def test_joined_again_it_is_the_statement(sql: bytes, env: Env) -> None:
     assert whole == sql
 
 
+@given(TEXTS, st.from_regex(rb"[0-9]{1,25}", fullmatch=True), st.sampled_from(MODES))
+def test_other_digits_at_the_end_are_cut_alike(before: bytes, digits: bytes, env: Env) -> None:
+    """What the planner's short way counts on."""
+    shape, literals = lift(before + b" 7", env.findall)
+    if literals == (b"7", b""):
+        assert lift(before + b" " + digits, env.findall) == (shape, (digits, b""))
+
+
 @given(TEXTS, st.sampled_from(MODES))
 def test_tokens_agree_with_literals(sql: bytes, env: Env) -> None:
     """No literal reaches over a token's end, unless the token is the whole list."""
