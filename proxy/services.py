@@ -87,6 +87,7 @@ class Services:
         )
         self.all_serving = _all_serving(topology)
         self.recent_changes: list[tuple[float, str]] = []
+        self.view_columns: dict[str, dict[str, tuple[str, ...]]] = {}  # by server version and view
         self._definitions: WeakKeyDictionary[Plan, dict[bytes, Definitions]] = WeakKeyDictionary()
         self._next_id = worker << 24
 

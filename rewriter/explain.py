@@ -18,6 +18,7 @@ from .plans import AnyHost, BindError, Bound, Builtin, HostStatement, Merge, Pas
 from .routing import ALL, Comparison, Route
 from .sharded import Sharded, ShardSelect, ShardWrite
 from .values import NotPlain
+from .views import SystemViews
 
 Rows = list[tuple[str, str]]
 
@@ -64,6 +65,7 @@ def _title(plan: Plan) -> str:
     titles: dict[type[Plan], str] = {
         Passthrough: "passed through to one host",
         Physical: "physical database, as written",
+        SystemViews: "query on information_schema, with the logical databases",
         AnyHost: "no sharded table: any host",
         ShardSelect: "read from shards",
         ShardWrite: "write to shards",

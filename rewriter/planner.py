@@ -26,6 +26,7 @@ from .scope import Limits, Names, Refuse
 from .show import describe, show
 from .statement import open_comments
 from .tokens import Source, Unreadable, read
+from .views import system_views
 
 Rule = Callable[[Statement], Plan | None]
 
@@ -38,6 +39,7 @@ RULES: Final[tuple[Rule, ...]] = (
     explain_route,
     show,
     describe,
+    system_views,
     confined,
     too_deep,
     explain,

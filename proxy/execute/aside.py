@@ -54,13 +54,17 @@ async def run_aside(client: ClientConnection, host: str, sql: bytes) -> None:
     """Run `sql` outside the open transaction, and answer with the session's own status flags."""
     async with borrowed(client, host) as conn:
         reply = await Collector().run(conn, query_packet(sql))
+    answer(client, reply)
+
+
+def answer(client: ClientConnection, reply: Collector) -> None:
+    """A collected reply to the client, and the command is done."""
     if reply.err is not None:
         client.fail(reply.err)
-        return
-    if reply.ok is not None:
+    elif reply.ok is not None:
         client.reply_ok(affected=reply.ok.affected, insert_id=reply.ok.insert_id, info=reply.ok.info)
-        return
-    write_result(client, reply.columns, reply.rows)
+    else:
+        write_result(client, reply.columns, reply.rows)
 
 
 def write_result(

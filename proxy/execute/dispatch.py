@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from proxy.errors import ProxyError
 from proxy.local import run_builtin
 from proxy.local.transactions import commit_then
+from proxy.local.views import run_views
 from proxy.session.values import slot
 from proxy.wire.packets import lenenc_bytes
 from rewriter.plans import (
@@ -30,6 +31,7 @@ from rewriter.plans import (
     ShardWrite,
     Values,
 )
+from rewriter.views import SystemViews
 
 from .aside import run_aside, run_probe
 from .fanout import FanOut
@@ -200,6 +202,11 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
     work.start(run_writes(client, bound, work.conns))
 
 
+def _views(client: ClientConnection, plan: SystemViews, literals: Values) -> None:
+    values = values_of(client.session, plan, literals)
+    TaskWork(client).start(run_views(client, plan, literals, values))
+
+
 def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
@@ -216,6 +223,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     Passthrough: _one_host,
     Physical: _one_host,
     AnyHost: _any_host,
+    SystemViews: _views,
     ShardSelect: _select,
     ShardWrite: _write,
     Insert: _write,

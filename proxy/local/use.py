@@ -10,6 +10,7 @@ from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
 from proxy.execute.task import TaskWork
 from rewriter.plans import Builtin, Values
+from rewriter.views import INFORMATION_SCHEMA
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -26,6 +27,9 @@ def use_database(client: ClientConnection, database: str, *, at_login: bool = Fa
     services, session = client.services, client.session
     if not database:
         raise ProxyError("no_database")
+    if database.lower() == INFORMATION_SCHEMA:  # every server has it, by any case of its name, for all users
+        _chosen(client, INFORMATION_SCHEMA)
+        return
     allowed = session.user.databases
     if allowed is not None and database not in allowed:
         raise ProxyError("database_denied", user=session.user.name, database=database)

@@ -1,0 +1,185 @@
+"""Queries on information_schema, as clients of sharded databases see it: see rewriter/views.py.
+
+The query runs on the default host, beside the session's transaction. What it shows of tables that live on
+other hosts is asked there first and written into it as constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from config.schema import Database, Kind, Table
+from config.topology import Keyspace, State
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.execute.aside import answer, borrowed
+from proxy.wire.constants import ColumnFlag, ColumnType
+from proxy.wire.resultset import NUMERIC, TEMPORAL, decode_column
+from rewriter.plans import Values
+from rewriter.scope import SYSTEM_DATABASES
+from rewriter.views import INFORMATION_SCHEMA, Shown, SystemViews, shown_sql, view_sql
+
+if TYPE_CHECKING:
+    from proxy.services import Services
+    from proxy.session.client import ClientConnection
+
+_NAME = re.compile(rb"[0-9A-Za-z_$]+")
+_JSON = 245
+
+
+async def run_views(client: ClientConnection, plan: SystemViews, literals: Values, values: Values) -> None:
+    """Run the query; `values` are the literals and the session's."""
+    services = client.services
+    host = plan.host(services.topology)
+    named = {name.decode() for literal in literals for name in _NAME.findall(literal)}
+    shown = await shown_databases(client, host, named)
+    async with borrowed(client, host, plan.database) as conn:
+        columns = await _columns(services, conn, plan.views)
+        derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
+        sql = plan.template.render((*values, *derived))
+        if not plan.tie:
+            answer(client, await Collector().query(conn, sql))
+            return
+    client.relay.run(host, sql, plan.database, tie=True)
+
+
+async def shown_databases(client: ClientConnection, near: str, named: set[str]) -> list[Shown]:
+    """The databases that the client may see: the default host's own, the schema's, and physical ones that are
+    `named`. Of a sharded one's tables those of a shard on host `near` are shown, when there is one.
+    """
+    services = client.services
+    schema, topology = services.schema, services.topology
+    host = topology.default or topology.hosts[0]
+    async with borrowed(client, host) as conn:
+        reply = await Collector().query(conn, b"SHOW DATABASES")
+    found = [(row[0] or b"").decode("utf-8", "replace") for row in reply.values()]
+    system = [name for name in found if name in SYSTEM_DATABASES]
+    others = [
+        name
+        for name in found
+        if name not in system and name not in schema.databases and topology.physical(name) is None
+    ]
+    shown = [Shown(host, name, name) for name in (*system, *(others if topology.default is not None else ()))]
+    for database in schema.databases.values():
+        shown += _of_schema(services, database, near)
+    for name in sorted(named):
+        place = topology.physical(name) if name not in schema.databases else None
+        at = place[0].host_of(place[1]) if place is not None else None
+        if at is not None:
+            shown.append(Shown(at, name, name))
+    allowed = client.session.user.databases
+    if allowed is None:
+        return shown
+    return [one for one in shown if one.logical in allowed or one.logical == INFORMATION_SCHEMA]
+
+
+def _of_schema(services: Services, database: Database, near: str) -> list[Shown]:
+    """The parts of one of the schema's databases: one for each keyspace that its tables are in."""
+    keyspaces = services.topology.keyspaces
+    if database.keyspace is not None:
+        master = keyspaces[database.keyspace].master
+        return [Shown(master, database.name, database.name)] if master is not None else []
+    by_keyspace: dict[str, list[Table]] = {}
+    for table in database.tables.values():
+        by_keyspace.setdefault(table.keyspace, []).append(table)
+    parts: list[Shown] = []
+    for name, tables in by_keyspace.items():
+        keyspace = keyspaces[name]
+        shard, host = shard_to_ask(keyspace, near)
+        if host is not None:
+            part = Shown(
+                host,
+                keyspace.database_of(shard).decode(),
+                database.name,
+                tuple(table.name for table in tables),
+                tuple(table.name for table in tables if table.kind is Kind.OBJECT),
+                max(1, len(keyspace.all_shards)),
+                first=not parts,
+            )
+            parts.append(part)
+    return parts
+
+
+def shard_to_ask(keyspace: Keyspace, near: str | None = None) -> tuple[int | None, str | None]:
+    """A shard (None for an unsharded keyspace) that can tell of the keyspace's tables, and its host: one on
+    host `near` when there is one.
+    """
+    if not keyspace.sharded:
+        return None, keyspace.master
+    found = None
+    for one in keyspace.ranges:
+        if one.state is State.OFFLINE:
+            continue
+        if one.master == near:
+            return one.first, one.master
+        found = found or one
+    return (found.first, found.master) if found is not None else (None, None)
+
+
+async def _columns(
+    services: Services, conn: BackendConnection, views: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The columns of each view on this server; none for one that it does not have."""
+    known = services.view_columns.setdefault(conn.version, {})
+    missing = sorted({view for view in views if view not in known})
+    if missing:
+        listed = ", ".join(f"'{view}'" for view in missing)
+        reply = await Collector().query(
+            conn,
+            b"SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA ="
+            b" 'information_schema' AND TABLE_NAME IN (%b) ORDER BY ORDINAL_POSITION" % listed.encode(),
+        )
+        found: dict[str, list[str]] = {view: [] for view in missing}
+        for view, column in reply.values():
+            found[(view or b"").decode().upper()].append((column or b"").decode())
+        known.update({view: tuple(columns) for view, columns in found.items()})
+    return known
+
+
+async def _derived(
+    client: ClientConnection,
+    conn: BackendConnection,
+    view: str,
+    columns: dict[str, tuple[str, ...]],
+    shown: Sequence[Shown],
+) -> bytes:
+    """The derived table for a view, on the host of `conn`."""
+    names = columns[view]
+    if not names:
+        return f"SELECT * FROM information_schema.{view}".encode()  # the server says that it has no such view
+    local = [one for one in shown if one.host == conn.host]
+    constants = []
+    for one in shown:
+        sql = shown_sql(view, names, one) if one.host != conn.host else b""
+        if sql:
+            constants += await _constants(client, one.host, sql)
+    return view_sql(view, names, local, constants, mariadb=client.session.env.mariadb)
+
+
+async def _constants(client: ClientConnection, host: str, sql: bytes) -> list[bytes]:
+    """The rows of a SELECT on another host, as SELECTs without tables."""
+    async with borrowed(client, host) as conn:
+        reply = await Collector().query(conn, sql)
+    if reply.err is not None:
+        raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
+    kinds = [decode_column(payload) for payload in reply.columns]
+    return [
+        b"SELECT "
+        + b", ".join(_constant(value, kind.type, kind.flags) for value, kind in zip(row, kinds, strict=True))
+        for row in reply.values()
+    ]
+
+
+def _constant(value: bytes | None, type_: int, flags: int) -> bytes:
+    """A value as a constant of its column's type, whatever the session's character sets and sql_mode."""
+    if value is None:
+        return b"NULL"
+    if type_ in NUMERIC:
+        return b"CAST(%b AS UNSIGNED)" % value if flags & ColumnFlag.UNSIGNED else value
+    if type_ in TEMPORAL and type_ != ColumnType.DATE:
+        return b"TIMESTAMP'%b'" % value
+    text = b"_utf8mb4 X'%b'" % value.hex().encode()
+    return b"CAST(%b AS JSON)" % text if type_ == _JSON else text
