@@ -123,7 +123,8 @@ def plan_unsharded(
     forms = {target.form for target in targets.values()}
     databases = tuple(dict.fromkeys(target.database for target in targets.values()))
     if not forms or forms == {"system"}:
-        return text.plan(Place(), About(access, databases, system(targets)))
+        about = About(access, databases, system(targets))
+        return text.plan(_system_place(statement, databases), about)
     about = About(access, databases, statement.names.env.database if _unqualified(targets) else None)
     locations = [(one.keyspace, one.shard) for one in targets.values() if one.form == "physical"]
     if locations and forms - {"physical", "system"}:
@@ -134,6 +135,12 @@ def plan_unsharded(
     if locations:
         return text.plan(Place(locations=tuple(dict.fromkeys(locations))), about)
     return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+
+
+def _system_place(statement: Statement, databases: Iterable[str]) -> Place:
+    """mysql, performance_schema and sys are the default host's; information_schema is like on any host."""
+    own = any(database.lower() != "information_schema" for database in databases)
+    return Place(("",)) if own and statement.names.topology.default is not None else Place()
 
 
 def system(targets: dict[TableRef, Target]) -> str | None:
@@ -185,7 +192,7 @@ def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool
     if home.form == "physical":
         return None if others else text.plan(Place(locations=((home.keyspace, home.shard),)), about)
     if home.form == "system":
-        return text.plan(Place(), about)
+        return text.plan(_system_place(statement, (database, *others)), about)
     keyspaces = [home.keyspace, *(names.schema.databases[name].keyspace or "" for name in others)]
     return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
 

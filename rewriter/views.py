@@ -92,7 +92,9 @@ _SCHEMAS: Final = frozenset(
     | {"INDEX_SCHEMA", "SCHEMA_NAME", "F_TABLE_SCHEMA", "G_TABLE_SCHEMA"}
 )
 _COLUMNS: Final = frozenset({"COLUMN_NAME", "REFERENCED_COLUMN_NAME"})
-_EXPRESSIONS: Final = frozenset({"GENERATION_EXPRESSION", "EXPRESSION", "CHECK_CLAUSE", "PARTITION_EXPRESSION"})
+_EXPRESSIONS: Final = frozenset(
+    {"GENERATION_EXPRESSION", "EXPRESSION", "CHECK_CLAUSE", "PARTITION_EXPRESSION"}
+)
 ESTIMATES: Final = frozenset({"TABLE_ROWS", "DATA_LENGTH", "INDEX_LENGTH", "CARDINALITY"})
 """What is about as large in each shard: shown for one, multiplied by the number of shards."""
 
@@ -122,7 +124,8 @@ def system_views(statement: Statement) -> Plan | None:
     """The rule for queries on views that show databases; None for all others, and inside a physical one."""
     source, names = statement.source, statement.names
     current = names.env.database or ""
-    if source.tokens[0].text not in QUERIES or names.physical(current) is not None:
+    inside = current not in names.schema.databases and names.physical(current) is not None
+    if source.tokens[0].text not in QUERIES or inside:
         return None
     if current.lower() != INFORMATION_SCHEMA and not any(
         token.name.lower() == INFORMATION_SCHEMA for token in source.tokens
@@ -227,12 +230,18 @@ def view_sql(
     groups = [[one] for one in whole] if mariadb else [whole]
     listed = b", ".join(b"`" + column.encode() + b"`" for column in columns)
     for group in groups:
-        condition = b" IN (" + b", ".join(map(_quote, group)) + b")" if len(group) > 1 else b" = " + _quote(*group[:1])
+        condition = (
+            b" IN (" + b", ".join(map(_quote, group)) + b")"
+            if len(group) > 1
+            else b" = " + _quote(*group[:1])
+        )
         parts.append(
             b"SELECT %b FROM information_schema.`%b` WHERE `%b`%b"
             % (listed, name.encode(), view.schema.encode(), condition)
         )
-    parts += [part for one in shown if not one.as_is and (part := shown_sql(name, columns, one))]
+    parts += [
+        part for one in shown if not one.as_is and (part := shown_sql(name, columns, one, mariadb=mariadb))
+    ]
     parts += constants
     union = b" UNION ALL ".join(parts)
     if mariadb:
@@ -240,7 +249,7 @@ def view_sql(
     return b"SELECT %b FROM (%b) AS shown" % (listed, union)
 
 
-def shown_sql(name: str, columns: Sequence[str], shown: Shown) -> bytes:
+def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, mariadb: bool) -> bytes:
     """The SELECT of one database's rows; empty when it has none."""
     view = VIEWS[name]
     if shown.tables is not None and ((not view.of_tables) or (view.once and not shown.first)):
@@ -248,7 +257,7 @@ def shown_sql(name: str, columns: Sequence[str], shown: Shown) -> bytes:
     if view.table and shown.tables is not None and not shown.tables:
         return b""
     sql = b"SELECT %b FROM information_schema.`%b` WHERE `%b` = %b" % (
-        b", ".join(_column(column, view, shown) for column in columns),
+        b", ".join(_column(column, view, shown, mariadb=mariadb) for column in columns),
         name.encode(),
         view.schema.encode(),
         _quote(shown.physical),
@@ -258,17 +267,25 @@ def shown_sql(name: str, columns: Sequence[str], shown: Shown) -> bytes:
     return sql
 
 
-def _column(column: str, view: View, shown: Shown) -> bytes:
+def introducer(*, mariadb: bool) -> bytes:
+    """What stands before a string constant in a result column. MariaDB's views are in utf8mb3, and its UNION
+    takes the larger character set; MySQL finds that the constant fits.
+    """
+    return b"_utf8mb3" if mariadb else b"_utf8mb4"
+
+
+def _column(column: str, view: View, shown: Shown, *, mariadb: bool) -> bytes:
     """One result column, in logical terms."""
     plain = b"`" + column.encode() + b"`"
     if shown.as_is:
         return plain
     objects = b", ".join(map(_quote, shown.objects))
+    logical = introducer(mariadb=mariadb) + _quote(shown.logical)
     expression = b""
     if column == view.schema:
-        expression = _quote(shown.logical)
+        expression = logical
     elif column in _SCHEMAS:
-        expression = b"IF(%b = %b, %b, %b)" % (plain, _quote(shown.physical), _quote(shown.logical), plain)
+        expression = b"IF(%b = %b, %b, %b)" % (plain, _quote(shown.physical), logical, plain)
     elif column in _COLUMNS and objects and view.table:
         key = b"`%b` IN (%b) AND %b = 'local_id'" % (view.table.encode(), objects, plain)
         expression = b"IF(%b, 'id', %b)" % (key, plain)

@@ -17,10 +17,10 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.aside import answer, borrowed
 from proxy.wire.constants import ColumnFlag, ColumnType
-from proxy.wire.resultset import NUMERIC, TEMPORAL, decode_column
+from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column
 from rewriter.plans import Values
 from rewriter.scope import SYSTEM_DATABASES
-from rewriter.views import INFORMATION_SCHEMA, Shown, SystemViews, shown_sql, view_sql
+from rewriter.views import INFORMATION_SCHEMA, Shown, SystemViews, introducer, shown_sql, view_sql
 
 if TYPE_CHECKING:
     from proxy.services import Services
@@ -150,13 +150,14 @@ async def _derived(
     names = columns[view]
     if not names:
         return f"SELECT * FROM information_schema.{view}".encode()  # the server says that it has no such view
+    mariadb = client.session.env.mariadb
     local = [one for one in shown if one.host == conn.host]
     constants = []
     for one in shown:
-        sql = shown_sql(view, names, one) if one.host != conn.host else b""
+        sql = shown_sql(view, names, one, mariadb=mariadb) if one.host != conn.host else b""
         if sql:
             constants += await _constants(client, one.host, sql)
-    return view_sql(view, names, local, constants, mariadb=client.session.env.mariadb)
+    return view_sql(view, names, local, constants, mariadb=mariadb)
 
 
 async def _constants(client: ClientConnection, host: str, sql: bytes) -> list[bytes]:
@@ -166,20 +167,20 @@ async def _constants(client: ClientConnection, host: str, sql: bytes) -> list[by
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
     kinds = [decode_column(payload) for payload in reply.columns]
+    text = introducer(mariadb=client.session.env.mariadb)
     return [
-        b"SELECT "
-        + b", ".join(_constant(value, kind.type, kind.flags) for value, kind in zip(row, kinds, strict=True))
+        b"SELECT " + b", ".join(constant(value, kind, text) for value, kind in zip(row, kinds, strict=True))
         for row in reply.values()
     ]
 
 
-def _constant(value: bytes | None, type_: int, flags: int) -> bytes:
+def constant(value: bytes | None, column: Column, before: bytes) -> bytes:
     """A value as a constant of its column's type, whatever the session's character sets and sql_mode."""
     if value is None:
         return b"NULL"
-    if type_ in NUMERIC:
-        return b"CAST(%b AS UNSIGNED)" % value if flags & ColumnFlag.UNSIGNED else value
-    if type_ in TEMPORAL and type_ != ColumnType.DATE:
+    if column.type in NUMERIC:
+        return b"CAST(%b AS UNSIGNED)" % value if column.flags & ColumnFlag.UNSIGNED else value
+    if column.type in TEMPORAL and column.type != ColumnType.DATE:
         return b"TIMESTAMP'%b'" % value
-    text = b"_utf8mb4 X'%b'" % value.hex().encode()
-    return b"CAST(%b AS JSON)" % text if type_ == _JSON else text
+    text = b"%b X'%b'" % (before, value.hex().encode())
+    return b"CAST(%b AS JSON)" % text if column.type == _JSON else text
