@@ -150,6 +150,7 @@ class Worker:
                 lambda: self.ready,
                 lambda: self.source.status if self.source is not None else "",
                 peers=self.peers,
+                loaded=lambda: self.source is not None and self.source.current is not None,
             )
             await self.status.start(listen)
 
@@ -224,6 +225,8 @@ class Worker:
         services.draining = True
         for server in self._servers:
             server.close()
+        if self.status is not None:
+            await self.status.step_aside()
         deadline = time.monotonic() + self.settings.timeouts.drain
         log.info("draining", clients=len(services.connections))
         while services.connections and time.monotonic() < deadline:

@@ -1,7 +1,8 @@
 """The small HTTP server for operators: /metrics, /healthz, /readyz, / and /status.json.
 
 It runs in the worker's event loop, so an answer from /healthz says that the loop turns. Before there are
-services (no topology yet, or no server has answered) every page answers all the same.
+services (no topology yet, or no server has answered) every page answers all the same. A TCP port is shared
+(SO_REUSEPORT), so that a new process can start while the old one drains, which then leaves it to the new.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import structlog
 from aiohttp import web
 
 from config.address import Address
@@ -23,6 +25,8 @@ from .metrics import CONTENT_TYPE, Metrics
 if TYPE_CHECKING:
     from proxy.peers import Peers
     from proxy.services import Services
+
+log = structlog.get_logger("proxy")
 
 #: Seconds that an answer under way has to end when the server stops.
 _GRACE = 0.5
@@ -38,7 +42,8 @@ class StatusServer:
     """Answers for all worker processes. `start` once, then `stop`.
 
     `services` gives the worker's services, None before they exist; `ready` whether clients are welcome;
-    `source` one line about where the topology comes from; `peers` the other workers, who are asked each time.
+    `source` one line about where the topology comes from, `loaded` whether it has given one; `peers` the
+    other workers, who are asked each time.
     """
 
     def __init__(
@@ -48,23 +53,26 @@ class StatusServer:
         source: Callable[[], str] = lambda: "",
         now: Callable[[], float] = snapshot.clock,
         peers: Peers | None = None,
+        loaded: Callable[[], bool] = lambda: True,
     ) -> None:
         self._services = services
         self._ready = ready
         self._source = source
+        self._loaded = loaded
         self._now = now
         self._started = now()
         self._peers = peers
         self._workers = Workers()
         self._metrics = Metrics()
         self._runner: web.AppRunner | None = None
-        self._path: str | None = None
+        self._listen: Address | None = None
+        self._inode = 0  # of the Unix socket
         self.address = ""
 
     @property
     def url(self) -> str:
         """Where a browser finds the page; empty before `start` and on a Unix socket."""
-        return f"http://{self.address}/" if self.address and self._path is None else ""
+        return f"http://{self.address}/" if self._listen is not None and self._listen.path is None else ""
 
     async def everything(self) -> snapshot.Snapshot:
         """The state of all worker processes now."""
@@ -81,6 +89,7 @@ class StatusServer:
             started=self._started,
             now=self._now(),
             source=self._source(),
+            loaded=self._loaded(),
         )
 
     async def start(self, listen: Address) -> None:
@@ -96,19 +105,30 @@ class StatusServer:
         app.router.add_get("/readyz", self._readyz)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_GRACE)
         await runner.setup()
-        site: web.BaseSite
-        if listen.path is not None:
-            site = web.UnixSite(runner, listen.path)
-        else:
-            site = web.TCPSite(runner, listen.host, listen.port, reuse_address=True)
         try:
-            await site.start()
+            await _site(runner, listen).start()
         except BaseException:
             await runner.cleanup()
             raise
         self._runner = runner
-        self._path = listen.path
-        self.address = str(listen if listen.path is not None else _bound(listen, runner))
+        self._listen = listen if listen.path is not None else _bound(listen, runner)
+        self._inode = _inode(listen.path)
+        self.address = str(self._listen)
+
+    async def step_aside(self) -> None:
+        """This process drains: leave the port to another one that listens there too, if there is one."""
+        runner, listen = self._runner, self._listen
+        if runner is None or listen is None or listen.path is not None:
+            return
+        names = runner.addresses
+        if not names:
+            return
+        for site in list(runner.sites):
+            await site.stop()
+        if any(_taken(name) for name in names):
+            log.info("another process answers at the status address", address=self.address)
+        else:
+            await _site(runner, listen).start()
 
     async def stop(self) -> None:
         """Stop listening; answers under way get half a second. May be called again, or without `start`."""
@@ -116,9 +136,12 @@ class StatusServer:
         if runner is None:
             return
         await runner.cleanup()
-        if self._path is not None:
+        path = self._listen.path if self._listen is not None else None
+        if (
+            path is not None and _inode(path) == self._inode
+        ):  # not that of a process which came after this one
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path)
+                os.unlink(path)
 
     # -- pages
     # -------------------------------------------------------------------------------------------------------
@@ -144,9 +167,34 @@ class StatusServer:
 
     async def _readyz(self, request: web.Request) -> web.Response:
         ready = self._ready()
-        reason = snapshot.why_not_ready(self._services(), ready)
+        reason = snapshot.why_not_ready(self._services(), ready, self._loaded())
         body = {"status": "ready"} if ready else {"status": "not ready", "reason": reason}
         return web.json_response(body, status=200 if ready else 503, headers=_HEADERS)
+
+
+def _site(runner: web.AppRunner, listen: Address) -> web.BaseSite:
+    if listen.path is not None:
+        return web.UnixSite(runner, listen.path)
+    return web.TCPSite(runner, listen.host, listen.port, reuse_address=True, reuse_port=True)
+
+
+def _inode(path: str | None) -> int:
+    """The number of a file; 0 when there is none."""
+    try:
+        return os.stat(path).st_ino if path is not None else 0
+    except FileNotFoundError:
+        return 0
+
+
+def _taken(name: tuple[Any, ...]) -> bool:
+    """Whether another process listens at this socket address: nobody can have it alone then."""
+    with socket.socket(socket.AF_INET6 if len(name) == 4 else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what it has accepted does not count
+        try:
+            probe.bind(name)
+        except OSError:
+            return True
+    return False
 
 
 def _bound(listen: Address, runner: web.AppRunner) -> Address:

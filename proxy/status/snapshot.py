@@ -140,14 +140,24 @@ class Snapshot(TypedDict):
     hosts: list[Host]
 
 
-def take(services: Services | None, *, ready: bool, started: float, now: float, source: str = "") -> Snapshot:
-    """The state now. `started` and `now` are seconds since 1970; `source` describes the topology's source."""
+def take(
+    services: Services | None,
+    *,
+    ready: bool,
+    started: float,
+    now: float,
+    source: str = "",
+    loaded: bool = True,
+) -> Snapshot:
+    """The state now. `started` and `now` are seconds since 1970; `source` describes the topology's source,
+    which has given one already if `loaded`.
+    """
     taken: Snapshot = {
         "version": proxy_version(),
         "started": started,
         "uptime": max(0.0, now - started),
         "ready": ready,
-        "reason": why_not_ready(services, ready),
+        "reason": why_not_ready(services, ready, loaded),
         "draining": services is not None and services.draining,
         "server_version": "",
         "workers": 1,
@@ -168,12 +178,14 @@ def take(services: Services | None, *, ready: bool, started: float, now: float, 
     return taken
 
 
-def why_not_ready(services: Services | None, ready: bool) -> str:
-    """Why clients should not be sent here now; empty when they may."""
+def why_not_ready(services: Services | None, ready: bool, loaded: bool = True) -> str:
+    """Why clients should not be sent here now; empty when they may. `loaded`: there is a topology."""
     if ready:
         return ""
+    if not loaded:
+        return "starting: there is no topology yet"
     if services is None:
-        return "starting: there is no topology yet, or no server of it has answered"
+        return "starting: no server of the topology has answered yet"
     if services.draining:
         return "draining: clients are asked to connect elsewhere"
     return "starting: not listening yet"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 
+from fleet.demo.process import spawn, stop_all
 from tests.integration.fixtures import MakeOwn
 from tests.integration.raw import Closed, Raw, query
 from tests.support.waiting import wait_until
@@ -41,6 +44,32 @@ def test_drain(own: MakeOwn) -> None:
     process = proxy.proxy.process
     assert process is not None
     assert process.wait(10) == 0
+
+
+def test_a_new_process_takes_over(own: MakeOwn, tmp_path: Path) -> None:
+    """It listens beside the old one, which drains and leaves it the clients and the status port."""
+    old = own()
+    holder = old.raw(database="legacy")
+    holder.ask("BEGIN")
+    assert holder.ask("SELECT 1").value == b"1"
+    log = tmp_path / "new.log"
+    command = [sys.executable, "-m", "proxy", "serve", "--config", str(old.proxy.settings)]
+    new = spawn(command, log)
+    try:
+        wait_until(lambda: '"event": "serving"' in log.read_text(), "the new process serves")
+        old.signal(signal.SIGTERM)
+        wait_until(lambda: "another process answers" in old.log.read_text(), "the old one steps aside")
+        for _ in range(10):
+            assert old.status()["process"]["pid"] == new.pid
+            assert old.raw().ask("SELECT 1").value == b"1"
+        assert holder.ask("SELECT 2").value == b"2"
+        assert holder.ask("COMMIT").kind == "ok"
+        assert old.proxy.process is not None
+        assert old.proxy.process.wait(10) == 0
+        assert old.raw().ask("SELECT 1").value == b"1"
+    finally:
+        stop_all([new])
+    assert new.returncode == 0
 
 
 def test_draining_has_a_limit(own: MakeOwn) -> None:

@@ -27,7 +27,13 @@ class Running:
     def __init__(self, services: Any) -> None:
         self.services = services
         self.ready = services is not None
-        self.server = StatusServer(lambda: self.services, lambda: self.ready, lambda: "file topology.json")
+        self.loaded = True
+        self.server = StatusServer(
+            lambda: self.services,
+            lambda: self.ready,
+            lambda: "file topology.json",
+            loaded=lambda: self.loaded,
+        )
 
     async def get(self, path: str, method: str = "GET") -> tuple[int, str, Any]:
         async with (
@@ -73,7 +79,10 @@ async def test_every_page_answers_before_there_are_services(running: Running) ->
     running.services, running.ready = None, False
     statuses = {path: (await running.get(path))[0] for path in PATHS}
     assert statuses == {"/": 200, "/status.json": 200, "/metrics": 200, "/healthz": 200, "/readyz": 503}
-    assert "no server of it has answered" in json.loads((await running.get("/readyz"))[1])["reason"]
+    assert "no server of the topology" in json.loads((await running.get("/readyz"))[1])["reason"]
+    running.loaded = False
+    for path in ("/readyz", "/status.json"):
+        assert "no topology" in json.loads((await running.get(path))[1])["reason"]
     assert json.loads((await running.get("/status.json"))[1])["hosts"] == []
 
 
@@ -108,13 +117,43 @@ async def test_a_unix_socket(tmp_path: Path, services: Any) -> None:
     assert not path.exists()
 
 
-async def test_an_address_in_use_is_an_error(running: Running, services: Any) -> None:
-    port = int(running.server.address.rpartition(":")[2])
-    other = Running(services)
-    with pytest.raises(OSError, match="address already in use"):
-        await other.server.start(Address("127.0.0.1", port))
-    assert other.server.address == ""
-    await other.server.stop()
+async def test_a_unix_socket_that_another_process_has_made_anew(tmp_path: Path, services: Any) -> None:
+    path = tmp_path / "status.sock"
+    old, new = Running(services), Running(services)
+    await old.server.start(Address(path=str(path)))
+    await new.server.start(Address(path=str(path)))
+    await old.server.stop()
+    assert path.exists()
+    await new.server.stop()
+    assert not path.exists()
+
+
+async def test_an_address_in_use_is_an_error(services: Any) -> None:
+    made = Running(services)
+    other = socket.create_server(("127.0.0.1", 0))
+    with other, pytest.raises(OSError, match="address already in use"):
+        await made.server.start(Address("127.0.0.1", other.getsockname()[1]))
+    assert made.server.address == ""
+    await made.server.stop()
+
+
+async def test_a_new_process_takes_the_port_over(running: Running, services: Any) -> None:
+    """Both listen; the one that drains steps aside."""
+    new = Running(services)
+    running.ready = False
+    await new.server.start(Address("127.0.0.1", int(running.server.address.rpartition(":")[2])))
+    await running.server.step_aside()
+    for _ in range(20):
+        assert (await new.get("/readyz"))[0] == 200
+    await new.server.stop()
+    await running.server.step_aside()  # nothing more to leave
+
+
+async def test_a_draining_process_with_no_successor_keeps_the_port(running: Running) -> None:
+    running.services.draining, running.ready = True, False
+    await running.server.step_aside()
+    assert (await running.get("/readyz"))[0] == 503
+    assert (await running.get("/healthz"))[0] == 200
 
 
 async def test_stopping_ends_connections_and_frees_the_port(services: Any) -> None:

@@ -81,6 +81,11 @@ def test_why_not_ready(services: Any, draining: bool, ready: bool, word: str) ->
     assert bool(why_not_ready(services, ready)) is not ready
 
 
+def test_why_not_ready_at_the_start() -> None:
+    assert why_not_ready(None, False, loaded=False) == "starting: there is no topology yet"
+    assert why_not_ready(None, False, loaded=True) == "starting: no server of the topology has answered yet"
+
+
 def test_times_of_no_statement() -> None:
     none: Statements = {"plan": "select", "outcomes": {}, "buckets": [0] * (len(BUCKETS) + 1), "seconds": 0.0}
     assert (total(none), mean(none), quantile(none, 0.95)) == (0, 0.0, 0.0)
