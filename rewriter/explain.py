@@ -14,11 +14,20 @@ from .env import Env
 from .inserting import Insert
 from .plan import Plan, Reject, Values
 from .planner import Rewriter
-from .plans import AnyHost, BindError, Bound, Builtin, HostStatement, Merge, Passthrough, Physical
+from .plans import (
+    AnyHost,
+    BindError,
+    Bound,
+    Builtin,
+    HostStatement,
+    Merge,
+    Passthrough,
+    Physical,
+    SystemViews,
+)
 from .routing import ALL, Comparison, Route
 from .sharded import Sharded, ShardSelect, ShardWrite
 from .values import NotPlain
-from .views import SystemViews
 
 Rows = list[tuple[str, str]]
 

@@ -13,6 +13,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     ShardSelect   a SELECT on sharded tables: one shard, some, or all
     ShardWrite    UPDATE or DELETE on a sharded table
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
+    SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
     Reject        not run: an error of the registry, with its arguments
 
@@ -59,6 +60,7 @@ __all__ = [
     "ShardWrite",
     "Sharded",
     "SortKey",
+    "SystemViews",
     "Template",
     "Values",
 ]
@@ -131,6 +133,27 @@ class AnyHost(OneHost):
     """
 
     kind: ClassVar[str] = "any_host"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SystemViews(Passthrough):
+    """A query on views of information_schema: `views` are their names in upper case. The derived tables for
+    them (views.py) are the template's values behind the session's.
+    """
+
+    kind: ClassVar[str] = "system_views"
+    views: tuple[str, ...]
+
+    def host(self, topology: Topology) -> Host:
+        if self.keyspaces == ("",) and topology.default is None:
+            return topology.hosts[0]
+        return super().host(topology)
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        """The query on the server's own views (what EXPLAIN ROUTE shows)."""
+        del choose
+        names = tuple(f"SELECT * FROM information_schema.{view}".encode() for view in self.views)
+        return Bound((HostStatement(self.host(topology), (), self.template.render(values + names)),))
 
 
 def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -> Host:

@@ -13,7 +13,8 @@ from .env import Env
 from .facts import Block, Projection, Query, Span, TableRef
 from .tokens import NAME, WORD, Source
 
-SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+INFORMATION_SCHEMA: Final = "information_schema"
+SYSTEM_DATABASES: Final = frozenset({INFORMATION_SCHEMA, "mysql", "performance_schema", "sys"})
 _NO_COLUMN_BEHIND: Final = ("AS", "COLLATE", "OVER", "USING", "CHARSET")
 
 

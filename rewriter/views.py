@@ -14,22 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
-from config.topology import Host, Topology
+from config.topology import Host
 
 from .context import Statement
 from .facts import Query, Span, TableRef
 from .parse import Parser
-from .plan import Access, Choose, Plan, Values
-from .plans import Bound, HostStatement, Passthrough
-from .scope import Refuse, Scope
+from .plan import Access, Plan
+from .plans import SystemViews
+from .scope import INFORMATION_SCHEMA, Refuse, Scope
 from .splice import Part
 from .statement import QUERIES
 from .tokens import Unreadable
 from .unsharded import Text, ties
-
-INFORMATION_SCHEMA: Final = "information_schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +95,6 @@ _EXPRESSIONS: Final = frozenset(
 )
 ESTIMATES: Final = frozenset({"TABLE_ROWS", "DATA_LENGTH", "INDEX_LENGTH", "CARDINALITY"})
 """What is about as large in each shard: shown for one, multiplied by the number of shards."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SystemViews(Passthrough):
-    """A query on views of information_schema: `views` are their names in upper case. The derived tables for
-    them are the template's values behind the session's.
-    """
-
-    kind: ClassVar[str] = "system_views"
-    views: tuple[str, ...]
-
-    def host(self, topology: Topology) -> Host:
-        if self.keyspaces == ("",) and topology.default is None:
-            return topology.hosts[0]
-        return super().host(topology)
-
-    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
-        """The query on the server's own views (what EXPLAIN ROUTE shows)."""
-        del choose
-        names = tuple(f"SELECT * FROM {INFORMATION_SCHEMA}.{view}".encode() for view in self.views)
-        return Bound((HostStatement(self.host(topology), (), self.template.render(values + names)),))
 
 
 def system_views(statement: Statement) -> Plan | None:

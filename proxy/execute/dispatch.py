@@ -29,9 +29,9 @@ from rewriter.plans import (
     Reject,
     ShardSelect,
     ShardWrite,
+    SystemViews,
     Values,
 )
-from rewriter.views import SystemViews
 
 from .aside import run_aside, run_probe
 from .fanout import FanOut

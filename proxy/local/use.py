@@ -10,7 +10,7 @@ from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
 from proxy.execute.task import TaskWork
 from rewriter.plans import Builtin, Values
-from rewriter.views import INFORMATION_SCHEMA
+from rewriter.scope import INFORMATION_SCHEMA
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

@@ -18,9 +18,9 @@ from proxy.errors import ProxyError
 from proxy.execute.aside import answer, borrowed
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column
-from rewriter.plans import Values
-from rewriter.scope import SYSTEM_DATABASES
-from rewriter.views import INFORMATION_SCHEMA, Shown, SystemViews, introducer, shown_sql, view_sql
+from rewriter.plans import SystemViews, Values
+from rewriter.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
+from rewriter.views import Shown, introducer, shown_sql, view_sql
 
 if TYPE_CHECKING:
     from proxy.services import Services
