@@ -6,10 +6,11 @@ Each is a pydantic type whose messages end up in a `Problem`.
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Strict, ValidationInfo
 
 from config.address import Address, parse_address
 
@@ -33,6 +34,17 @@ def _host(value: object) -> str:
     return str(parse_address(value))
 
 
+def _network(value: object) -> object:
+    if isinstance(value, IPv4Network | IPv6Network):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be an address or a network like 10.0.0.0/8")
+    try:
+        return ip_network(value)
+    except ValueError as error:
+        raise ValueError(f"must be an address or a network like 10.0.0.0/8: {error}") from None
+
+
 def _like(pattern: str, message: str) -> AfterValidator:
     """A text that matches `pattern` as a whole, or else `message`."""
     compiled = re.compile(pattern)
@@ -48,6 +60,7 @@ def _like(pattern: str, message: str) -> AfterValidator:
 FilePath = Annotated[Path, AfterValidator(_resolved)]
 ListenAddress = Annotated[Address, BeforeValidator(_address)]
 HostAddress = Annotated[str, BeforeValidator(_host)]
+Network = Annotated[IPv4Network | IPv6Network, PlainValidator(_network)]
 NodePath = Annotated[str, _like(r"(/[^/\x00]+)+", "must be a node's path like /shardgate/topology")]
 NodeName = Annotated[str, _like(r"[^/\x00]+", "must be a name without /")]
 ServerVersion = Annotated[

@@ -20,11 +20,12 @@ from config.checks import fit_problems
 from config.document import ConfigError, Document, Problem, from_value, parse
 from config.document import Path as Place
 from config.layout import BUILTIN, Layout
+from config.model import Model
 from config.node import unknown
 from config.read_schema import read_schema
 from config.read_topology import read_topology
 from config.schema import Schema
-from config.settings import Model, Settings
+from config.settings import Settings
 from config.topology import Topology
 
 __all__ = ["ConfigError", "Problem", "check", "load_schema", "load_settings", "load_topology"]
@@ -162,6 +163,7 @@ def _must(match: re.Match[str]) -> str:
 _SHAPES: Final = {
     "model_type": "must be a mapping",
     "dict_type": "must be a mapping",
+    "path_type": "must be a path",
     "tuple_type": "must be a list",
     "string_type": "must be a text (quote it if it looks like a number)",
     "int_type": "must be a whole number",
@@ -215,7 +217,7 @@ def _models(annotation: object) -> Iterator[type[Model]]:
 
 
 def _check_names(document: Document, value: Mapping[str, Any]) -> None:
-    """Users are named once, and layouts do not take a built-in name."""
+    """Users are named once and can log in, and layouts do not take a built-in name."""
     users = value.get("users")
     seen: set[str] = set()
     for index, user in enumerate(users if isinstance(users, list) else ()):
@@ -224,6 +226,9 @@ def _check_names(document: Document, value: Mapping[str, Any]) -> None:
             document.refuse(("users", index, "name"), f"there is a user {name} already")
         if isinstance(name, str):
             seen.add(name)
+        if value.get("tls") is None and isinstance(user, Mapping) and user.get("require_tls") is True:
+            message = "the settings have no section 'tls': this user could never log in"
+            document.refuse(("users", index, "require_tls"), message)
     layouts = value.get("layouts")
     for name in layouts if isinstance(layouts, Mapping) else ():
         if name in BUILTIN:

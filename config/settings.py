@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
@@ -35,21 +33,16 @@ from config.fields import (
     FilePath,
     HostAddress,
     ListenAddress,
+    Network,
     NodeName,
     NodePath,
     Positive,
     ServerVersion,
 )
 from config.layout import Layout
+from config.model import Model
+from config.tls import BackendTls, BackendTlsField, ClientTls
 from config.units import Duration, Size
-
-
-class Model(BaseModel):
-    """Base of all settings: frozen, and unknown fields are errors."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True
-    )
 
 
 class Role(StrEnum):
@@ -151,13 +144,6 @@ class User(Credentials):
             )
         return SecretStr(text)
 
-    @field_validator("require_tls")
-    @classmethod
-    def _refuse_tls(cls, value: bool) -> bool:
-        if value:
-            raise ValueError("clients cannot connect over TLS yet: this user could never log in")
-        return value
-
     @model_validator(mode="after")
     def _check_given(self) -> Self:
         if self.secret is None and self.password_hash is None:
@@ -185,6 +171,14 @@ class Listener(Model):
     """One address where clients connect: a TCP port (0: a free one) or a Unix socket."""
 
     address: ListenAddress
+    proxy_protocol: tuple[Network, ...] = ()
+    """Networks of load balancers, whose connections begin with a PROXY header."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.proxy_protocol and self.address.is_unix:
+            raise ValueError("proxy_protocol: the clients of a Unix socket have no address to trust")
+        return self
 
 
 def _listeners(value: object) -> object:
@@ -194,21 +188,12 @@ def _listeners(value: object) -> object:
     return [{"address": one} if isinstance(one, str) else one for one in many]
 
 
-class BackendTls(Model):
-    """How connections to the hosts are encrypted."""
-
-    ca: FilePath | None = None
-    cert: FilePath | None = None
-    key: FilePath | None = None
-    verify: Literal["none", "ca", "full"] = "full"
-    min_version: Literal["1.2", "1.3"] = "1.2"
-
-
 class HostOverrides(Credentials):
     """What differs for one host."""
 
     user: str | None = None
     max_connections: Positive | None = None
+    tls: BackendTlsField = None
 
 
 class Backends(Credentials):
@@ -222,16 +207,7 @@ class Backends(Credentials):
     connect_timeout: Duration = 3.0
     idle_timeout: Duration = 300.0
     health_interval: Duration = 5.0
-    tls: BackendTls | None = None
-
-    @field_validator("tls")
-    @classmethod
-    def _refuse_tls(cls, value: BackendTls | None) -> BackendTls | None:
-        if value is not None:
-            raise ValueError(
-                "connections to the hosts cannot be encrypted yet, and shall not go in the clear"
-            )
-        return value
+    tls: BackendTlsField = None
 
     def user_for(self, host: str) -> tuple[str, str]:
         """User name and password for `host`."""
@@ -239,6 +215,12 @@ class Backends(Credentials):
         user = own.user if own and own.user else self.user
         password = own.secret if own and own.secret is not None else self.secret
         return user, password or ""
+
+    def tls_for(self, host: str) -> BackendTls | None:
+        """How to encrypt connections to `host`, None for not at all: as a Unix socket's, which stay here."""
+        own = self.hosts.get(host)
+        found = own.tls if own and own.tls is not None else self.tls
+        return None if found is None or found.mode == "off" or host.startswith("unix:") else found
 
     def max_connections_for(self, host: str) -> int:
         """The most connections to `host`, per worker process."""
@@ -370,6 +352,7 @@ class Settings(Model):
         default_factory=lambda: len(os.sched_getaffinity(0))
     )
     """Worker processes; `auto` in the document is one per core this process may use."""
+    tls: ClientTls | None = None
     users: Annotated[tuple[User, ...], BeforeValidator(_some)]
     backends: Backends
     topology: TopologySettings

@@ -25,6 +25,7 @@ from config.topology import Topology
 from .backends import Backends
 from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
+from .certificates import Certificates, Source
 from .errors import ProxyError
 from .facts import ServerFacts, ask
 from .local.kill import end
@@ -66,6 +67,7 @@ class Worker:
         self.status: StatusServer | None = None
         self.tasks = Tasks()
         self._authority = make_authority(settings, rsa, secret)
+        self._certificates: dict[str, Certificates] = {}
         self._servers: list[asyncio.Server] = []
         self._stopping = asyncio.Event()
 
@@ -87,6 +89,7 @@ class Worker:
             if facts is None:
                 return
             current = self.source.current or topology
+            tls = self.settings.tls
             services = Services(
                 self.settings,
                 self.schema,
@@ -97,6 +100,7 @@ class Worker:
                 self.tasks,
                 self.number,
                 self.peers,
+                self._certificates_for("clients", tls) if tls is not None else None,
             )
             self.services = services
             if self.peers is not None:
@@ -118,7 +122,9 @@ class Worker:
         self._stopping.set()
 
     def reload(self) -> None:
-        """SIGHUP: look at the topology again."""
+        """SIGHUP: look at the topology and the certificates again."""
+        for certificates in self._certificates.values():
+            certificates.reload()
         if self.source is not None:
             self.source.reload()
 
@@ -165,8 +171,20 @@ class Worker:
             health_interval=backends.health_interval,
             statement_timeout=timeouts.statement or None,
         )
-        connector = LoginConnector(backends.user_for, backends.connect_timeout)
+        tls = backends.tls_for(host)
+        name = "hosts" if tls == backends.tls else f"host {host}"
+        certificates = self._certificates_for(name, tls) if tls is not None else None
+        connector = LoginConnector(backends.user_for, backends.connect_timeout, certificates)
         return HostPool(host, limits, connector, self.tasks.spawn, time.monotonic)
+
+    def _certificates_for(self, name: str, source: Source) -> Certificates:
+        """The TLS contexts of one side, which all its connections share. ValueError when the files have gone
+        bad since the settings were read.
+        """
+        found = self._certificates.get(name)
+        if found is None:
+            found = self._certificates[name] = Certificates(name, source)
+        return found
 
     async def _learn_facts(self, backends: Backends, topology: Topology) -> ServerFacts | None:
         """Facts of the first server that answers; tries until one does, or until `stop`."""
@@ -203,6 +221,8 @@ class Worker:
         while True:
             await asyncio.sleep(_TICK)
             try:
+                for certificates in self._certificates.values():
+                    certificates.tick()
                 if self.services is not None:
                     self.services.tick()
                 else:
@@ -269,7 +289,8 @@ def make_authority(settings: Settings, rsa: RsaKey, secret: bytes) -> Authority:
         else:
             assert user.password_hash is not None
             credentials[user.name] = Credential.parse(user.password_hash.get_secret_value())
-    return Authority(credentials.get, rsa, Decoys(credentials.values(), secret))
+    tls_only = frozenset(user.name for user in settings.users if user.require_tls)
+    return Authority(credentials.get, rsa, Decoys(credentials.values(), secret), tls_only=tls_only)
 
 
 def bind_sockets(settings: Settings) -> list[socket.socket]:

@@ -65,6 +65,11 @@ _KINDS = (
         "User '{user}' has exceeded the 'max_user_connections' resource (current value: {limit}).",
         "Close idle connections, or raise max_connections of this user.",
     ),
+    ErrorKind(
+        "secure_transport_required", 3159, "HY000",
+        "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
+        "Connect over TLS (--ssl-mode=REQUIRED), or set tls.required to false.",
+    ),
     ErrorKind("handshake_error", 1043, "08S01", "Bad handshake: {reason}"),
     ErrorKind("shutting_down", 1053, "08S01", "Server shutdown in progress: this proxy is draining.", "Connect again."),
     ErrorKind(

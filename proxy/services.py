@@ -20,6 +20,7 @@ from rewriter.planner import Rewriter
 from rewriter.plans import Bound, Insert, Notice, Plan, ShardSelect, ShardWrite
 
 from .backends import Backends
+from .certificates import Certificates
 from .errors import ProxyError
 from .execute.definitions import Definitions
 from .execute.dispatch import execute
@@ -55,11 +56,14 @@ class Services:
         tasks: Tasks,
         worker: int = 0,
         peers: Peers | None = None,
+        client_tls: Certificates | None = None,
     ) -> None:
         self.settings = settings
         self.schema = schema
         self.backends = backends
         self.authority = authority
+        self.client_tls = client_tls  # None: TLS is not offered
+        self.tls_required = settings.tls is not None and settings.tls.required
         self.facts = facts
         self.collations: Collations = facts.collations
         self.pads = facts.collations.pads

@@ -1,4 +1,4 @@
-"""Opening a connection to a host: TCP or Unix socket, log-in, hand-over to a `BackendConnection`.
+"""Opening a connection to a host: TCP or Unix socket, TLS, log-in, hand-over to a `BackendConnection`.
 
 The log-in's decisions are `wire.login`'s; this carries them out. Once it is done the transport's protocol is
 changed to the `BackendConnection`, which knows nothing of logging in.
@@ -11,9 +11,11 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
+from proxy.certificates import Certificates
 from proxy.errors import ProxyError
+from proxy.tls import TlsTransport
 from proxy.wire.constants import Capability
-from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send
+from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, StartTls, Step, Tls
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
 from .connection import BackendConnection
@@ -31,12 +33,14 @@ AccountOf = Callable[[str], tuple[str, str]]
 
 
 class _LoginProtocol(asyncio.Protocol):
-    """Feeds a BackendLogin; `done` gets its outcome."""
+    """Feeds a BackendLogin; `done` gets its outcome. `certificates` and `name`: for TLS."""
 
-    def __init__(self, login: BackendLogin) -> None:
+    def __init__(self, login: BackendLogin, certificates: Certificates | None = None, name: str = "") -> None:
         self.login = login
         self.done: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
         self.transport: asyncio.Transport | None = None
+        self._certificates = certificates
+        self._name = name
         self._reader = PacketReader(_LOGIN_PACKET)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,23 +48,38 @@ class _LoginProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            for seq, payload in self._reader.feed(data):
-                for step in self.login.receive(payload, seq):
-                    self._take(step)
+            while (found := self._reader.feed_one(data)) is not None and not self.done.done():
+                self._carry_out(self.login.receive(found[1], found[0]))
+                data = b""
         except ProtocolError as error:
             self._fail(f"malformed packet during log-in: {error}")
 
-    def _take(self, step: object) -> None:
+    def _carry_out(self, steps: tuple[Step, ...]) -> None:
         assert self.transport is not None
-        if isinstance(step, Send):
-            self.transport.write(frame(step.payload, step.seq))
-        elif isinstance(step, Done):
-            if not self.done.done():
+        for step in steps:
+            if isinstance(step, Send):
+                self.transport.write(frame(step.payload, step.seq))
+            elif isinstance(step, StartTls):
+                self._start_tls(self.transport)
+            elif isinstance(step, Failed):
+                self._fail(f"{step.message} (error {step.code})")
+            elif not self.done.done():
                 self.done.set_result(step)
-        elif isinstance(step, Failed):
-            self._fail(f"{step.message} (error {step.code})")
-        else:
-            self._fail("the server wants TLS, which is not configured")
+
+    def _start_tls(self, raw: asyncio.Transport) -> None:
+        if self._certificates is None or self._reader.rest():
+            self._fail("the server sent clear text where TLS was to begin")
+            return
+        transport = TlsTransport(
+            raw,
+            self,
+            self._certificates.context,
+            ready=lambda: self._carry_out(self.login.tls_started()),
+            failed=lambda reason: self._fail(f"TLS failed: {reason}"),
+            server_name=self._name,
+        )
+        self.transport = transport
+        transport.start()
 
     def _fail(self, reason: str) -> None:
         if not self.done.done():
@@ -71,11 +90,16 @@ class _LoginProtocol(asyncio.Protocol):
 
 
 class LoginConnector:
-    """Opens logged-in connections with the account that `account_of` names for a host."""
+    """Opens logged-in connections with the account that `account_of` names for a host, over TLS when there
+    are `certificates` for it: a server that offers none is refused.
+    """
 
-    def __init__(self, account_of: AccountOf, timeout: float) -> None:
+    def __init__(
+        self, account_of: AccountOf, timeout: float, certificates: Certificates | None = None
+    ) -> None:
         self._account_of = account_of
         self._timeout = timeout
+        self._certificates = certificates
 
     async def __call__(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection:
         protocol: _LoginProtocol | None = None
@@ -108,8 +132,14 @@ class LoginConnector:
         user, password = self._account_of(host)
         capabilities = CAPABILITIES | (Capability.FOUND_ROWS if found_rows else Capability(0))
         secure = host.startswith("unix:")
+        certificates = None if secure else self._certificates
         options = LoginOptions(
-            user, password, capabilities=capabilities, secure=secure, attributes=_ATTRIBUTES
+            user,
+            password,
+            capabilities=capabilities,
+            secure=secure,
+            attributes=_ATTRIBUTES,
+            tls=Tls.OFF if certificates is None else Tls.REQUIRED,
         )
         loop = asyncio.get_running_loop()
         if secure:
@@ -118,8 +148,9 @@ class LoginConnector:
             )
             return protocol
         name, _, port = host.rpartition(":")
+        name = name.strip("[]")
         transport, protocol = await loop.create_connection(
-            lambda: _LoginProtocol(BackendLogin(options)), name.strip("[]"), int(port)
+            lambda: _LoginProtocol(BackendLogin(options), certificates, name), name, int(port)
         )
         sock = transport.get_extra_info("socket")
         if sock is not None:

@@ -73,6 +73,7 @@ class ClientConnection(asyncio.Protocol):
         "closed",
         "killed",
         "kind",
+        "peer",
         "phase",
         "ready",
         "relay",
@@ -91,6 +92,7 @@ class ClientConnection(asyncio.Protocol):
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self.session: Session = None  # type: ignore[assignment]  # set when the log-in is done
         self.phase: Phase | None = None
+        self.peer: tuple[str, int] | None = None  # who it is, when a load balancer has told
         self.ready = False  # the command phase, and no command at work
         self.closed = False
         self.killed = False
@@ -130,6 +132,10 @@ class ClientConnection(asyncio.Protocol):
 
     def _receive(self, data: bytes) -> None:
         try:
+            phase = self.phase
+            if phase is not None:
+                self._introduce(phase, data)
+                return
             packets = self._reader.feed(data)
         except PacketTooLarge:
             self.seq = self._reader.seq
@@ -149,6 +155,21 @@ class ClientConnection(asyncio.Protocol):
         if self._queued > _AHEAD and not self._paused:
             self._paused = True
             self.transport.pause_reading()
+
+    def _introduce(self, phase: Phase, data: bytes) -> None:
+        """A packet at a time: what follows one of the log-in may be the beginning of TLS, or a command."""
+        while (found := self._reader.feed_one(data)) is not None and not self.closed:
+            phase.payload(*found)
+            data = b""
+            if self.phase is not phase:
+                rest = self.rest()
+                if rest and not self.closed:
+                    self._receive(rest)
+                return
+
+    def rest(self) -> bytes:
+        """What has come in, and no packet was made of it yet: whoever takes it must deal with it."""
+        return self._reader.rest()
 
     def eof_received(self) -> bool:
         return False

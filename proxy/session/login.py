@@ -2,6 +2,10 @@
 
 The decisions are `wire.server_auth`'s. A failed log-in ends the connection, and nothing the client sent along
 with its response is looked at. Failed log-ins from one address are answered later and later.
+
+A client that asks for TLS gets a `TlsTransport` in place of its transport. Whatever it sends after that
+request is part of the TLS handshake or ends the connection, also what came in the same read; and of what it
+said before, nothing is used.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from proxy.errors import ProxyError
+from proxy.tls import TlsTransport
 from proxy.wire.auth import make_nonce
 from proxy.wire.constants import UTF8MB4_GENERAL_CI, Capability, Status
 from proxy.wire.handshake import (
@@ -63,8 +68,9 @@ class Login:
         services = client.services
         self.id = services.next_connection_id()
         self.nonce = make_nonce()
-        self.address, secure = _peer(client)
-        self.authenticator = ServerAuthenticator(services.authority, self.nonce, secure=secure)
+        self.address, self.local = _peer(client)
+        self.tls = False
+        self.authenticator: ServerAuthenticator | None = None
         self.response: HandshakeResponse | None = None
         self.seq = 0
         self.over = False
@@ -72,7 +78,7 @@ class Login:
             services.server_version,
             self.id,
             self.nonce,
-            CAPABILITIES,
+            CAPABILITIES if services.client_tls is None else CAPABILITIES | Capability.SSL,
             UTF8MB4_GENERAL_CI,
             int(Status.AUTOCOMMIT),
             "caching_sha2_password",
@@ -85,19 +91,52 @@ class Login:
             return
         self.seq = seq
         try:
-            if self.response is None:
-                response = parse_response(payload)
-                if isinstance(response, SslRequest):
-                    self._refuse(ProxyError("handshake_error", reason="TLS was not offered"))
-                    return
-                self.response = response
-                self._carry_out(self.authenticator.start(response))
-            else:
+            if self.authenticator is not None:
                 self._carry_out(self.authenticator.receive(payload))
+                return
+            response = parse_response(payload)
+            if isinstance(response, SslRequest):
+                self._start_tls()
+            else:
+                self._responded(response)
         except OldClient:
             self._refuse(ProxyError("client_too_old"))
         except ProtocolError as problem:
             self._refuse(ProxyError("handshake_error", reason=str(problem)))
+
+    def _start_tls(self) -> None:
+        client, certificates = self.client, self.client.services.client_tls
+        if certificates is None or self.tls:
+            raise ProtocolError("TLS was not offered")
+        early = client.rest()
+        transport = TlsTransport(
+            client.transport, client, certificates.context, ready=self._tls_ready, failed=self._tls_failed
+        )
+        client.transport = transport
+        transport.start(early)
+
+    def _tls_ready(self) -> None:
+        self.tls = True
+
+    def _tls_failed(self, reason: str) -> None:
+        log.warning("TLS handshake failed", address=self.address, reason=reason)
+        self.client.services.stats.refused("tls_handshake")
+        self.abandon()
+        self.client.close()
+
+    def _responded(self, response: HandshakeResponse) -> None:
+        services = self.client.services
+        if services.client_tls is not None and not self.tls:
+            if Capability.SSL in response.capabilities:
+                raise ProtocolError("clear text where TLS was to begin")
+            if services.tls_required and not self.local:
+                self._refuse(ProxyError("secure_transport_required"))
+                return
+        self.response = response
+        self.authenticator = ServerAuthenticator(
+            services.authority, self.nonce, secure=self.local, tls=self.tls
+        )
+        self._carry_out(self.authenticator.start(response))
 
     def abandon(self) -> None:
         """The client is gone, or the connection phase over."""
@@ -178,8 +217,8 @@ class Login:
 
 
 def _peer(client: ClientConnection) -> tuple[str, bool]:
-    """The client's address for people, and whether nobody can listen in (a Unix socket)."""
-    peer = client.transport.get_extra_info("peername")
+    """The client's address for people, and whether it is on this machine (a Unix socket)."""
+    peer = client.peer or client.transport.get_extra_info("peername")
     if isinstance(peer, tuple) and peer:
         return f"{peer[0]}:{peer[1]}", False
     return "localhost", True

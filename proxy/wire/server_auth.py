@@ -125,12 +125,16 @@ class Decoys:
 
 @dataclass(slots=True)
 class Authority:
-    """What all connections of a process share. `lookup` may change what it answers at any time (a reload)."""
+    """What all connections of a process share. `lookup` may change what it answers at any time (a reload).
+
+    A user in `tls_only` who comes without TLS is treated like one who does not exist, and learns no more.
+    """
 
     lookup: Lookup
     rsa: RsaKey = field(default_factory=RsaKey)
     decoys: Decoys = field(default_factory=Decoys)
     cache: PasswordCache = field(default_factory=PasswordCache)
+    tls_only: frozenset[str] = frozenset()
 
 
 class _State(Enum):
@@ -143,20 +147,29 @@ class _State(Enum):
 class ServerAuthenticator:
     """Checks one client at a time.
 
-    `nonce` is the greeting's (20 bytes) and serves the auth switch too. `secure`: the transport is TLS or a
-    Unix socket, so a password may cross it in clear text. `announced` is the greeting's plugin.
+    `nonce` is the greeting's (20 bytes) and serves the auth switch too. `secure`: the transport is a Unix
+    socket or, with `tls`, TLS, so a password may cross it in clear text. `announced` is the greeting's
+    plugin.
     """
 
     def __init__(
-        self, authority: Authority, nonce: bytes, *, secure: bool, announced: str = CACHING_SHA2
+        self,
+        authority: Authority,
+        nonce: bytes,
+        *,
+        secure: bool,
+        tls: bool = False,
+        announced: str = CACHING_SHA2,
     ) -> None:
         self._authority = authority
         self._nonce = nonce
-        self._secure = secure
+        self._secure = secure or tls
+        self._tls = tls
         self._announced = announced
         self._state = _State.IDLE
         self._user = ""
         self._known = False
+        self._barred = False
         self._credential = Credential(Form.PLAIN, b"?")
         self._plugin = ""
 
@@ -200,7 +213,8 @@ class ServerAuthenticator:
         """Look up who it is, choose the plugin to check, and give the client's own."""
         self._state = _State.IDLE
         self._user = response.user
-        credential = self._authority.lookup(response.user)
+        self._barred = not self._tls and response.user in self._authority.tls_only
+        credential = None if self._barred else self._authority.lookup(response.user)
         self._known = credential is not None
         self._credential = credential or self._authority.decoys.for_user(response.user)
         theirs = NATIVE if response.plugin is None else response.plugin
@@ -265,6 +279,8 @@ class ServerAuthenticator:
         return (Done(self._user, CACHING_SHA2),)
 
     def _fail(self, reason: str, password_used: bool) -> tuple[Step, ...]:
-        if not self._known:
+        if self._barred:
+            reason = "this user must connect over TLS"
+        elif not self._known:
             reason = f"unknown user ({reason})"
         return (Failed(self._user, reason, password_used),)

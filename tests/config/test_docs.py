@@ -13,7 +13,8 @@ import pytest
 from config import read_schema, read_topology
 from config.document import parse
 from config.load import ConfigError, load_schema, load_settings, load_topology
-from config.settings import Model, Scatter, Settings
+from config.model import Model
+from config.settings import Scatter, Settings
 from tests.config.test_settings import LEAST
 
 TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()

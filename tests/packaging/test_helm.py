@@ -20,9 +20,9 @@ import pytest
 import yaml
 
 from config.load import check, load_topology
+from config.model import Model as Settings_
 from config.schema import Schema
 from config.settings import Logging, Settings, Timeouts
-from config.settings import Model as Settings_
 from config.topology import Topology
 
 ROOT = Path(__file__).parents[2]

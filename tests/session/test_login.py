@@ -46,6 +46,8 @@ class Visitor:
         services.server_version = "9.7.0-shardgate"
         services.settings.timeouts = SimpleNamespace(login=seconds)
         services.failed_logins = self.failures = FailedLogins()
+        services.client_tls = None
+        services.tls_required = False
         services.open_session = self.open
         services.collations = COLLATIONS
         services.client_connected = self.connected
