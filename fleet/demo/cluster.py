@@ -13,6 +13,7 @@ from config.load import load_schema, load_topology
 from config.schema import Schema
 from config.topology import Host, Topology
 from fleet.create import Connection, create
+from fleet.demo.certificates import LocalAuthority
 from fleet.demo.documents import (
     PROXY_USERS,
     SCHEMA,
@@ -162,6 +163,7 @@ class Cluster:
             user=BACKEND_USER,
             password=self._password,
             zookeeper=self.zookeeper.address if self.zookeeper else None,
+            certificate=LocalAuthority(self.directory).issue(),
         )
         self.proxy.configure(settings)
         self.proxy.spawn()

@@ -63,16 +63,18 @@ def settings_document(
     user: str,
     password: str,
     zookeeper: str | None,
+    certificate: tuple[Path, Path] | None = None,
 ) -> dict[str, Any]:
     """The settings of the demo's proxy; schema and topology files lie beside the settings file.
 
     `status_port` None: no metrics, health and status page. `zookeeper`: its address, where the topology then
-    is.
+    is. `certificate`: the files of a certificate and its key, for TLS.
     """
     if zookeeper:
         topology: dict[str, Any] = {"zookeeper": {"hosts": zookeeper, "path": ZOOKEEPER_NODE}}
     else:
         topology = {"file": "topology.json"}
+    tls = {"tls": {"cert": str(certificate[0]), "key": str(certificate[1])}} if certificate else {}
     return {
         "listen": f"127.0.0.1:{port}",
         "workers": workers,
@@ -81,4 +83,5 @@ def settings_document(
         "topology": topology,
         "schema": "schema.yaml",
         "status": {"listen": None if status_port is None else f"127.0.0.1:{status_port}"},
+        **tls,
     }

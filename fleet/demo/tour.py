@@ -20,6 +20,7 @@ def banner(cluster: Cluster) -> str:
     if proxy.status_url:
         lines.append(f"Status page     {proxy.status_url}")
     lines.append(f"Files and logs  {cluster.directory}")
+    lines.append(f"TLS trusts      {cluster.directory / 'ca.pem'}")
     lines += ["", "Ctrl-C stops and removes everything."]
     return "\n".join(lines)
 

@@ -15,6 +15,7 @@ from config.document import parse
 from config.load import ConfigError, load_schema, load_settings, load_topology
 from config.model import Model
 from config.settings import Scatter, Settings
+from fleet.demo.certificates import LocalAuthority
 from tests.config.test_settings import LEAST
 
 TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
@@ -27,6 +28,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files and variables that the examples name."""
     for name in ("backend-password", "root-password"):
         (tmp_path / name).write_text("secret\n")
+    authority = LocalAuthority(tmp_path)
+    authority.issue(file="proxy")
+    authority.ca.rename(tmp_path / "hosts-ca.pem")
     for name in ("APP_PASSWORD", "REPORT_PASSWORD"):
         monkeypatch.setenv(name, "secret")
     return tmp_path
@@ -55,7 +59,7 @@ def test_there_are_examples_of_everything_that_fit_together(folder: Path) -> Non
         of_kind.setdefault(kind, []).append(text.encode())
     assert {kind: len(found) for kind, found in of_kind.items()} == {
         "settings": 1,
-        "settings part": 4,
+        "settings part": 6,
         "schema": 2,
         "topology": 4,
     }
@@ -75,7 +79,8 @@ def names(model: type[Model] = Settings, before: str = "") -> Iterator[str]:
         if "LayoutSettings" in form:
             joint = ".NAME."
         for one in inner:
-            yield from names(one, path + joint)
+            if path != "backends.hosts.HOST.tls":  # has the fields of backends.tls
+                yield from names(one, path + joint)
 
 
 def models(annotation: Any) -> Iterator[type[Model]]:
@@ -98,6 +103,12 @@ def test_every_setting_is_documented_and_no_other() -> None:
     assert len(documented) == len(ROWS)
 
 
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    cert, key = LocalAuthority(tmp_path_factory.mktemp("tls")).issue()
+    return {"cert": str(cert), "key": str(key)}
+
+
 def document_with(name: str) -> tuple[dict[str, Any], Any, str | int]:
     """A document with all optional groups; the mapping or list in it that holds the setting, and its key."""
     document: dict[str, Any] = {
@@ -117,16 +128,16 @@ def document_with(name: str) -> tuple[dict[str, Any], Any, str | int]:
     return document, holder, path[-1]
 
 
-CHECKED = [
-    row for row in ROWS if not row[0].startswith("backends.tls.") and row[0] != "users[].scatter.limit"
-]
+CHECKED = [row for row in ROWS if row[0] != "users[].scatter.limit"]
 
 
 @pytest.mark.parametrize("row", CHECKED, ids=[row[0] for row in CHECKED])
-def test_documented_defaults_are_the_defaults(row: tuple[str, ...]) -> None:
+def test_documented_defaults_are_the_defaults(row: tuple[str, ...], certificate: dict[str, str]) -> None:
     """Setting a field to its documented default changes nothing; a required one cannot be left out."""
     name, _, default, _ = row
     document, holder, key = document_with(name)
+    if name.startswith("tls."):
+        holder |= certificate
     holder.pop(key, None)
     if default == "required":
         with pytest.raises(ConfigError, match=r"is missing|must"):

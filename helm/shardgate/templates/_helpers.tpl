@@ -87,7 +87,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- range $name := list "listen" "status" "schema" -}}
 {{- if hasKey $settings $name }}{{ fail (printf "settings.%s is the chart's own: leave it out" $name) }}{{ end -}}
 {{- end -}}
-{{- $_ := set $settings "listen" (printf "%s:%v" .Values.listenHost .Values.ports.mysql) -}}
+{{- $address := printf "%s:%v" .Values.listenHost .Values.ports.mysql -}}
+{{- if .Values.proxyProtocol -}}
+{{- $_ := set $settings "listen" (list (dict "address" $address "proxy_protocol" .Values.proxyProtocol)) -}}
+{{- else -}}
+{{- $_ := set $settings "listen" $address -}}
+{{- end -}}
 {{- $_ := set $settings "status" (dict "listen" (printf "%s:%v" .Values.listenHost .Values.ports.status)) -}}
 {{- $_ := set $settings "schema" "schema.yaml" -}}
 {{- if include "shardgate.zookeeper" . -}}
