@@ -304,14 +304,23 @@ class Raw:
                 self.write(packet(answer, seq))
             elif data == b"\x01\x04":
                 self.asked_full = True
-                self.write(packet(b"\x02", seq))
-                key = self.packet(sequence)
-                if key[:1] == b"\xff":
-                    return _err(key, sequence)
-                encrypted = sha2_rsa_encrypt(password.encode(), self.nonce, key[1:])
-                self.write(packet(encrypted, sequence[-1] + 1))
+                answer = self.answer_full(password, seq)
+                if answer[:1] == b"\xff":
+                    return _err(answer, sequence)
+                self.write(answer)
             else:
                 assert data == b"\x01\x03", data
+
+    def answer_full(self, password: str, seq: int) -> bytes:
+        """The packet with the password: encrypted, for which the public key is asked. Or the error instead of
+        the key.
+        """
+        self.write(packet(b"\x02", seq))
+        sequence: list[int] = []
+        key = self.packet(sequence)
+        if key[:1] == b"\xff":
+            return key
+        return packet(sha2_rsa_encrypt(password.encode(), self.nonce, key[1:]), sequence[-1] + 1)
 
 
 def _ok(data: bytes, sequence: list[int]) -> Reply:

@@ -54,8 +54,9 @@ class Cli:
         names = ("mariadb", "mysql") if program.flavour.value == "mariadb" else ("mysql",)
         places = [str(near / name) for name in names] + [shutil.which(name) or "" for name in names]
         # MySQL 9 has its local commands only when asked, and RSA for a password that is not cached
-        mysql = program.flavour.value != "mariadb"
-        self.options = ["--commands", "--get-server-public-key"] if mysql else []
+        self.mariadb = program.flavour.value == "mariadb"
+        self.options = [] if self.mariadb else ["--commands", "--get-server-public-key"]
+        self.without_tls = ["--skip-ssl"] if self.mariadb else ["--ssl-mode=DISABLED"]
         self.path = next(place for place in places if place and os.access(place, os.X_OK))
 
     def command(self, *options: str) -> list[str]:
