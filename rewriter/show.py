@@ -85,6 +85,10 @@ def show(statement: Statement) -> Plan | None:
             return reader.plan(name, {"like": reader.like_where()["like"]})
     if words.take("DATABASES") or words.take("SCHEMAS"):
         return reader.plan("show_databases", reader.like_where())
+    if words.take("STATUS") or words.take("SESSION", "STATUS") or words.take("LOCAL", "STATUS"):
+        text = reader.texts.template(0, len(statement.source.tokens))
+        words.at = len(statement.source.tokens)
+        return reader.plan("show_status", {"text": text})
     diagnostics = _diagnostics(reader)
     if diagnostics is not None:
         return diagnostics

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 from rewriter.plans import Builtin, Values
 
-from . import catalog, explain, kill, set, show, transactions, use
+from . import catalog, explain, kill, set, show, status, transactions, use
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -34,6 +34,7 @@ _HANDLERS: dict[str, Handler] = {
     "show_pools": show.pools,
     "show_proxy_status": show.proxy_status,
     "show_proxy_sessions": show.proxy_sessions,
+    "show_status": status.show_status,
     "show_warnings": show.warnings,
     "show_errors": show.errors,
     "show_databases": catalog.databases,

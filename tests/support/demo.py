@@ -71,7 +71,9 @@ class Demo:
         return [self.process.pid, self.proxy_pid, *(one.pid for one in self.hosts)]
 
     def connect(self, **arguments: Any) -> Connection:
-        """A connection to the proxy, as `demo` on database `demo`, autocommit on; PyMySQL's arguments win."""
+        """A connection to the proxy, as `demo` on `demo`, autocommit on, in the clear unless `ssl` is
+        given; PyMySQL's arguments win.
+        """
         settings: dict[str, Any] = {
             "host": self.host,
             "port": self.port,
@@ -82,6 +84,7 @@ class Demo:
             "autocommit": True,
             "connect_timeout": 10,
             "read_timeout": 60,
+            "ssl_disabled": "ssl" not in arguments,
         }
         return pymysql.connect(**(settings | arguments))
 

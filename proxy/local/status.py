@@ -1,0 +1,68 @@
+"""SHOW STATUS: a server answers, but of TLS it knows only its connection with the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from proxy.execute.aside import run_aside
+from proxy.execute.task import TaskWork
+from proxy.session.sinks import CommandSink
+from proxy.wire.packets import ProtocolError, frame
+from proxy.wire.resultset import decode_row, encode_row
+from rewriter.plans import Builtin, Values
+from rewriter.splice import Template
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """Ask a server, best one that the session uses, and put the client's own TLS into its answer."""
+    text = plan.arguments["text"]
+    assert isinstance(text, Template)
+    topology, transaction = client.services.topology, client.session.transaction
+    host = next(iter(transaction.held), None) or topology.default or topology.hosts[0]
+    cipher = client.transport.get_extra_info("cipher")
+    name, version = (cipher[0], cipher[1]) if cipher else ("", "")
+    _Replaced(client, {b"ssl_cipher": name.encode(), b"ssl_version": version.encode()})
+    sql = text.render(values)
+    if transaction.explicit and not transaction.held:
+        TaskWork(client).start(run_aside(client, host, sql))
+    else:
+        client.relay.run(host, sql)
+
+
+class _Replaced(CommandSink):
+    """Replaces the values of some rows of a reply with two columns, a name and its value."""
+
+    __slots__ = ("_data", "_values")
+
+    def __init__(self, client: ClientConnection, values: Mapping[bytes, bytes]) -> None:
+        super().__init__(client)
+        self._data = b""
+        self._values = values
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        self._data += data  # some 50 KB at most
+
+    def answered(self, outcome: str) -> None:
+        self.below.write(b"".join(map(self._packet, self._packets())))
+        super().answered(outcome)
+
+    def _packets(self) -> Iterator[bytes]:
+        """What was written, packet by packet: it ends with one."""
+        pos = 0
+        while pos < len(self._data):
+            end = pos + 4 + int.from_bytes(self._data[pos : pos + 3], "little")
+            yield self._data[pos:end]
+            pos = end
+
+    def _packet(self, packet: bytes) -> bytes:
+        """A row that is meant, with its new value; any other packet as it is."""
+        try:
+            name, _ = decode_row(packet[4:], 2)
+        except (ProtocolError, ValueError):
+            return packet
+        value = self._values.get((name or b"").lower())
+        return packet if value is None else frame(encode_row((name, value)), packet[3])
