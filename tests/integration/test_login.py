@@ -64,8 +64,8 @@ def test_greeting(raw: MakeRaw, demo: Demo) -> None:
     assert len(client.nonce) == 20
     assert 0 not in client.nonce
     assert client.plugin == SHA2
-    for unspoken in (wire.DEPRECATE_EOF, wire.SSL):
-        assert not client.server_capabilities & unspoken
+    assert not client.server_capabilities & wire.DEPRECATE_EOF
+    assert client.server_capabilities & wire.SSL
     ids = {raw().id for _ in range(3)}
     assert len(ids) == 3
     mine = raw()
