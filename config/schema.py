@@ -154,6 +154,20 @@ class Schema:
         return None if found is None else found.tables.get(name)
 
 
+SEQUENCES: Final = Table(
+    database="",
+    name="shardgate_sequences",
+    kind=Kind.SINGLE,
+    keyspace="",
+    columns=(
+        Column("name", "VARCHAR(64) NOT NULL PRIMARY KEY"),
+        Column("value", "BIGINT UNSIGNED NOT NULL"),
+    ),
+)
+"""In every physical database with timed tables: for each of them, the last time and sequence number that an
+ID was made of there (`time << bits of the sequence | sequence`)."""
+
+
 def quote(name: str) -> str:
     """`name` as a quoted SQL identifier."""
     return "`" + name.replace("`", "``") + "`"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pymysql
 from pymysql.constants import CLIENT
 
-from config.schema import KeyType, Kind, Schema, Table, quote
+from config.schema import SEQUENCES, KeyType, Kind, Schema, Table, quote
 from config.topology import Host, Keyspace, Topology
 
 Connection = pymysql.connections.Connection
@@ -104,6 +104,8 @@ def _placed(
     """The databases of one keyspace, each with its master."""
     if keyspace.sharded:
         placed = []
+        if any(table.kind is Kind.TIMED for table in tables):
+            tables = [*tables, SEQUENCES]
         for shard in keyspace.all_shards:
             host = keyspace.host_of(shard)
             if host is not None:

@@ -94,6 +94,10 @@ _KINDS = (
     ErrorKind("unknown_function", 1305, "42000", "FUNCTION {function} does not exist"),
     ErrorKind("wrong_parameter_count", 1582, "42000", "Incorrect parameter count in the call to native function '{function}'"),
     ErrorKind("unknown_shard", 1105, "HY000", "Keyspace '{keyspace}' has no shard {shard}.", "SHOW SHARDS lists those there are."),
+    ErrorKind(
+        "no_sequence", 1105, "HY000", "No ID could be made for {table} on shard {shard}: {host} says: {reason}.",
+        "If the table shardgate_sequences is missing there, create it (docs/configuration.md, timed tables).",
+    ),
     ErrorKind("database_denied", 1044, "42000", "Access denied for user '{user}'@'%' to database '{database}'"),
     ErrorKind(
         "role_denied", 1142, "42000", "{statement} command denied to user '{user}'@'%': the role '{role}' does not allow it.",

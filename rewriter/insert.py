@@ -42,8 +42,6 @@ def insert(statement: Statement) -> Plan | None:
     if table is None or len(scope.targets) > 1 or found.query is not None:
         reason, alternative = "the rows come from other tables", "SELECT the rows and send them as VALUES."
         return not_yet(f"{found.verb} … SELECT", reason, alternative)
-    if table.kind is Kind.TIMED:
-        return not_yet("INSERT into a timed table", "the proxy makes its IDs", "")
     if found.returning is not None:
         return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
     return _Planner(statement, found, scope, table).plan()
@@ -66,6 +64,8 @@ class _Planner:
         self.keys = Keys(statement.names.topology, statement.names.env)
         self.first = self.splicer.slots.end  # the indexes of the database, K, and the row's local id
         self.is_object = table.kind is Kind.OBJECT
+        self.is_timed = table.kind is Kind.TIMED
+        self.adds_id = False  # a timed table's `id`, which the client does not name
         self.backslashes = not statement.names.env.no_backslash_escapes
 
     def plan(self) -> Plan:
@@ -74,6 +74,7 @@ class _Planner:
         name = self.source.text(found.table.span.end - 1, found.table.span.end)
         splicer.edits.replace(found.table.span, b"`", self.first, b"`." + name)
         rows = self._rows()
+        self.adds_id = self.is_timed and bool(rows) and all(one.name != "id" for one in rows[0])
         dropped = self._dropped([column.name for column in rows[0]] if rows else [])
         self._duplicate()
         self._column_list(dropped)
@@ -92,6 +93,7 @@ class _Planner:
             before=before,
             behind=behind,
             backslashes=self.backslashes,
+            timed=self.is_timed,
         )
 
     def _rows(self) -> list[list[_Column]]:
@@ -130,12 +132,28 @@ class _Planner:
                 hints.append(Hint("id", key, self._constant(columns["id"], "id")))
             hints += self._hand_made(key) or self._colocated(columns)
             return tuple(hints)
+        if self.is_timed:
+            return self._timed_hints(columns)
         key = self._key(self.table.routing.upper())
         hints += self._hand_made(key)
         value = columns.get(self.table.routing.lower())
         if value is None or self._is_default(value):
             raise self._unroutable(f"it has no '{self.table.routing}'", "Give that column a value.")
         hints.append(Hint("key", key, self._constant(value, self.table.routing)))
+        return tuple(hints)
+
+    def _timed_hints(self, columns: dict[str, Span]) -> tuple[Hint, ...]:
+        key = self._key("ID")
+        hints = self._hand_made(key)
+        if "id" in columns and not self._is_default(columns["id"]):
+            hints.append(Hint("id", key, self._constant(columns["id"], "id")))
+        shard_key = self.table.shard_key
+        value = columns.get(shard_key.lower()) if shard_key is not None else None
+        if shard_key is not None and value is not None and not self._is_default(value):
+            hints.append(Hint("key", self._key(shard_key.upper()), self._constant(value, shard_key)))
+        if not hints:
+            named = f"neither an 'id' nor a '{shard_key}'" if shard_key else "no 'id'"
+            raise self._unroutable(f"it has {named}", "Give one, or a hint: /*+ shard(N) */.")
         return tuple(hints)
 
     def _key(self, column: str) -> Key:
@@ -219,13 +237,19 @@ class _Planner:
     def _row(self, number: int, row: list[_Column], dropped: set[str]) -> Template:
         """A row in its parentheses, or the assignments of INSERT … SET."""
         for column in row:
-            if self.is_object and column.name == "id" and not self._is_default(column.value):
+            if column.name != "id":
+                continue
+            if self.is_timed or (self.is_object and not self._is_default(column.value)):
                 self.splicer.edits.replace(column.value, self.first + 2)
         tokens, edits = self.source.tokens, self.splicer.edits
         if self.found.assigned:
             kept = [one for one in self.found.assigned if one.name.lower() not in dropped]
-            return Template(self._joined([Span(one.column.first, one.value.end) for one in kept]))
+            assigned = self._joined([Span(one.column.first, one.value.end) for one in kept])
+            return Template([b"`id` = ", self.first + 2, b", ", *assigned] if self.adds_id else assigned)
         span = self.found.row_spans[number]
+        if self.adds_id and row:
+            values = self._joined([column.value for column in row])
+            return Template([b"(", self.first + 2, b", ", *values, b")"])
         if not dropped or not row:
             return Template(edits.parts(tokens[span.first].start, tokens[span.end - 1].end))
         kept_values = [column.value for column in row if column.name not in dropped]
@@ -249,6 +273,8 @@ class _Planner:
                 edits.replace(span, b"local_id")
             elif span.end - span.first > 1:  # the table's name before the column's
                 edits.replace(span, self.source.text(*last))
+        if self.adds_id and found.columns_span is not None:
+            edits.replace(found.columns_span, b"(`id`, ", *self._joined(spans), b")")
         if dropped and found.columns_span is not None and found.columns is not None:
             names = [self.source.tokens[one.end - 1].name.lower() for one in found.columns]
             kept = [one for one, name in zip(found.columns, names, strict=True) if name not in dropped]

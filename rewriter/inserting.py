@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from config.topology import Keyspace, Topology
@@ -45,6 +47,9 @@ class Insert(Plan):
 
     `before`, the rows and `behind` make a shard's statement. Behind the literals and session values their
     holes are: the shard's database, K, and (in a row) the row's local id. `type` is that of an object table.
+
+    `timed`: a row without an `id` gets one that the proxy makes, and the hole is for the whole `id`. Ask
+    `wanted_ids` how many each shard needs, and give them to `bind`.
     """
 
     kind: ClassVar[str] = "insert"
@@ -56,18 +61,44 @@ class Insert(Plan):
     before: Template
     behind: Template
     backslashes: bool = True
+    timed: bool = False
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Its table, as `database.table`."""
         return (self.table,)
 
-    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+    def wanted_ids(self, values: Values, topology: Topology) -> dict[int, int]:
+        """For each shard, how many rows of a timed table have no `id` of their own. Raises BindError."""
+        keyspace = keyspace_of(topology, self.keyspace)
+        wanted: dict[int, int] = {}
+        for row in self.rows:
+            shard, id = self._place_timed(row, values, keyspace)
+            if not id:
+                wanted[shard] = wanted.get(shard, 0) + 1
+        return wanted
+
+    def bind(
+        self,
+        values: Values,
+        topology: Topology,
+        choose: Choose,
+        ids: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    ) -> Bound:
+        """`ids`: what was made for each shard. Without (to explain) an `id` that is to come is NULL."""
         keyspace = keyspace_of(topology, self.keyspace)
         by_shard: dict[int, list[tuple[int, bytes]]] = {}
         anywhere = -1
         generated: set[int] = set()
+        coming = {shard: iter(made) for shard, made in ids.items()}
         for number, row in enumerate(self.rows):
+            if self.timed:
+                home, id = self._place_timed(row, values, keyspace)
+                if not id:
+                    id = self._made(coming.get(home), first=home not in generated)
+                    generated.add(home)
+                by_shard.setdefault(home, []).append((number, id))
+                continue
             shard, local = self._place(row, values, keyspace)
             if shard is None:
                 if anywhere < 0:
@@ -103,6 +134,43 @@ class Insert(Plan):
         if not keyspace.open_shards:
             raise BindError("no_open_shard", keyspace=keyspace.name)
         return choose(keyspace.open_shards)
+
+    def _made(self, coming: Iterator[int] | None, *, first: bool) -> bytes:
+        """An `id` that the proxy has made. By LAST_INSERT_ID the server reports the first one of a statement
+        as if it had made it itself.
+        """
+        made = next(coming, None) if coming is not None else None
+        if made is None:
+            return b"NULL"
+        return b"LAST_INSERT_ID(%d)" % made if first else b"%d" % made
+
+    def _place_timed(self, row: Row, values: Values, keyspace: Keyspace) -> tuple[int, bytes]:
+        """The shard of a timed row, and the `id` that the client gave (b"": none). The ID, the shard key and
+        a hint must lead to one shard, or the row would be looked for on another.
+        """
+        found: dict[int, str] = {}
+        id = b""
+        for hint in row.hints:
+            if hint.form == "shard":
+                found.setdefault(hint.shard, str(hint.shard))
+                continue
+            number = self._number(hint, values)
+            if number is None or (hint.form == "id" and number == 0):
+                continue
+            if hint.form == "id":
+                id = b"%d" % number
+            found.setdefault(self._shard(hint.key, number, keyspace), str(number))
+        if len(found) > 1:
+            shards = " and ".join(map(str, found))
+            raise self._invalid(list(found.values())[-1], f"its row belongs to shards {shards}")
+        if not found:
+            raise BindError(
+                "unroutable_write",
+                what=f"a row of {self.table}",
+                reason="neither its id nor its shard key is given",
+                alternative="Give one of them.",
+            )
+        return next(iter(found)), id
 
     def _place(self, row: Row, values: Values, keyspace: Keyspace) -> tuple[int | None, bytes]:
         """The shard of a row (None: any), and the local id that the client gave (b"": none)."""

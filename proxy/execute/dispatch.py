@@ -35,6 +35,7 @@ from rewriter.plans import (
 
 from .aside import run_aside, run_probe
 from .fanout import FanOut
+from .sequences import make_ids
 from .task import TaskWork
 from .writes import run_writes
 
@@ -176,7 +177,39 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
 def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values) -> None:
     services = client.services
     session = client.session
-    bound = plan.bind(values_of(session, plan, literals), services.topology, choose)
+    values = values_of(session, plan, literals) if plan.session_slots else literals
+    if isinstance(plan, Insert):
+        if plan.timed and (wanted := plan.wanted_ids(values, services.topology)):
+            TaskWork(client).start(_insert_timed(client, plan, values, wanted))
+            return
+    elif services.all_serving and session.transaction_mode != "single":
+        point = plan.at_point(values, services.topology)
+        if point is not None:
+            client.relay.ask(point[0], point[2])
+            return
+    _run_write(client, plan, plan.bind(values, services.topology, choose))
+
+
+async def _insert_timed(
+    client: ClientConnection, plan: Insert, values: Values, wanted: dict[int, int]
+) -> None:
+    """Make the IDs first, then run the INSERT."""
+    services = client.services
+    topology = services.topology
+    # what binds does so with any IDs: refuse what cannot run before a number is used up
+    bound = plan.bind(values, topology, choose)
+    if not services.all_serving:
+        services.check_states(plan, bound, write=True)
+    ids = await make_ids(services.backends, topology.keyspaces[plan.keyspace], plan.tables[0], wanted)
+    try:
+        _run_write(client, plan, plan.bind(values, topology, choose, ids))
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+
+
+def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound) -> None:
+    services = client.services
+    session = client.session
     if not services.all_serving:
         services.check_states(plan, bound, write=True)
     statements = bound.statements

@@ -35,7 +35,7 @@ REFUSABLE: dict[str, frozenset[str]] = {
     "insert ignore": NOT_YET,
     "on duplicate key": NOT_YET,
     "replace": NOT_YET,
-    "timed insert": NOT_YET | {"unroutable_write"},
+    "timed insert": frozenset({"unroutable_write", "invalid_id"}),
     "reference write": NOT_YET,
 }
 
