@@ -57,7 +57,7 @@ def test_an_id_is_made(connection: pymysql.connections.Connection) -> None:
         "INSERT IGNORE INTO photos SET id = NULL, caption = 'test_timed', user_id = 70",
         "REPLACE INTO photos (photos.user_id, photos.caption) VALUES (70, 'test_timed')",
         "INSERT /*+ shard(6) */ INTO photos (user_id, caption) VALUES (70, 'test_timed')",
-        "INSERT INTO photos (user_id, caption) VALUES (70, 'test_timed') ON DUPLICATE KEY UPDATE caption = ''",
+        "INSERT INTO photos (user_id,caption) VALUES (70,'test_timed') ON DUPLICATE KEY UPDATE caption = 1",
     ],
 )
 def test_every_form(connection: pymysql.connections.Connection, sql: str) -> None:
