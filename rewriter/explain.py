@@ -24,6 +24,7 @@ from .plans import (
     Passthrough,
     Physical,
     SystemViews,
+    Several,
 )
 from .routing import ALL, Comparison, Route
 from .sharded import Sharded, ShardSelect, ShardWrite
@@ -50,7 +51,7 @@ def explain(
     values = literals + tuple(slot(name) for name in plan.session_slots)
     rows: Rows = [("plan", _title(plan))]
     bound: Bound | None = None
-    if not isinstance(plan, Reject | Builtin):
+    if not isinstance(plan, Reject | Builtin | Several):
         try:
             bound = plan.bind(values, topology, _first)
         except BindError as error:
@@ -79,6 +80,7 @@ def _title(plan: Plan) -> str:
         ShardSelect: "read from shards",
         ShardWrite: "write to shards",
         Insert: "rows to shards",
+        Several: "several statements, each planned when its turn comes",
         Reject: "refused",
     }
     return titles.get(type(plan), plan.kind)

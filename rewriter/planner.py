@@ -20,10 +20,11 @@ from .context import Statement, refused
 from .env import Env
 from .insert import insert
 from .plan import Plan, Reject
-from .plans import Builtin
-from .rules import admin, confined, do, explain, explain_route, query, several_statements, too_deep
+from .plans import Builtin, Several
+from .rules import admin, confined, do, explain, explain_route, query, too_deep
 from .scope import Limits, Names, Refuse
 from .show import describe, show
+from .split import cut, has_several, trim
 from .statement import open_comments
 from .tokens import Source, Unreadable, read
 from .views import system_views
@@ -31,7 +32,6 @@ from .views import system_views
 Rule = Callable[[Statement], Plan | None]
 
 RULES: Final[tuple[Rule, ...]] = (
-    several_statements,
     transaction,
     set_,
     use,
@@ -142,6 +142,8 @@ class Rewriter:
         shape, literals = _shape(opened, env)
         if not shape:
             self.misses += 1
+            if has_several(sql, env):
+                return Several(), (b"",)
             return _unreadable("a quote or a comment is not closed, or there is a NUL byte"), (b"",)
         key = (shape, env.key)
         entry = self._cache.get(key) if opened is not sql else None
@@ -150,11 +152,17 @@ class Rewriter:
             return entry, literals
         self.misses += 1
         names = Names(self._schema, self._topology, env, self._limits)
+        several = has_several(sql, env)
         try:
             statement = Statement(_without_end(read(opened, literals, env)), names)
         except Unreadable as error:
-            return _unreadable(str(error)), (b"",)
-        plan = _planned(statement)
+            return Several() if several else _unreadable(str(error)), (b"",)
+        if not several:
+            plan = _planned(statement)
+        elif _only_first(statement.source, sql, env):
+            plan = Several(single=_planned(statement))
+        else:
+            plan = Several()
         self._cache.put_plan(key, plan, statement.steering, literals)
         return plan, literals
 
@@ -171,6 +179,13 @@ def _without_end(source: Source) -> Source:
     while tokens and tokens[-1].text == ";" and tokens[-1].kind == "operator":
         tokens.pop()
     return source if len(tokens) == len(source.tokens) else replace(source, tokens=tuple(tokens))
+
+
+def _only_first(source: Source, sql: bytes, env: Env) -> bool:
+    """Whether only comments stand behind the first statement."""
+    begin = len(sql) - len(sql.lstrip())
+    end = begin + cut(trim(sql), 0, env).end
+    return not source.tokens or source.tokens[-1].start < end
 
 
 def _planned(statement: Statement) -> Plan:

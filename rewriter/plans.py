@@ -15,6 +15,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
+    Several       a text of more than one statement: cut it (split.py) and plan each when its turn comes
     Reject        not run: an error of the registry, with its arguments
 
 Every variant has the attributes of `Plan`.
@@ -56,6 +57,7 @@ __all__ = [
     "Physical",
     "Plan",
     "Reject",
+    "Several",
     "ShardSelect",
     "ShardWrite",
     "Sharded",
@@ -154,6 +156,21 @@ class SystemViews(Passthrough):
         del choose
         names = tuple(f"SELECT * FROM information_schema.{view}".encode() for view in self.views)
         return Bound((HostStatement(self.host(topology), (), self.template.render(values + names)),))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Several(Plan):
+    """A text of more than one statement, for clients that may send such (MULTI_STATEMENTS); to others it is
+    a syntax error of the server's, which `single` is not: then only comments stand behind the first.
+    """
+
+    kind: ClassVar[str] = "several"
+    access: Access = Access.NONE
+    single: Plan | None = None
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        del values, topology, choose
+        raise BindError("syntax_error", reason="You have an error in your SQL syntax: several statements")
 
 
 def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -> Host:

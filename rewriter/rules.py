@@ -13,13 +13,9 @@ from .plans import Builtin
 from .scope import Scope
 from .select import plan_select
 from .statement import QUERIES, access_of
-from .tokens import OPERATOR, WORD, Source, Unreadable
+from .tokens import WORD, Source, Unreadable
 from .unsharded import About, Place, Text, mixed, plan_confined, plan_unsharded
 
-_SESSION: Final = frozenset(
-    {"SET", "USE", "BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "LOCK", "UNLOCK", "XA"}
-    | {"KILL"}
-)
 _WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _TELLING: Final = frozenset({*_WRITING, "SHARE", "OUTFILE", "DUMPFILE"})
 
@@ -42,23 +38,6 @@ def access(source: Source) -> tuple[Access, bool]:
     if verb == "LOCK" and any(token.text == "WRITE" for token in source.tokens):
         needed = max(needed, Access.WRITE)
     return needed, commits
-
-
-def several_statements(statement: Statement) -> Plan | None:
-    """Text with a semicolon in its middle."""
-    source = statement.source
-    breaks = [at for at, token in enumerate(source.tokens) if token.text == ";" and token.kind == OPERATOR]
-    if not breaks:
-        return None
-    if source.tokens[0].text in ("CREATE", "ALTER"):  # the body of a routine
-        return None
-    words = [source.at(at + 1).text for at in (-1, *breaks)]
-    if not _SESSION & set(words):
-        needed = max(access_of(word, "")[0] for word in words)
-        plan = plan_confined(statement, max(needed, access(source)[0]))
-        if plan is not None:
-            return plan
-    return not_yet("several statements at once", "each may go elsewhere", "Send them one by one.")
 
 
 def explain_route(statement: Statement) -> Plan | None:

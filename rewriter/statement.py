@@ -42,10 +42,9 @@ def open_comments(sql: bytes, env: Env) -> bytes:
     while (found := scan.search(sql, at)) is not None:
         at = found.end()
         if found.lastgroup == "open":
-            foreign = found[0] == b"/*M!" and not env.mariadb
             version = _VERSION.match(sql, at)
-            if foreign or (version is not None and not _opens(int(version[0]), env)):
-                at = _end(sql, at)
+            if not opens(found[0], int(version[0]) if version is not None else None, env):
+                at = end_of_comment(sql, at)
             else:
                 at = version.end() if version is not None else at
                 opened += 1
@@ -56,13 +55,20 @@ def open_comments(sql: bytes, env: Env) -> bytes:
     return bytes(text)
 
 
-def _opens(version: int, env: Env) -> bool:
+def opens(mark: bytes, version: int | None, env: Env) -> bool:
+    """Whether the server of `env` runs what is in an executable comment that begins with `mark` (`/*!` or
+    `/*M!`) and this version number.
+    """
+    if mark == b"/*M!" and not env.mariadb:
+        return False
+    if version is None:
+        return True
     if env.mariadb and 50700 <= version <= 99999:
         return False  # MariaDB leaves what is meant for later MySQLs alone
     return version <= env.server_version
 
 
-def _end(sql: bytes, at: int) -> int:
+def end_of_comment(sql: bytes, at: int) -> int:
     """The end of a comment from inside of it; comments in it nest one level."""
     depth = 1
     while (found := _NESTED.search(sql, at)) is not None:

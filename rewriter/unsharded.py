@@ -61,7 +61,8 @@ class Text:
         self.source = source
         self.slots = Slots(len(source.literals))
         self.edits = Edits(source)
-        fill_slots(source, self.slots, self.edits)
+        if not defines_routine(source):
+            fill_slots(source, self.slots, self.edits)
         take_hints(source, self.edits)
         fill_functions(source, self.edits, statement.layout([]))
         self.extras = Extras(self.slots.end)
@@ -97,6 +98,18 @@ def whole(source: Source) -> Template:
     """The statement's very bytes."""
     parts = (literal if literal >= 0 else source.sql[start:end] for start, end, literal in source.pieces)
     return Template(parts)
+
+
+def defines_routine(source: Source) -> bool:
+    """Whether the statement has a body that runs another time, with the values of that time."""
+    if not source.is_word(0, "CREATE", "ALTER"):
+        return source.is_word(0, "BEGIN")
+    at = 1
+    while at < len(source.tokens) and not source.is_word(at, "TABLE", "VIEW", "DATABASE", "INDEX", "USER"):
+        if source.is_word(at, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"):
+            return True
+        at += 1
+    return False
 
 
 def ties(source: Source) -> bool:
