@@ -71,6 +71,8 @@ def transaction(statement: Statement) -> Plan | None:
     """BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE SAVEPOINT. Raises Unreadable."""
     words = Words(statement.source)
     plan: Plan | None = None
+    if statement.source.is_word(0, "BEGIN") and statement.source.is_word(1, "NOT"):
+        return None  # MariaDB's BEGIN NOT ATOMIC … END
     if words.take("BEGIN") or words.take("START", "TRANSACTION"):
         plan = _begin(words)
     elif words.take("COMMIT"):

@@ -157,12 +157,10 @@ class Rewriter:
             statement = Statement(_without_end(read(opened, literals, env)), names)
         except Unreadable as error:
             return Several() if several else _unreadable(str(error)), (b"",)
-        if not several:
-            plan = _planned(statement)
-        elif _only_first(statement.source, sql, env):
-            plan = Several(single=_planned(statement))
+        if several:
+            plan: Plan = Several(comments=_only_first(statement.source, sql, env))
         else:
-            plan = Several()
+            plan = _planned(statement)
         self._cache.put_plan(key, plan, statement.steering, literals)
         return plan, literals
 
@@ -182,10 +180,10 @@ def _without_end(source: Source) -> Source:
 
 
 def _only_first(source: Source, sql: bytes, env: Env) -> bool:
-    """Whether only comments stand behind the first statement."""
+    """Whether only comments stand behind the first statement, which is not empty."""
     begin = len(sql) - len(sql.lstrip())
     end = begin + cut(trim(sql), 0, env).end
-    return not source.tokens or source.tokens[-1].start < end
+    return bool(source.tokens) and begin <= source.tokens[-1].start < end
 
 
 def _planned(statement: Statement) -> Plan:

@@ -161,12 +161,12 @@ class SystemViews(Passthrough):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Several(Plan):
     """A text of more than one statement, for clients that may send such (MULTI_STATEMENTS); to others it is
-    a syntax error of the server's, which `single` is not: then only comments stand behind the first.
+    a syntax error of the server's, unless `comments`: only comments stand behind the first.
     """
 
     kind: ClassVar[str] = "several"
     access: Access = Access.NONE
-    single: Plan | None = None
+    comments: bool = False
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         del values, topology, choose

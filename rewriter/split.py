@@ -88,7 +88,7 @@ class _Tokens:
     """
 
     def __init__(self, sql: bytes, start: int, env: Env, *, words: bool) -> None:
-        self._sql = sql
+        self.sql = sql
         self._env = env
         self._scan = _SCANNERS[env.ansi_quotes, env.no_backslash_escapes, words]
         self._source = self._tokens(start)
@@ -107,7 +107,7 @@ class _Tokens:
         """The next token; None at the end."""
         found = self._ahead.pop(0) if self._ahead else next(self._source, None)
         if found is None:
-            self.at = len(self._sql)
+            self.at = len(self.sql)
             return None
         text, self.at, self.opened = found
         return text
@@ -122,7 +122,7 @@ class _Tokens:
         return self._ahead[0][0]
 
     def _tokens(self, at: int) -> Iterator[tuple[str, int, int]]:
-        sql, opened = self._sql, 0
+        sql, opened = self.sql, 0
         while (found := self._scan.search(sql, at)) is not None:
             kind, at = found.lastgroup, found.end()
             if kind == "open":
@@ -162,10 +162,11 @@ def _plain(tokens: _Tokens) -> int:
 
 
 def _at(tokens: _Tokens) -> int:
-    """The place of a `;` that ends a statement. In an open executable comment it ends none: servers refuse
-    the text whole.
+    """The place of a `;` that ends a statement. In an open executable comment, or behind what would be a
+    comment without it (`--;`), it ends none: servers refuse the text whole.
     """
-    return len(tokens._sql) if tokens.opened else tokens.at
+    whole = tokens.opened or tokens.sql[tokens.at - 2 : tokens.at] == b"--"
+    return len(tokens.sql) if whole else tokens.at
 
 
 # -- bodies
@@ -174,8 +175,8 @@ def _at(tokens: _Tokens) -> int:
 _OPENERS: Final = frozenset({"BEGIN", "IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR"})
 _STARTS: Final = _OPENERS | {
     "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "SET", "CALL", "WITH", "DO", "CREATE",
-    "DROP", "ALTER", "TRUNCATE", "SIGNAL", "RESIGNAL", "GET", "PREPARE", "EXECUTE", "START", "COMMIT", "ROLLBACK",
-    "SHOW", "VALUES", "TABLE", "LOCK", "FLUSH",
+    "DROP", "ALTER", "TRUNCATE", "SIGNAL", "RESIGNAL", "GET", "PREPARE", "EXECUTE", "START", "COMMIT",
+    "ROLLBACK", "SHOW", "VALUES", "TABLE", "LOCK", "FLUSH",
 }  # fmt: skip
 """Words with which a body begins."""
 

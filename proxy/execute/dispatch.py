@@ -27,6 +27,7 @@ from rewriter.plans import (
     Physical,
     Plan,
     Reject,
+    Several,
     ShardSelect,
     ShardWrite,
     SystemViews,
@@ -36,6 +37,7 @@ from rewriter.plans import (
 from .aside import run_aside, run_probe
 from .fanout import FanOut
 from .sequences import make_ids
+from .several import run_several
 from .task import TaskWork
 from .writes import run_writes
 
@@ -100,6 +102,8 @@ def refuse_lost(session: Session, plan: Plan) -> None:
     """After a transaction was lost with a connection, only its end may follow: nothing of it may run by
     itself.
     """
+    if isinstance(plan, Several):
+        return  # each statement comes here by itself
     if isinstance(plan, Builtin) and plan.name in (
         "rollback",
         "begin",
@@ -244,6 +248,10 @@ def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
 
+def _several(client: ClientConnection, plan: Several, literals: Values) -> None:
+    run_several(client, client.sql, plan.comments)
+
+
 def _reject(client: ClientConnection, plan: Reject, literals: Values) -> None:
     error = ProxyError(plan.error, **plan.arguments)
     if not plan.probe:
@@ -262,6 +270,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     Insert: _write,
     Builtin: _builtin,
     Reject: _reject,
+    Several: _several,
 }
 
 

@@ -102,7 +102,8 @@ class _Simple:
         self.settings.update(found)
         return True
 
-    def apply(self) -> None:
+    def apply(self, *, read_back: bool = False) -> None:
+        """Change the session and answer. `read_back`: its settings are a server's, known already."""
         client, session = self.client, self.client.session
         session.variables.update(self.variables)
         for name, value in self.own:
@@ -112,7 +113,7 @@ class _Simple:
         if self.settings:
             session.settings = session.settings.with_values(self.settings)
         was = session.autocommit
-        if self.settings or self.own:
+        if self.settings or self.own or read_back:
             session.refresh_env()
         session.diagnostics = []
         if self.autocommit and not was and (session.transaction.held or session.transaction.explicit):
@@ -196,8 +197,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             kept.pop(name, None)
         session.settings = type(session.settings).of(kept)
         simple.variables = found
-    simple.apply()
-    session.refresh_env()
+    simple.apply(read_back=True)
 
 
 def _statement(client: ClientConnection, plan: Builtin, values: Values) -> tuple[bytes, list[str], list[str]]:

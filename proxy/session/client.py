@@ -267,6 +267,13 @@ class ClientConnection(asyncio.Protocol):
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
 
+    def go_on(self, seq: int, sql: bytes) -> None:
+        """The command at work has another statement, which comes before whatever else waits. `seq`: number of
+        the last packet so far. For command sinks, from `answered`.
+        """
+        self._queue.insert(0, (seq, b"\x03" + sql))
+        self._queued += len(sql) + 1
+
     def _log_slow(self, outcome: str, seconds: float) -> None:
         """The slow-query log: the statement's shape, never its literals."""
         session = self.session

@@ -14,7 +14,7 @@ from proxy.local.kill import kill
 from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
 from proxy.wire.constants import Command
-from proxy.wire.packets import ProtocolError, frame, read_nul_bytes
+from proxy.wire.packets import ProtocolError, eof_packet, frame, read_nul_bytes
 
 if TYPE_CHECKING:
     from .client import ClientConnection
@@ -81,6 +81,17 @@ def _process_kill(client: ClientConnection, payload: bytes) -> None:
     kill(client, int.from_bytes(payload[1:5], "little"), query_only=False)
 
 
+def _set_option(client: ClientConnection, payload: bytes) -> None:
+    """COM_SET_OPTION: several statements in one text, on (0) or off (1). Answered by EOF."""
+    option = int.from_bytes(payload[1:3], "little")
+    if len(payload) != 3 or option > 1:
+        raise ProxyError("unknown_command", command=f"COM_SET_OPTION {payload[1:].hex()}")
+    session = client.session
+    session.multi_statements = option == 0
+    client.write(eof_packet(client.seq + 1, session.status()))
+    client.finish("ok")
+
+
 _COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
     Command.QUIT: _quit,
     Command.INIT_DB: _init_db,
@@ -89,4 +100,5 @@ _COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
     Command.PROCESS_KILL: _process_kill,
     Command.PING: _ping,
     Command.RESET_CONNECTION: _reset,
+    Command.SET_OPTION: _set_option,
 }

@@ -52,6 +52,7 @@ CAPABILITIES = (
     | Capability.TRANSACTIONS
     | Capability.RESERVED
     | Capability.SECURE_CONNECTION
+    | Capability.MULTI_STATEMENTS
     | Capability.MULTI_RESULTS
     | Capability.PS_MULTI_RESULTS
     | Capability.PLUGIN_AUTH
@@ -210,6 +211,7 @@ class Login:
     def _apply(self, session: Session, response: HandshakeResponse) -> None:
         """What the handshake itself sets: the character set and the FOUND_ROWS flag."""
         services = self.client.services
+        session.multi_statements = Capability.MULTI_STATEMENTS in response.capabilities
         session.found_rows_flag = Capability.FOUND_ROWS in response.capabilities
         values = services.collations.settings_for(response.collation)
         session.settings = session.login_settings = Settings.of(values)

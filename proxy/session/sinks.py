@@ -16,6 +16,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from proxy.wire.renumber import Renumber
+
 if TYPE_CHECKING:
     from .client import ClientConnection
 
@@ -85,3 +87,21 @@ class CommandSink(Sink):
             raise RuntimeError("the sink is not the one on top")
         client.transport = self.below
         client.sink = self.under
+
+
+class Numbered(CommandSink):
+    """Numbers the reply's packets from `client.seq` + 1 on, whatever numbers they come with: a statement that
+    was rewritten may have been sent in more packets, or fewer, than the client sent.
+    """
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, client: ClientConnection) -> None:
+        super().__init__(client)
+        self.numbers = Renumber()
+        self.numbers.start(client.seq + 1)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        out = self.numbers.feed(data)
+        if out:
+            self.below.write(out)

@@ -57,6 +57,7 @@ class Session:
     database: str | None = None
     settings: Settings = LOGIN
     found_rows_flag: bool = False  # CLIENT_FOUND_ROWS: affected rows count matched ones
+    multi_statements: bool = False  # CLIENT_MULTI_STATEMENTS, or COM_SET_OPTION: several in one text
     autocommit: bool = True
     no_backslash_escapes: bool = False
     transaction_mode: str = "multi"
@@ -85,6 +86,8 @@ class Session:
             flags |= Status.IN_TRANS
         if self.no_backslash_escapes:
             flags |= Status.NO_BACKSLASH_ESCAPES
+        if self.env.ansi_quotes and self.env.mariadb:
+            flags |= Status.ANSI_QUOTES
         return int(flags)
 
     def refresh_env(self) -> None:

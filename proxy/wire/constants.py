@@ -60,6 +60,7 @@ class Status(IntFlag):
     PS_OUT_PARAMS = 0x1000
     IN_TRANS_READONLY = 0x2000
     SESSION_STATE_CHANGED = 0x4000
+    ANSI_QUOTES = 0x8000  # MariaDB's alone
 
 
 class Command(IntEnum):

@@ -14,7 +14,7 @@ _FIRST, _COLUMNS, _COLUMNS_END, _ROWS = range(4)
 
 
 class Renumber:
-    """`start`, then `feed` what belongs to one reply. `last` is then the number of its last packet."""
+    """`start`, then `feed` what belongs to one reply. With `flags`, `last` is then the last one's number."""
 
     __slots__ = ("_carry", "_columns", "_continued", "_shift", "_skip", "_state", "_wanted", "flags", "last")
 
@@ -37,6 +37,8 @@ class Renumber:
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """The same bytes, changed; a packet that is not complete enough to be changed comes with the next."""
+        if not self._shift and not self.flags:
+            return self._untouched(data)
         out = bytearray(self._carry)
         out += data
         self._carry = b""
@@ -54,8 +56,6 @@ class Renumber:
                 if stop > end:
                     break
                 self._read(out, pos + 4, stop)
-            elif not self._continued and length and pos + 4 == end:
-                break
             self._continued = length == MAX_PAYLOAD
             self.last = (header >> 24) + self._shift & 0xFF
             out[pos + 3] = self.last
@@ -67,6 +67,11 @@ class Renumber:
         else:
             self._skip = pos - end
         return bytes(out)
+
+    def _untouched(self, data: bytes | bytearray | memoryview) -> bytes:
+        """There is nothing to change: rows need not be walked."""
+        carry, self._carry = self._carry, b""
+        return carry + data
 
     def _is_read(self, out: bytearray, pos: int, length: int, end: int) -> bool:
         """Whether the packet at `pos` is one of those that are looked into."""

@@ -15,18 +15,21 @@ from pymysql._auth import scramble_caching_sha2, scramble_native_password, sha2_
 
 AUTOCOMMIT = 0x0002
 IN_TRANS = 0x0001
+MORE_RESULTS = 0x0008
 
 CONNECT_WITH_DB = 0x0008
 FOUND_ROWS = 0x0002
 DEPRECATE_EOF = 0x01000000
 SSL = 0x0800
+LOCAL_FILES = 0x0080
+MULTI_STATEMENTS = 0x10000
 #: LONG_PASSWORD, LONG_FLAG, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS, PLUGIN_AUTH
 CAPABILITIES = 0x1 | 0x4 | 0x200 | 0x2000 | 0x8000 | 0x20000 | 0x80000
 
 FULL = 0xFFFFFF
 
 QUIT, INIT_DB, QUERY, FIELD_LIST, STATISTICS, PROCESS_KILL, PING = 1, 2, 3, 4, 9, 12, 14
-CHANGE_USER, STMT_PREPARE, RESET_CONNECTION = 17, 22, 31
+CHANGE_USER, STMT_PREPARE, SET_OPTION, RESET_CONNECTION = 17, 22, 27, 31
 
 NATIVE, SHA2 = "mysql_native_password", "caching_sha2_password"
 
@@ -109,16 +112,20 @@ def is_eof(payload: bytes) -> bool:
 
 
 class Raw:
-    """A connection. Nothing is read or written that is not asked for."""
+    """A connection. Nothing is read or written that is not asked for. Without a port `host` is the path of a
+    Unix socket. `heard` are the packets read, with their sequence numbers.
+    """
 
     def __init__(self, host: str, port: int, *, timeout: float = 8.0, receive_buffer: int = 0) -> None:
-        self.sock = socket.socket()
+        self.sock = socket.socket(socket.AF_INET if port else socket.AF_UNIX)
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.sock.settimeout(timeout)
-        self.sock.connect((host, port))
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock.connect((host, port) if port else host)
+        if port:
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()
+        self.heard: list[tuple[int, bytes]] = []
         self.nonce = b""
         self.version = ""
         self.id = 0
@@ -171,7 +178,8 @@ class Raw:
                 sequence.append(header[3])
             parts.append(self.exactly(size))
             if size < FULL:
-                return b"".join(parts)
+                self.heard.append((header[3], b"".join(parts)))
+                return self.heard[-1][1]
 
     @property
     def closed(self) -> bool:
@@ -233,6 +241,13 @@ class Raw:
 
     def ping(self) -> Reply:
         return self.do(PING)
+
+    def replies(self) -> list[Reply]:
+        """All replies to one command: MORE_RESULTS_EXISTS in one announces another."""
+        found = [self.reply()]
+        while found[-1].kind != "err" and found[-1].status & MORE_RESULTS:
+            found.append(self.reply())
+        return found
 
     # -- log-in
 

@@ -1,0 +1,67 @@
+"""A text of several statements (MULTI_STATEMENTS): one after another, each by the ordinary way.
+
+The text is cut as the server would cut it, one statement at a time, since each is read with the settings that
+the one before it left. To the client the replies are one: sequence numbers run on, and MORE_RESULTS_EXISTS
+stands in every reply but the last. The first error ends it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import ProxyError
+from proxy.session.sinks import Numbered
+from proxy.wire.constants import Status
+from rewriter.split import cut, trim
+
+from .aside import run_probe
+from .task import TaskWork
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+_MORE = int(Status.MORE_RESULTS_EXISTS)
+
+
+class Statements(Numbered):
+    """The text at work. It stands on the client's transport until the last statement is answered."""
+
+    __slots__ = ("at", "text")
+
+    def __init__(self, client: ClientConnection, text: bytes) -> None:
+        super().__init__(client)
+        self.text = text
+        self.at: int | None = 0  # where the next statement begins; None behind the last
+
+    def take(self, seq: int) -> bytes:
+        """The next statement. `seq` is the number of the last packet before its reply."""
+        assert self.at is not None
+        piece = cut(self.text, self.at, self.client.session.env)
+        if piece.end == piece.start:  # nothing before the `;`: a syntax error, to be told by a server
+            piece = piece._replace(end=len(self.text), following=None)
+        self.at = piece.following
+        self.numbers.start(seq + 1, 0 if piece.following is None else _MORE)
+        return self.text[piece.start : piece.end]
+
+    def answered(self, outcome: str) -> None:
+        if outcome != "ok" or self.at is None:
+            super().answered(outcome)
+        else:
+            seq = self.numbers.last
+            self.client.go_on(seq, self.take(seq))
+
+
+def run_several(client: ClientConnection, sql: bytes, comments: bool) -> None:
+    """Run the statements of `sql`, of which there are several; `comments`: behind the first there are only
+    comments. Without MULTI_STATEMENTS, or when the first is empty, a server says what is wrong.
+    """
+    text = trim(sql)
+    if client.session.multi_statements and not text.startswith(b";"):
+        client.query(Statements(client, text).take(client.seq))
+        return
+    if comments and not text.startswith(b";"):
+        client.query(text[: cut(text, 0, client.session.env).end])
+        return
+    error = ProxyError("syntax_error", reason="You have an error in your SQL syntax: several statements")
+    host = next(iter(client.session.transaction.held), None) or client.services.topology.hosts[0]
+    TaskWork(client).start(run_probe(client, host, text, error))
