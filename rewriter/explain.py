@@ -23,8 +23,8 @@ from .plans import (
     Merge,
     Passthrough,
     Physical,
-    SystemViews,
     Several,
+    SystemViews,
 )
 from .routing import ALL, Comparison, Route
 from .sharded import Sharded, ShardSelect, ShardWrite

@@ -11,8 +11,9 @@ from proxy.session.commands import run_command
 from rewriter.plans import AnyHost, Plan, Several, Values
 from rewriter.splice import Template
 from rewriter.split import has_several
+from tests.execute.ends import done
 from tests.execute.world import Client, World, rows
-from tests.local.places import done, place
+from tests.local.places import place
 from tests.wire.streams import Err, Ok, Result
 
 
