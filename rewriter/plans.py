@@ -234,9 +234,10 @@ class Builtin(Plan):
     show_table_status     database: str; like, where: Template | None
     show_columns          database, table: str; full, extended: bool; like (DESCRIBE t c: perhaps a bare
                           name), where: Template | None
-    show_index            database, table: str; where: Template | None
+    show_index            database, table: str; extended: bool; where: Template | None
     show_create_table     database, table: str
-    show_create_database  database: str
+    show_create_database  database: str; if_not_exists: bool
+    show_nothing          database: str; what: str (TRIGGERS, EVENTS, OPEN TABLES)
     unlock_tables         nothing
     empty                 nothing (only comments, or nothing at all)
 

@@ -94,11 +94,26 @@ def show(statement: Statement) -> Plan | None:
         return diagnostics
     words.at = 1
     extended, full = words.take("EXTENDED"), words.take("FULL")
+    for what in _NONE:
+        if words.take(*what.split()):
+            return _nothing(reader, what)
     if words.take("TABLES"):
         return _tables(reader, full=full)
     if words.take("COLUMNS") or words.take("FIELDS"):
         return _columns(reader, full=full, extended=extended)
-    return None if full else _others(reader)
+    return None if full else _others(reader, extended=extended)
+
+
+_NONE: Final = ("TRIGGERS", "EVENTS", "OPEN TABLES")
+"""What sharded databases have none of."""
+
+
+def _nothing(reader: _Show, what: str) -> Plan | None:
+    database = reader.database()
+    if not reader.is_logical(database):
+        return None
+    reader.like_where()
+    return reader.plan("show_nothing", {"database": database, "what": what}, databases=(database,))
 
 
 def _diagnostics(reader: _Show) -> Plan | None:
@@ -141,7 +156,7 @@ def _columns(reader: _Show, *, full: bool, extended: bool) -> Plan | None:
     return _of_table(reader, "show_columns", database, table, arguments)
 
 
-def _others(reader: _Show) -> Plan | None:
+def _others(reader: _Show, *, extended: bool) -> Plan | None:
     """SHOW TABLE STATUS, INDEX, CREATE TABLE, CREATE DATABASE of what only the proxy knows."""
     words = reader.words
     if words.take("TABLE", "STATUS"):
@@ -154,17 +169,18 @@ def _others(reader: _Show) -> Plan | None:
             raise Unreadable("expected FROM")
         database, table = reader.table()
         if reader.is_logical(database):
-            where = reader.like_where()["where"]
-            return _of_table(reader, "show_index", database, table, {"where": where})
+            arguments = {"where": reader.like_where()["where"], "extended": extended}
+            return _of_table(reader, "show_index", database, table, arguments)
     elif words.take("CREATE", "TABLE"):
         database, table = reader.table()
         if reader.is_logical(database):
             return _of_table(reader, "show_create_table", database, table, {})
     elif words.take("CREATE", "DATABASE") or words.take("CREATE", "SCHEMA"):
-        words.take("IF", "NOT", "EXISTS")
+        absent = words.take("IF", "NOT", "EXISTS")
         database = words.name()
         if reader.is_logical(database):
-            return reader.plan("show_create_database", {"database": database}, databases=(database,))
+            arguments = {"database": database, "if_not_exists": absent}
+            return reader.plan("show_create_database", arguments, databases=(database,))
     return None
 
 

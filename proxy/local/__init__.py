@@ -43,6 +43,7 @@ _HANDLERS: dict[str, Handler] = {
     "show_index": catalog.index,
     "show_create_table": catalog.create_table,
     "show_create_database": catalog.create_database,
+    "show_nothing": catalog.nothing,
     "show_table_status": catalog.table_status,
 }
 

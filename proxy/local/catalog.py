@@ -1,27 +1,38 @@
-"""The logical view: what SHOW DATABASES, TABLES, COLUMNS, INDEX and CREATE TABLE say of sharded databases.
+"""The logical view in SHOW: what it says of sharded databases and their tables.
 
-The schema knows the tables; a table's columns and indexes are asked of one of its shards, where an object
+The schema knows the tables. Their columns, keys and definitions are asked of one shard by the client's own
+kind of SHOW, so that columns and types are the server's, and the answer's names are rewritten: an object
 table's `local_id` is shown as the `id` that clients see. Databases that are not sharded answer for
 themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from config.schema import Kind, Table
 from proxy.backends.collect import Collector
 from proxy.errors import ProxyError
-from proxy.execute.aside import borrowed, write_result
+from proxy.execute.aside import answer, borrowed
 from proxy.execute.task import TaskWork
-from proxy.wire.resultset import decode_column, encode_row, text_column
+from proxy.wire.resultset import decode_column
 from rewriter.plans import AnyHost, Builtin, Passthrough, ShardSelect, Values
 from rewriter.splice import Template
+from rewriter.views import Shown
+
+from .rows import Row, like_text, write_kept
+from .views import list_databases, parts_of, shard_to_ask, shown_databases
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+
+_MULTIPLIED = frozenset({b"Rows", b"Data_length", b"Index_length", b"Cardinality"})
+"""Estimates that are shown for one shard, multiplied by the number of shards."""
+
+_LOCAL_ID = re.compile(rb"(?<![\w$'])([`\"]?)local_id\1(?![\w$'])")
+_NEXT_ID = re.compile(rb" AUTO_INCREMENT=[0-9]+")
 
 
 class Fields(Collector):
@@ -54,69 +65,6 @@ async def select_nothing(client: ClientConnection, database: str, table: str) ->
     return fields
 
 
-def like_pattern(pattern: str) -> Callable[[str], bool]:
-    """A LIKE pattern as a test: % any text, _ one character, backslash escapes; case does not matter.
-
-    Not a regular expression: many % would let one take for ever.
-    """
-    wanted: list[str] = []
-    escaped = False
-    for char in pattern.lower():
-        if char == "\\" and not escaped:
-            escaped = True
-            continue
-        wanted.append("\\" + char if escaped or char not in "%_" else char)
-        escaped = False
-    if escaped:
-        wanted.append("\\\\")
-    return partial(_matches, wanted)
-
-
-def _matches(wanted: list[str], text: str) -> bool:
-    """`wanted`: "%", "_", or a backslash and the character itself. In O(length of both, multiplied)."""
-    text = text.lower()
-    at = place = 0
-    behind, again = -1, 0  # behind the last %, and where in the text its rest is tried next
-    while at < len(text):
-        here = wanted[place] if place < len(wanted) else ""
-        if here == "%":
-            place += 1
-            behind, again = place, at
-        elif here == "_" or here == "\\" + text[at]:
-            place += 1
-            at += 1
-        elif behind >= 0:
-            again += 1
-            place, at = behind, again
-        else:
-            return False
-    return all(one == "%" for one in wanted[place:])
-
-
-def like_text(like: Template, values: Values) -> str:
-    """The pattern in a LIKE's string literal. Its backslashes stay, for they escape in the pattern too."""
-    sql = like.render(values).strip()
-    text, quote = sql[1:-1].decode("utf-8", "replace"), sql[:1].decode("latin-1")
-    return text.replace(quote * 2, quote)
-
-
-def _like(plan: Builtin, values: Values) -> tuple[str, Callable[[str], bool]]:
-    """The LIKE pattern as text ('' for none) and as a test. WHERE is refused: it would need a server."""
-    where = plan.arguments.get("where")
-    if where is not None:
-        raise ProxyError(
-            "not_supported_yet",
-            what="SHOW … WHERE",
-            reason="the list is the proxy's own.",
-            alternative="Use LIKE.",
-        )
-    like = plan.arguments.get("like")
-    if not isinstance(like, Template):
-        return "", lambda text: True
-    text = like_text(like, values)
-    return text, like_pattern(text)
-
-
 def _own_host(client: ClientConnection, database: str) -> str | None:
     """The host that answers for a database that is not sharded; None for one the schema describes."""
     services = client.services
@@ -141,111 +89,203 @@ def _to_host(client: ClientConnection, database: str) -> bool:
     return True
 
 
+def _part(client: ClientConnection, database: str) -> Shown:
+    """A sharded database's first part."""
+    parts = parts_of(client.services, client.services.schema.databases[database])
+    if not parts:
+        raise ProxyError("unknown_database", database=database)
+    return parts[0]
+
+
+async def _asked(client: ClientConnection, host: str, sql: bytes) -> Collector | None:
+    """The reply of a host; None when it is an error, which the client then has got."""
+    async with borrowed(client, host) as conn:
+        reply = await Collector().query(conn, sql)
+    if reply.err is not None:
+        client.fail(reply.err)
+        return None
+    return reply
+
+
+def _titled(definition: bytes, title: str) -> bytes:
+    """A column definition under another name."""
+    return decode_column(definition).renamed(title.encode("utf-8", "surrogateescape")).encode()
+
+
+def _title(plan: Builtin, values: Values, name: str) -> str:
+    """The name of a list's column, which repeats the LIKE pattern."""
+    like = plan.arguments.get("like")
+    return f"{name} ({like_text(like, values)})" if isinstance(like, Template) else name
+
+
+# -- databases
+# ------------------------------------------------------------------------------------------------------
+
+
 def databases(client: ClientConnection, plan: Builtin, values: Values) -> None:
     TaskWork(client).start(_databases(client, plan, values))
 
 
 async def _databases(client: ClientConnection, plan: Builtin, values: Values) -> None:
-    text, matches = _like(plan, values)
-    services, session = client.services, client.session
-    names = set(services.schema.databases)
-    if services.topology.default is not None:
-        async with borrowed(client, services.topology.default) as conn:
-            reply = await Collector().query(conn, b"SHOW DATABASES")
-        found = [(row[0] or b"").decode("utf-8", "replace") for row in reply.values()]
-        names.update(name for name in found if services.topology.physical(name) is None)
-    else:
-        names.add("information_schema")
-    allowed = session.user.databases
-    shown = sorted(name for name in names if matches(name) and (allowed is None or name in allowed))
-    title = f"Database ({text})" if text else "Database"
-    write_result(client, [text_column(title).encode()], [encode_row([name]) for name in shown])
-
-
-def tables(client: ClientConnection, plan: Builtin, values: Values) -> None:
-    database = str(plan.arguments["database"])
-    if _to_host(client, database):
+    reply = await list_databases(client)
+    if reply.err is not None:
+        client.fail(reply.err)
         return
-    text, matches = _like(plan, values)
-    full = bool(plan.arguments.get("full"))
-    title = f"Tables_in_{database} ({text})" if text else f"Tables_in_{database}"
-    columns = [text_column(title).encode()]
-    if full:
-        columns.append(text_column("Table_type").encode())
-    names = sorted(name for name in client.services.schema.databases[database].tables if matches(name))
-    rows = [encode_row([name, "BASE TABLE"] if full else [name]) for name in names]
-    write_result(client, columns, rows)
+    shown = shown_databases(client, reply.values(), "", set())
+    names = sorted({one.logical for one in shown})
+    columns = [_titled(reply.columns[0], _title(plan, values, "Database"))]
+    await write_kept(client, plan, values, columns, [[name.encode()] for name in names], files=True)
 
 
 def create_database(client: ClientConnection, plan: Builtin, values: Values) -> None:
     database = str(plan.arguments["database"])
-    if _to_host(client, database):
-        return
-    columns = [text_column("Database").encode(), text_column("Create Database").encode()]
-    write_result(client, columns, [encode_row([database, f"CREATE DATABASE `{database}`"])])
+    if not _to_host(client, database):
+        absent = b"IF NOT EXISTS " if plan.arguments.get("if_not_exists") else b""
+        TaskWork(client).start(_create_database(client, database, absent))
 
 
-def table_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
-    if not _to_host(client, str(plan.arguments["database"])):
-        raise ProxyError(
-            "not_supported_yet",
-            what="SHOW TABLE STATUS",
-            reason="it would have to be summed up.",
-            alternative="Ask one shard: SHOW TABLE STATUS FROM db00000.",
+async def _create_database(client: ClientConnection, database: str, absent: bytes) -> None:
+    part = _part(client, database)
+    reply = await _asked(client, part.host, b"SHOW CREATE DATABASE " + absent + _name(part.physical))
+    if reply is not None:
+        rows: list[Row] = [
+            [database.encode(), (sql or b"").replace(part.physical.encode(), database.encode(), 1)]
+            for _, sql in reply.values()
+        ]
+        await write_kept(client, Builtin(name=""), (), reply.columns, rows)
+
+
+def nothing(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """SHOW TRIGGERS, EVENTS, OPEN TABLES of a sharded database: it has none, but the answer has columns."""
+    database = str(plan.arguments["database"])
+    if not _to_host(client, database):
+        TaskWork(client).start(_nothing(client, database, str(plan.arguments["what"]).encode()))
+
+
+async def _nothing(client: ClientConnection, database: str, what: bytes) -> None:
+    part = _part(client, database)
+    async with borrowed(client, part.host) as conn:
+        answer(
+            client, await Collector().query(conn, b"SHOW %b FROM %b WHERE 0" % (what, _name(part.physical)))
         )
 
 
-def columns(client: ClientConnection, plan: Builtin, values: Values) -> None:
-    if _to_host(client, str(plan.arguments["database"])):
+# -- tables
+# ---------------------------------------------------------------------------------------------------------
+
+
+def tables(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    database = str(plan.arguments["database"])
+    if not _to_host(client, database):
+        TaskWork(client).start(_tables(client, plan, values, database))
+
+
+async def _tables(client: ClientConnection, plan: Builtin, values: Values, database: str) -> None:
+    part = _part(client, database)
+    full = bool(plan.arguments.get("full"))
+    kind = b"FULL " if full else b""
+    reply = await _asked(client, part.host, b"SHOW %bTABLES FROM %b WHERE 0" % (kind, _name(part.physical)))
+    if reply is None:
         return
-    matches = _like(plan, values)[1]
-    full = b"FULL " if plan.arguments.get("full") else b""
-    _describe(client, plan, b"SHOW " + full + b"COLUMNS FROM ", lambda row: matches((row[0] or b"").decode()))
+    columns = [_titled(reply.columns[0], _title(plan, values, f"Tables_in_{database}")), *reply.columns[1:]]
+    names = sorted(client.services.schema.databases[database].tables)
+    rows: list[Row] = [[name.encode(), b"BASE TABLE"] if full else [name.encode()] for name in names]
+    await write_kept(client, plan, values, columns, rows, files=True)
+
+
+def table_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    database = str(plan.arguments["database"])
+    if not _to_host(client, database):
+        TaskWork(client).start(_table_status(client, plan, values, database))
+
+
+async def _table_status(client: ClientConnection, plan: Builtin, values: Values, database: str) -> None:
+    """The tables of every keyspace, each as one shard has it."""
+    rows: list[Row] = []
+    columns: list[bytes] = []
+    for part in parts_of(client.services, client.services.schema.databases[database]):
+        listed = ", ".join(f"'{name}'" for name in part.tables or ())
+        sql = b"SHOW TABLE STATUS FROM %b WHERE Name IN (%b)" % (_name(part.physical), listed.encode())
+        reply = await _asked(client, part.host, sql)
+        if reply is None:
+            return
+        columns = reply.columns
+        found = _multiplied(columns, reply.values(), part.shards)
+        next_id = next(
+            (at for at, one in enumerate(columns) if decode_column(one).name == b"Auto_increment"), None
+        )
+        for row in found:
+            if next_id is not None and (row[0] or b"").decode() in part.objects:
+                row[next_id] = None
+        rows += found
+    await write_kept(client, plan, values, columns, sorted(rows, key=lambda row: row[0] or b""), files=True)
+
+
+def _multiplied(columns: Sequence[bytes], rows: list[Row], shards: int) -> list[Row]:
+    """Estimates of one shard, for all of them."""
+    places = [at for at, one in enumerate(columns) if decode_column(one).name in _MULTIPLIED]
+    for row in rows:
+        for at in places:
+            value = row[at]
+            row[at] = b"%d" % (int(value) * shards) if value is not None else None
+    return rows
+
+
+# -- one table
+# ------------------------------------------------------------------------------------------------------
+
+
+def columns(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    words = (b"EXTENDED " if plan.arguments.get("extended") else b"") + (
+        b"FULL " if plan.arguments.get("full") else b""
+    )
+    _describe(client, plan, values, b"SHOW " + words + b"COLUMNS FROM ")
 
 
 def index(client: ClientConnection, plan: Builtin, values: Values) -> None:
-    _describe(client, plan, b"SHOW INDEX FROM ", lambda row: True)
+    words = b"EXTENDED " if plan.arguments.get("extended") else b""
+    _describe(client, plan, values, b"SHOW " + words + b"INDEX FROM ")
 
 
 def create_table(client: ClientConnection, plan: Builtin, values: Values) -> None:
-    _describe(client, plan, b"SHOW CREATE TABLE ", lambda row: True)
+    _describe(client, plan, values, b"SHOW CREATE TABLE ")
 
 
-def _describe(
-    client: ClientConnection, plan: Builtin, sql: bytes, keep: Callable[[list[bytes | None]], bool]
-) -> None:
+def _describe(client: ClientConnection, plan: Builtin, values: Values, sql: bytes) -> None:
     database, name = str(plan.arguments["database"]), str(plan.arguments["table"])
     if _to_host(client, database):
         return
     table = client.services.schema.table(database, name)
     if table is None:
         raise ProxyError("unknown_table", database=database, table=name)
-    TaskWork(client).start(_describe_table(client, table, sql, keep))
+    TaskWork(client).start(_describe_table(client, plan, values, table, sql))
 
 
 async def _describe_table(
-    client: ClientConnection, table: Table, sql: bytes, keep: Callable[[list[bytes | None]], bool]
+    client: ClientConnection, plan: Builtin, values: Values, table: Table, sql: bytes
 ) -> None:
     """Ask one shard, and show the answer in logical terms."""
     keyspace = client.services.topology.keyspaces[table.keyspace]
-    shard = keyspace.all_shards[0] if keyspace.sharded else None
-    host = keyspace.host_of(shard)
+    shard, host = shard_to_ask(keyspace)
     if host is None:
         raise ProxyError("unknown_table", database=table.database, table=table.name)
-    physical = b"`%s`.`%s`" % (keyspace.database_of(shard), table.name.replace("`", "``").encode())
-    async with borrowed(client, host) as conn:
-        reply = await Collector().query(conn, sql + physical)
-    if reply.err is not None:
-        client.fail(reply.err)
+    database = keyspace.database_of(shard).decode()
+    reply = await _asked(client, host, sql + _name(database) + b"." + _name(table.name))
+    if reply is None:
         return
-    rows = reply.values()
+    rows = _multiplied(reply.columns, reply.values(), max(1, len(keyspace.all_shards)))
     if table.kind is Kind.OBJECT:
         rows = [[_logical(value) for value in row] for row in rows]
-    write_result(client, reply.columns, [encode_row(row) for row in rows if keep(row)])
+    await write_kept(client, plan, values, reply.columns, rows)
 
 
 def _logical(value: bytes | None) -> bytes | None:
     """An object table's stored key is shown as the ID that clients use."""
-    if value is None:
-        return None
-    return b"id" if value == b"local_id" else value.replace(b"`local_id`", b"`id`")
+    if value is None or not value.startswith(b"CREATE TABLE "):
+        return b"id" if value == b"local_id" else value
+    return _LOCAL_ID.sub(rb"\1id\1", _NEXT_ID.sub(b"", value, count=1))
+
+
+def _name(name: str) -> bytes:
+    """A quoted name."""
+    return b"`" + name.replace("`", "``").encode() + b"`"

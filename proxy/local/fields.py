@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 from proxy.wire.packets import eof_packet, frame
 
-from .catalog import like_pattern, select_nothing
+from .catalog import select_nothing
+from .rows import like_pattern
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

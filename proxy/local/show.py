@@ -11,7 +11,7 @@ from proxy.wire.resultset import Column, integer_column, text_column, text_resul
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 
-from .catalog import like_pattern, like_text
+from .rows import like_pattern, like_text
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

@@ -16,18 +16,18 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.aside import answer, borrowed
-from proxy.wire.constants import ColumnFlag, ColumnType
-from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column
+from proxy.wire.resultset import decode_column
 from rewriter.plans import SystemViews, Values
 from rewriter.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
 from rewriter.views import Shown, introducer, shown_sql, view_sql
+
+from .rows import constant
 
 if TYPE_CHECKING:
     from proxy.services import Services
     from proxy.session.client import ClientConnection
 
 _NAME = re.compile(rb"[0-9A-Za-z_$]+")
-_JSON = 245
 
 
 async def run_views(client: ClientConnection, plan: SystemViews, literals: Values, values: Values) -> None:
@@ -35,7 +35,7 @@ async def run_views(client: ClientConnection, plan: SystemViews, literals: Value
     services = client.services
     host = plan.host(services.topology)
     named = {name.decode() for literal in literals for name in _NAME.findall(literal)}
-    shown = await shown_databases(client, host, named)
+    shown = shown_databases(client, (await list_databases(client)).values(), host, named)
     async with borrowed(client, host, plan.database) as conn:
         columns = await _columns(services, conn, plan.views)
         derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
@@ -46,25 +46,31 @@ async def run_views(client: ClientConnection, plan: SystemViews, literals: Value
     client.relay.run(host, sql, plan.database, tie=True)
 
 
-async def shown_databases(client: ClientConnection, near: str, named: set[str]) -> list[Shown]:
-    """The databases that the client may see: the default host's own, the schema's, and physical ones that are
-    `named`. Of a sharded one's tables those of a shard on host `near` are shown, when there is one.
+async def list_databases(client: ClientConnection) -> Collector:
+    """SHOW DATABASES of the default host (the first one when there is none)."""
+    topology = client.services.topology
+    async with borrowed(client, topology.default or topology.hosts[0]) as conn:
+        return await Collector().query(conn, b"SHOW DATABASES")
+
+
+def shown_databases(
+    client: ClientConnection, found: list[list[bytes | None]], near: str, named: set[str]
+) -> list[Shown]:
+    """The databases that the client may see: of those `found` on the default host its own, the schema's, and
+    physical ones that are `named`. Of a sharded one's tables those of a shard on host `near` are shown, when
+    there is one.
     """
     services = client.services
     schema, topology = services.schema, services.topology
     host = topology.default or topology.hosts[0]
-    async with borrowed(client, host) as conn:
-        reply = await Collector().query(conn, b"SHOW DATABASES")
-    found = [(row[0] or b"").decode("utf-8", "replace") for row in reply.values()]
-    system = [name for name in found if name in SYSTEM_DATABASES]
-    others = [
-        name
-        for name in found
-        if name not in system and name not in schema.databases and topology.physical(name) is None
-    ]
-    shown = [Shown(host, name, name) for name in (*system, *(others if topology.default is not None else ()))]
+    shown = []
+    for row in found:
+        name = (row[0] or b"").decode("utf-8", "replace")
+        own = topology.default is not None and name not in schema.databases
+        if name in SYSTEM_DATABASES or (own and topology.physical(name) is None):
+            shown.append(Shown(host, name, name))
     for database in schema.databases.values():
-        shown += _of_schema(services, database, near)
+        shown += parts_of(services, database, near)
     for name in sorted(named):
         place = topology.physical(name) if name not in schema.databases else None
         at = place[0].host_of(place[1]) if place is not None else None
@@ -76,7 +82,7 @@ async def shown_databases(client: ClientConnection, near: str, named: set[str]) 
     return [one for one in shown if one.logical in allowed or one.logical == INFORMATION_SCHEMA]
 
 
-def _of_schema(services: Services, database: Database, near: str) -> list[Shown]:
+def parts_of(services: Services, database: Database, near: str | None = None) -> list[Shown]:
     """The parts of one of the schema's databases: one for each keyspace that its tables are in."""
     keyspaces = services.topology.keyspaces
     if database.keyspace is not None:
@@ -172,15 +178,3 @@ async def _constants(client: ClientConnection, host: str, sql: bytes) -> list[by
         b"SELECT " + b", ".join(constant(value, kind, text) for value, kind in zip(row, kinds, strict=True))
         for row in reply.values()
     ]
-
-
-def constant(value: bytes | None, column: Column, before: bytes) -> bytes:
-    """A value as a constant of its column's type, whatever the session's character sets and sql_mode."""
-    if value is None:
-        return b"NULL"
-    if column.type in NUMERIC:
-        return b"CAST(%b AS UNSIGNED)" % value if column.flags & ColumnFlag.UNSIGNED else value
-    if column.type in TEMPORAL and column.type != ColumnType.DATE:
-        return b"TIMESTAMP'%b'" % value
-    text = b"%b X'%b'" % (before, value.hex().encode())
-    return b"CAST(%b AS JSON)" % text if column.type == _JSON else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.execute.task import TaskWork
-from proxy.local.catalog import like_pattern, like_text
 from proxy.local.fields import field_list
+from proxy.local.rows import like_pattern, like_text
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, decode_column, decode_row, encode_row
 from rewriter.planner import Rewriter
@@ -107,33 +108,102 @@ def titles(client: Client) -> list[str]:
     return [decode_column(payload).name.decode() for payload in client.last.columns]
 
 
+def answers(columns: str, *rows: Sequence[str | None]) -> Any:
+    """A server that answers everything with these columns and rows."""
+    definitions = [Column(name.encode()).encode() for name in columns.split(", ")]
+    payloads = [encode_row(row) for row in rows]
+    return lambda conn, sql: [Rows(payloads, len(definitions), definitions=definitions)]
+
+
 async def test_databases(world: World, client: Client) -> None:
     """The schema's, and the default host's; but no physical ones."""
-    names = [b"mysql", b"db00000", b"db00003", b"other", b"demo", b"global"]
-    world.server("h1").script = lambda conn, sql: [Rows([encode_row([name]) for name in names])]
+    names = ["mysql", "db00000", "db00003", "other", "demo", "global"]
+    world.server("h1").script = answers("Database", *([name] for name in names))
     client.ask(run("show_databases"))
-    client.ask(run("show_databases", {"like": text("'%E%'")}))
+    client.ask(run("show_databases", {"like": text("'%e%'")}))
     await done(world, client)
     first, second = client.answers()
     assert [row[1:].decode() for row in first.rows] == ["demo", "legacy", "mysql", "other"]
     assert [row[1:].decode() for row in second.rows] == ["demo", "legacy", "other"]
-    assert titles(client) == ["Database (%E%)"]
+    assert titles(client) == ["Database (%e%)"]
     assert world.server("h1").log == [b"SHOW DATABASES"] * 2
 
 
 async def test_tables(world: World, client: Client) -> None:
-    client.ask(run("show_tables", {"database": "demo"}))
-    client.ask(run("show_tables", {"database": "demo", "full": True, "like": text("'P%'")}))
+    world.server("h1").script = answers("Tables_in_db00000, Table_type")
+    client.ask(run("show_tables", {"database": "demo", "full": True}))
+    client.ask(run("show_tables", {"database": "demo", "full": True, "like": text("'p%'")}))
     await done(world, client)
-    assert [row[1:] for row in client.answers()[0].rows] == [b"names", b"pins"]
+    assert len(client.answers()[0].rows) == 2
     assert shown(client) == [["pins", "BASE TABLE"]]
-    assert titles(client) == ["Tables_in_demo (P%)", "Table_type"]
+    assert titles(client) == ["Tables_in_demo (p%)", "Table_type"]
+    assert world.server("h1").log == [b"SHOW FULL TABLES FROM `db00000` WHERE 0"] * 2
 
 
-async def test_where_is_refused(world: World, client: Client) -> None:
-    client.ask(run("show_tables", {"database": "demo", "where": text("1=1")}))
+async def test_where_is_evaluated_by_a_server(world: World, client: Client) -> None:
+    """Over the rows as constants; it tells which of them stay."""
+    asked: list[bytes] = []
+
+    def script(conn: ServerConn, sql: bytes) -> list[Result]:
+        asked.append(sql)
+        if sql.startswith(b"SHOW"):
+            return answers("Tables_in_db00000")(conn, sql)  # type: ignore[no-any-return]
+        return answers("shardgate_row", ["1"])(conn, sql)  # type: ignore[no-any-return]
+
+    world.server("h1").script = script
+    client.ask(run("show_tables", {"database": "demo", "where": text("Tables_in_demo > 'o'")}))
     await done(world, client)
-    assert client.last.err == 1235
+    assert shown(client) == [["pins"]]
+    assert asked[1] == (
+        b"SELECT shardgate_row FROM (SELECT 0 AS shardgate_row, _utf8mb4 X'6e616d6573' COLLATE utf8mb4_bin AS"
+        b" `Tables_in_demo` UNION ALL SELECT 1 AS shardgate_row, _utf8mb4 X'70696e73' COLLATE utf8mb4_bin AS"
+        b" `Tables_in_demo`) AS shown WHERE Tables_in_demo > 'o'"
+    )
+
+
+async def test_a_where_that_a_server_refuses(world: World, client: Client) -> None:
+    def script(conn: ServerConn, sql: bytes) -> list[Result]:
+        return answers("Database")(conn, sql) if sql.startswith(b"SHOW") else [Err(1054, "no such column")]
+
+    world.server("h1").script = script
+    client.ask(run("show_databases", {"where": text("x = 1")}))
+    await done(world, client)
+    assert client.last.err == 1054
+
+
+async def test_status_of_all_keyspaces(world: World, client: Client) -> None:
+    """Estimates are those of one shard, times the shards; an object's next id is nobody's."""
+
+    def script(conn: ServerConn, sql: bytes) -> list[Result]:
+        row: list[str | None] = ["pins", "20", "7"] if b"db00000" in sql else ["names", "5", None]
+        return answers("Name, Rows, Auto_increment", row)(conn, sql)  # type: ignore[no-any-return]
+
+    world.server("h1").script = script
+    client.ask(run("show_table_status", {"database": "demo"}))
+    await done(world, client)
+    assert shown(client) == [["names", "5", None], ["pins", "80", None]]
+    assert world.server("h1").log == [
+        b"SHOW TABLE STATUS FROM `db00000` WHERE Name IN ('pins')",
+        b"SHOW TABLE STATUS FROM `global` WHERE Name IN ('names')",
+    ]
+
+
+async def test_a_sharded_database_has_no_triggers(world: World, client: Client) -> None:
+    world.server("h1").script = answers("Trigger, Event")
+    client.ask(run("show_nothing", {"database": "demo", "what": "TRIGGERS"}))
+    await done(world, client)
+    assert titles(client) == ["Trigger", "Event"]
+    assert world.server("h1").log == [b"SHOW TRIGGERS FROM `db00000` WHERE 0"]
+
+
+async def test_the_statement_that_makes_a_database(world: World, client: Client) -> None:
+    world.server("h1").script = answers(
+        "Database, Create Database", ["db00000", "CREATE DATABASE `db00000` /* x */"]
+    )
+    client.ask(run("show_create_database", {"database": "demo", "if_not_exists": True}))
+    await done(world, client)
+    assert shown(client) == [["demo", "CREATE DATABASE `demo` /* x */"]]
+    assert world.server("h1").log == [b"SHOW CREATE DATABASE IF NOT EXISTS `db00000`"]
 
 
 @pytest.mark.parametrize("name", ["show_tables", "show_table_status", "show_create_database"])
@@ -158,7 +228,6 @@ async def test_the_session_is_in_that_database(world: World, client: Client) -> 
     ("name", "arguments", "code"),
     [
         ("show_columns", {"database": "demo", "table": "nope"}, 1146),
-        ("show_table_status", {"database": "demo"}, 1235),
         ("show_nonsense", {}, 1235),
     ],
 )
@@ -170,9 +239,9 @@ async def test_refused(world: World, client: Client, name: str, arguments: Any, 
 
 async def test_columns_of_an_object_table(world: World, client: Client) -> None:
     """One shard is asked, and its key shown as clients know it."""
-    world.server("h1").script = lambda conn, sql: [
-        Rows([encode_row(["local_id", "bigint", None]), encode_row(["data", "json", None])], 3)
-    ]
+    world.server("h1").script = answers(
+        "Field, Type, Key", ["local_id", "bigint", None], ["data", "json", None]
+    )
     client.ask(run("show_columns", {"database": "demo", "table": "pins"}))
     client.ask(run("show_columns", {"database": "demo", "table": "pins", "full": True, "like": text("'D%'")}))
     await done(world, client)
@@ -184,12 +253,16 @@ async def test_columns_of_an_object_table(world: World, client: Client) -> None:
     ]
 
 
-async def test_the_statement_that_made_it(world: World, client: Client) -> None:
-    sql = "CREATE TABLE `pins` (\n  `local_id` bigint,\n  PRIMARY KEY (`local_id`))"
-    world.server("h1").script = lambda conn, asked: [Rows([encode_row(["pins", sql])], 2)]
+@pytest.mark.parametrize("quote", ["`", '"', ""])
+async def test_the_statement_that_made_it(world: World, client: Client, quote: str) -> None:
+    """In whatever way the session has names quoted; a default or comment is nobody's name."""
+    sql = "CREATE TABLE `pins` (\n  `local_id` bigint, `d` text DEFAULT 'local_id', KEY `x_local_id` (`local_id`))"
+    sql += " X=1"
+    made = sql.replace(" X=1", " AUTO_INCREMENT=21 X=1").replace("`", quote)
+    world.server("h1").script = answers("Table, Create Table", ["pins", made])
     client.ask(run("show_create_table", {"database": "demo", "table": "pins"}))
     await done(world, client)
-    assert shown(client) == [["pins", sql.replace("`local_id`", "`id`")]]
+    assert shown(client) == [["pins", sql.replace("`local_id`", "`id`").replace("`", quote)]]
 
 
 async def test_a_shard_that_lacks_the_table(world: World, client: Client) -> None:

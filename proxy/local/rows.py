@@ -1,0 +1,134 @@
+"""The proxy's own rows and what a client wants of them: LIKE, WHERE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.execute.aside import borrowed, write_result
+from proxy.wire.constants import ColumnFlag, ColumnType
+from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column, encode_row
+from rewriter.plans import Builtin, Values
+from rewriter.splice import Template
+from rewriter.views import introducer
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+Row = list[bytes | None]
+
+_JSON = 245
+
+
+async def write_kept(
+    client: ClientConnection,
+    plan: Builtin,
+    values: Values,
+    columns: Sequence[bytes],
+    rows: list[Row],
+    *,
+    files: bool = False,
+) -> None:
+    """Answer with the rows that the statement's LIKE (on the first column) or WHERE keeps. `columns` are
+    definitions. `files`: the first column names databases or tables, whose case matters.
+    """
+    where, like = plan.arguments.get("where"), plan.arguments.get("like")
+    if isinstance(where, Template):
+        reply = await _where(client, where.render(values), columns, rows, files=files)
+        if reply.err is not None:
+            client.fail(reply.err)
+            return
+        numbers = sorted(int(row[0] or 0) for row in reply.values())
+        rows = [rows[number] for number in numbers if number >= 0]
+    elif isinstance(like, Template):
+        matches = like_pattern(like_text(like, values), fold=not files)
+        rows = [row for row in rows if matches((row[0] or b"").decode("utf-8", "replace"))]
+    write_result(client, list(columns), [encode_row(row) for row in rows])
+
+
+async def _where(
+    client: ClientConnection, where: bytes, columns: Sequence[bytes], rows: Sequence[Row], *, files: bool
+) -> Collector:
+    """A server evaluates WHERE over the rows as constants, and gives the numbers of those it keeps."""
+    kinds = [decode_column(payload) for payload in columns]
+    mariadb = client.session.env.mariadb
+    before = introducer(mariadb=mariadb)
+    binary = b" COLLATE utf8mb4_bin" if files and not mariadb else b""  # MariaDB's WHERE folds all names
+    nothing: Row = [None] * len(kinds)
+    selects = []
+    for number, row in enumerate(rows or [nothing]):
+        constants = [
+            b"%b AS `%b`" % (constant(value, kind, before), kind.name.replace(b"`", b"``"))
+            for value, kind in zip(row, kinds, strict=True)
+        ]
+        constants[0] = constants[0].replace(b" AS ", binary + b" AS ", 1)
+        selects.append(b"SELECT %d AS shardgate_row, " % (number if rows else -1) + b", ".join(constants))
+    topology = client.services.topology
+    async with borrowed(client, topology.default or topology.hosts[0]) as conn:
+        sql = b"SELECT shardgate_row FROM (%b) AS shown WHERE %b" % (b" UNION ALL ".join(selects), where)
+        return await Collector().query(conn, sql)
+
+
+def constant(value: bytes | None, column: Column, before: bytes) -> bytes:
+    """A value as a constant of its column's type, whatever the session's character sets and sql_mode.
+    `before` is the introducer of strings.
+    """
+    if value is None:
+        return b"NULL"
+    if column.type in NUMERIC:
+        return b"CAST(%b AS UNSIGNED)" % value if column.flags & ColumnFlag.UNSIGNED else value
+    if column.type in TEMPORAL and column.type != ColumnType.DATE:
+        return b"TIMESTAMP'%b'" % value
+    text = b"%b X'%b'" % (before, value.hex().encode())
+    return b"CAST(%b AS JSON)" % text if column.type == _JSON else text
+
+
+def like_pattern(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
+    """A LIKE pattern as a test: % any text, _ one character, backslash escapes; with `fold` case does not
+    matter.
+
+    Not a regular expression: many % would let one take for ever.
+    """
+    wanted: list[str] = []
+    escaped = False
+    for char in pattern.lower() if fold else pattern:
+        if char == "\\" and not escaped:
+            escaped = True
+            continue
+        wanted.append("\\" + char if escaped or char not in "%_" else char)
+        escaped = False
+    if escaped:
+        wanted.append("\\\\")
+    return partial(_matches, wanted, fold)
+
+
+def _matches(wanted: list[str], fold: bool, text: str) -> bool:
+    """`wanted`: "%", "_", or a backslash and the character itself. In O(length of both, multiplied)."""
+    text = text.lower() if fold else text
+    at = place = 0
+    behind, again = -1, 0  # behind the last %, and where in the text its rest is tried next
+    while at < len(text):
+        here = wanted[place] if place < len(wanted) else ""
+        if here == "%":
+            place += 1
+            behind, again = place, at
+        elif here == "_" or here == "\\" + text[at]:
+            place += 1
+            at += 1
+        elif behind >= 0:
+            again += 1
+            place, at = behind, again
+        else:
+            return False
+    return all(one == "%" for one in wanted[place:])
+
+
+def like_text(like: Template, values: Values) -> str:
+    """The pattern in a LIKE's string literal. Its backslashes stay, for they escape in the pattern too."""
+    sql = like.render(values).strip()
+    if sql[:1] not in (b"'", b'"', b"`"):
+        return sql.decode("utf-8", "replace")  # DESCRIBE table column
+    text, quote = sql[1:-1].decode("utf-8", "replace"), sql[:1].decode("latin-1")
+    return text.replace(quote * 2, quote)

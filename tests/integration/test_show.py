@@ -1,0 +1,66 @@
+"""SHOW and DESCRIBE: the same columns, types and rows as of one server with the logical tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pymysql.constants import FIELD_TYPE
+from pymysql.err import MySQLError
+
+from fleet.create import Connection
+from fleet.demo.servers import LocalServer
+from tests.integration.fixtures import Connect
+
+CASES: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / "metadata" / "show.yaml").read_text())
+VOLATILE = {
+    *("Cardinality", "Rows", "Avg_row_length", "Data_length", "Index_length", "Data_free", "Version"),
+    *("Auto_increment", "Create_time", "Update_time", "Max_data_length"),
+}
+TEXTS: set[Any] = {FIELD_TYPE.BLOB, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING}
+"""MySQL's WHERE shows ENUM and short BLOB columns as other texts than LIKE does."""
+TABLES = {
+    "demo": ["pins", "users", "board_has_pins", "email_to_user", "photos", "usernames", "countries"],
+    "legacy": ["customers"],
+}
+
+
+def outcome(connection: Connection, sql: str) -> Any:
+    """Names and types of the columns, and the rows without what differs between any two servers; or the
+    error.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            columns = [(one[0], -1 if one[1] in TEXTS else one[1]) for one in cursor.description]
+            kept = [at for at, column in enumerate(columns) if column[0] not in VOLATILE]
+            rows = [[row[at] for at in kept] for row in cursor.fetchall()]
+    except MySQLError as error:
+        return error.args[0]
+    return [column for column in columns if column[0] not in VOLATILE], [
+        [re.sub(" AUTO_INCREMENT=[0-9]+", "", one) if isinstance(one, str) else one for one in row]
+        for row in rows
+    ]
+
+
+@pytest.fixture(scope="module")
+def direct(plain: LocalServer) -> Iterator[Connection]:
+    with plain.connect(charset="utf8mb4") as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("database", ["demo", "legacy"])
+@pytest.mark.parametrize("subject", CASES)
+def test_same_answers(connect: Connect, direct: Connection, subject: str, database: str) -> None:
+    through = connect(database=database)
+    direct.select_db(database)
+    with direct.cursor() as cursor:  # as the proxy's sessions: see Settings
+        cursor.execute("SET NAMES utf8mb4")
+    for table in TABLES[database] if subject == "table" else TABLES[database][:1]:
+        for case in CASES[subject]:
+            sql = case.replace("{db}", database).replace("{table}", table)
+            assert outcome(through, sql) == outcome(direct, sql), sql
