@@ -256,8 +256,8 @@ async def test_columns_of_an_object_table(world: World, client: Client) -> None:
 @pytest.mark.parametrize("quote", ["`", '"', ""])
 async def test_the_statement_that_made_it(world: World, client: Client, quote: str) -> None:
     """In whatever way the session has names quoted; a default or comment is nobody's name."""
-    sql = "CREATE TABLE `pins` (\n  `local_id` bigint, `d` text DEFAULT 'local_id', KEY `x_local_id` (`local_id`))"
-    sql += " X=1"
+    sql = "CREATE TABLE `pins` (\n  `local_id` bigint, `d` text DEFAULT 'local_id', KEY `a_local_id` (d))"
+    sql += "\n  PRIMARY KEY (`local_id`)) X=1"
     made = sql.replace(" X=1", " AUTO_INCREMENT=21 X=1").replace("`", quote)
     world.server("h1").script = answers("Table, Create Table", ["pins", made])
     client.ask(run("show_create_table", {"database": "demo", "table": "pins"}))
