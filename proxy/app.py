@@ -11,8 +11,9 @@ import gc
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -32,6 +33,7 @@ from .local.kill import end
 from .peers import Peers
 from .services import Services
 from .session.client import ClientConnection
+from .session.entrance import Entrance
 from .session.settings import LOGIN
 from .status import snapshot
 from .status.server import StatusServer
@@ -208,13 +210,14 @@ class Worker:
 
     async def _listen(self, services: Services) -> None:
         loop = asyncio.get_running_loop()
-        for sock in self.sockets:
+        for sock, listener in zip(self.sockets, self.settings.listen, strict=True):
+            make: Callable[[], asyncio.Protocol] = partial(ClientConnection, services)
+            if listener.proxy_protocol:
+                make = partial(Entrance, services, listener.proxy_protocol)
             if sock.family == socket.AF_UNIX:
-                server = await loop.create_unix_server(
-                    lambda: ClientConnection(services), sock=sock, backlog=1024
-                )
+                server = await loop.create_unix_server(make, sock=sock, backlog=1024)
             else:
-                server = await loop.create_server(lambda: ClientConnection(services), sock=sock, backlog=1024)
+                server = await loop.create_server(make, sock=sock, backlog=1024)
             self._servers.append(server)
 
     async def _tick(self, backends: Backends) -> None:

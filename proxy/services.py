@@ -162,10 +162,13 @@ class Services:
         client.phase = Login(client)
 
     def open_session(self, client: ClientConnection, id: int, user_name: str, address: str) -> Session:
-        """A session for a client that has logged in. ProxyError when the user has too many."""
+        """A session for a client that has logged in, perhaps in place of another. ProxyError when the user
+        has too many.
+        """
         user = self.users[user_name]
         if user.max_connections is not None:
-            count = sum(other.session.user.name == user_name for other in self.clients.values())
+            others = [other for other in self.clients.values() if other is not client]
+            count = sum(other.session.user.name == user_name for other in others)
             if count >= user.max_connections:
                 raise ProxyError("too_many_user_connections", user=user_name, limit=user.max_connections)
         session = Session(id, user, address, self.server_version, self.facts.defaults)

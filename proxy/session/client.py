@@ -202,6 +202,16 @@ class ClientConnection(asyncio.Protocol):
             self._stalled = False
             self._next()
 
+    def take_waiting(self, phase: Phase) -> None:
+        """Give a phase that has begun with a command the packets that have come behind it."""
+        while self._queue and self.phase is phase and not self.closed:
+            seq, payload = self._queue.pop(0)
+            self._queued -= len(payload)
+            phase.payload(seq, payload)
+        if self._paused and self._queued <= _AHEAD:
+            self._paused = False
+            self.transport.resume_reading()
+
     def begin_session(self, session: Session) -> None:
         """The log-in has succeeded."""
         self.session = session

@@ -16,6 +16,8 @@ from proxy.local.use import use_database
 from proxy.wire.constants import Command
 from proxy.wire.packets import ProtocolError, eof_packet, frame, read_nul_bytes
 
+from .login import change_user
+
 if TYPE_CHECKING:
     from .client import ClientConnection
 
@@ -99,6 +101,7 @@ _COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
     Command.STATISTICS: _statistics,
     Command.PROCESS_KILL: _process_kill,
     Command.PING: _ping,
+    Command.CHANGE_USER: change_user,
     Command.RESET_CONNECTION: _reset,
     Command.SET_OPTION: _set_option,
 }

@@ -1,4 +1,4 @@
-"""A client logs in: greeting, response, authentication, and then the session.
+"""A client logs in: greeting, response, authentication, and then the session. COM_CHANGE_USER, too.
 
 The decisions are `wire.server_auth`'s. A failed log-in ends the connection, and nothing the client sent along
 with its response is looked at. Failed log-ins from one address are answered later and later.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from proxy.errors import ProxyError
+from proxy.local.reset import release_all
 from proxy.tls import TlsTransport
 from proxy.wire.auth import make_nonce
 from proxy.wire.constants import UTF8MB4_GENERAL_CI, Capability, Status
@@ -25,13 +26,14 @@ from proxy.wire.handshake import (
     OldClient,
     SslRequest,
     build_greeting,
+    parse_change_user,
     parse_response,
 )
 from proxy.wire.packets import ProtocolError, frame, ok_packet
 from proxy.wire.server_auth import Done, Failed, Send, ServerAuthenticator, Step
 
 from .settings import Settings
-from .state import Session
+from .state import Introduction, Session
 
 if TYPE_CHECKING:
     from .client import ClientConnection
@@ -61,31 +63,19 @@ CAPABILITIES = (
 )
 
 
-class Login:
-    """The connection phase of one client. It is the client's `Phase` until the session begins."""
+class Authentication:
+    """Finds out who a client is, and makes its session. It is the client's `Phase` until then."""
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: ClientConnection, id: int, introduction: Introduction) -> None:
         self.client = client
-        services = client.services
-        self.id = services.next_connection_id()
-        self.nonce = make_nonce()
-        self.address, self.local = _peer(client)
-        self.tls = False
+        self.id = id
+        self.introduction = introduction
         self.authenticator: ServerAuthenticator | None = None
         self.response: HandshakeResponse | None = None
-        self.seq = 0
+        self.seq = client.seq
         self.over = False
-        greeting = Greeting(
-            services.server_version,
-            self.id,
-            self.nonce,
-            CAPABILITIES if services.client_tls is None else CAPABILITIES | Capability.SSL,
-            UTF8MB4_GENERAL_CI,
-            int(Status.AUTOCOMMIT),
-            "caching_sha2_password",
-        )
-        client.transport.write(frame(build_greeting(greeting), 0))
-        self._timer = asyncio.get_running_loop().call_later(services.settings.timeouts.login, self._too_slow)
+        seconds = client.services.settings.timeouts.login
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._too_slow)
 
     def payload(self, seq: int, payload: bytes) -> None:
         if self.over:
@@ -94,59 +84,47 @@ class Login:
         try:
             if self.authenticator is not None:
                 self._carry_out(self.authenticator.receive(payload))
-                return
-            response = parse_response(payload)
-            if isinstance(response, SslRequest):
-                self._start_tls()
             else:
-                self._responded(response)
+                self.first(payload)
         except OldClient:
-            self._refuse(ProxyError("client_too_old"))
+            self.refuse(ProxyError("client_too_old"))
         except ProtocolError as problem:
-            self._refuse(ProxyError("handshake_error", reason=str(problem)))
+            self.refuse(ProxyError("handshake_error", reason=str(problem)))
 
-    def _start_tls(self) -> None:
-        client, certificates = self.client, self.client.services.client_tls
-        if certificates is None or self.tls:
-            raise ProtocolError("TLS was not offered")
-        early = client.rest()
-        transport = TlsTransport(
-            client.transport, client, certificates.context, ready=self._tls_ready, failed=self._tls_failed
-        )
-        client.transport = transport
-        transport.start(early)
+    def first(self, payload: bytes) -> None:
+        """The first packet. Raises ProtocolError."""
+        raise NotImplementedError
 
-    def _tls_ready(self) -> None:
-        self.tls = True
+    def welcome(self, session: Session) -> None:
+        """The client is in: tell it."""
+        raise NotImplementedError
 
-    def _tls_failed(self, reason: str) -> None:
-        log.warning("TLS handshake failed", address=self.address, reason=reason)
-        self.client.services.stats.refused("tls_handshake")
-        self.abandon()
-        self.client.close()
-
-    def _responded(self, response: HandshakeResponse) -> None:
-        services = self.client.services
-        if services.client_tls is not None and not self.tls:
-            if Capability.SSL in response.capabilities:
-                raise ProtocolError("clear text where TLS was to begin")
-            if services.tls_required and not self.local:
-                self._refuse(ProxyError("secure_transport_required"))
-                return
+    def begin(self, response: HandshakeResponse, *, again: bool = False) -> None:
+        """Check who it is; `again`: the client has a session already."""
         self.response = response
+        known = self.introduction
         self.authenticator = ServerAuthenticator(
-            services.authority, self.nonce, secure=self.local, tls=self.tls
+            self.client.services.authority, known.nonce, secure=known.local, tls=known.tls
         )
-        self._carry_out(self.authenticator.start(response))
+        check = self.authenticator.change_user if again else self.authenticator.start
+        self._carry_out(check(response))
 
     def abandon(self) -> None:
-        """The client is gone, or the connection phase over."""
+        """The client is gone, or the phase over."""
         self.over = True
         self._timer.cancel()
 
+    def refuse(self, error: ProxyError) -> None:
+        """One ERR packet, and the connection is over."""
+        self.abandon()
+        self.client.seq = self.seq
+        self.client.services.stats.refused(error.kind.name)
+        self.client.write_error(error)
+        self.client.close()
+
     def _too_slow(self) -> None:
         self.over = True
-        log.info("log-in took too long", address=self.address)
+        log.info("log-in took too long", address=self.introduction.address)
         self.client.close()
 
     def _carry_out(self, steps: tuple[Step, ...]) -> None:
@@ -162,8 +140,8 @@ class Login:
     def _denied(self, failed: Failed) -> None:
         services = self.client.services
         using = "YES" if failed.password_used else "NO"
-        host = self.address.rpartition(":")[0] or self.address
-        log.warning("log-in refused", user=failed.user, address=self.address, reason=failed.reason)
+        address, host = self.introduction.address, self.introduction.host
+        log.warning("log-in refused", user=failed.user, address=address, reason=failed.reason)
         error = ProxyError("access_denied", user=failed.user, address=host, using=using)
         delay = services.failed_logins.failed(host)
         self.over = True
@@ -173,49 +151,116 @@ class Login:
 
     def _answer_denied(self, error: ProxyError) -> None:
         if not self.client.closed:
-            self._refuse(error)
-
-    def _refuse(self, error: ProxyError) -> None:
-        """One ERR packet, and the connection is over."""
-        self.abandon()
-        self.client.seq = self.seq
-        self.client.services.stats.refused(error.kind.name)
-        self.client.write_error(error)
-        self.client.close()
+            self.refuse(error)
 
     def _logged_in(self, done: Done) -> None:
-        services = self.client.services
-        response = self.response
+        services, client, response = self.client.services, self.client, self.response
         assert response is not None
-        services.failed_logins.succeeded(self.address.rpartition(":")[0] or self.address)
+        services.failed_logins.succeeded(self.introduction.host)
         try:
-            session = services.open_session(self.client, self.id, done.user, self.address)
-            self._apply(session, response)
+            session = services.open_session(client, self.id, done.user, self.introduction.address)
         except ProxyError as error:
-            self._refuse(error)
+            self.refuse(error)
             return
-        self.abandon()
-        client = self.client
-        client.begin_session(session)
-        client.seq = self.seq
-        if response.database:
-            client.kind = "command"
-            try:
-                services.first_database(client, response.database)
-            except ProxyError as error:
-                self._refuse(error)
-        else:
-            client.write(ok_packet(self.seq + 1, session.status()))
-            client.ready = True
-
-    def _apply(self, session: Session, response: HandshakeResponse) -> None:
-        """What the handshake itself sets: the character set and the FOUND_ROWS flag."""
-        services = self.client.services
+        # what the handshake itself sets: flags of the client, and the character set
+        session.introduction = self.introduction
         session.multi_statements = Capability.MULTI_STATEMENTS in response.capabilities
         session.found_rows_flag = Capability.FOUND_ROWS in response.capabilities
-        values = services.collations.settings_for(response.collation)
+        values = services.collations.settings_for(response.collation or self.introduction.collation)
         session.settings = session.login_settings = Settings.of(values)
         session.refresh_env()
+        self.abandon()
+        client.begin_session(session)
+        client.seq = self.seq
+        if not response.database:
+            self.welcome(session)
+            return
+        client.kind = "command"
+        try:
+            services.first_database(client, response.database)
+        except ProxyError as error:
+            self.refuse(error)
+
+
+class Login(Authentication):
+    """The connection phase of one client: greeting, TLS, response."""
+
+    def __init__(self, client: ClientConnection) -> None:
+        services = client.services
+        address, local = _peer(client)
+        super().__init__(client, services.next_connection_id(), Introduction(make_nonce(), address, local))
+        greeting = Greeting(
+            services.server_version,
+            self.id,
+            self.introduction.nonce,
+            CAPABILITIES if services.client_tls is None else CAPABILITIES | Capability.SSL,
+            UTF8MB4_GENERAL_CI,
+            int(Status.AUTOCOMMIT),
+            "caching_sha2_password",
+        )
+        client.transport.write(frame(build_greeting(greeting), 0))
+
+    def first(self, payload: bytes) -> None:
+        response = parse_response(payload)
+        if isinstance(response, SslRequest):
+            self._start_tls()
+            return
+        services, known = self.client.services, self.introduction
+        known.capabilities, known.collation = response.capabilities, response.collation
+        if services.client_tls is not None and not known.tls:
+            if Capability.SSL in response.capabilities:
+                raise ProtocolError("clear text where TLS was to begin")
+            if services.tls_required and not known.local:
+                self.refuse(ProxyError("secure_transport_required"))
+                return
+        self.begin(response)
+
+    def welcome(self, session: Session) -> None:
+        self.client.write(ok_packet(self.seq + 1, session.status()))
+        self.client.ready = True
+
+    def _start_tls(self) -> None:
+        client, certificates = self.client, self.client.services.client_tls
+        if certificates is None or self.introduction.tls:
+            raise ProtocolError("TLS was not offered")
+        early = client.rest()
+        transport = TlsTransport(
+            client.transport, client, certificates.context, ready=self._tls_ready, failed=self._tls_failed
+        )
+        client.transport = transport
+        transport.start(early)
+
+    def _tls_ready(self) -> None:
+        self.introduction.tls = True
+
+    def _tls_failed(self, reason: str) -> None:
+        log.warning("TLS handshake failed", address=self.introduction.address, reason=reason)
+        self.client.services.stats.refused("tls_handshake")
+        self.abandon()
+        self.client.close()
+
+
+class ChangeUser(Authentication):
+    """COM_CHANGE_USER: another log-in on the same connection. The old session is over, whatever comes of it;
+    who fails is disconnected.
+    """
+
+    def first(self, payload: bytes) -> None:
+        response = parse_change_user(payload, self.introduction.capabilities)
+        release_all(self.client)
+        self.begin(response, again=True)
+
+    def welcome(self, session: Session) -> None:
+        self.client.reply_ok()
+
+
+def change_user(client: ClientConnection, payload: bytes) -> None:
+    """Run COM_CHANGE_USER; what the client sends meanwhile belongs to it."""
+    session = client.session
+    assert session.introduction is not None
+    phase = client.phase = ChangeUser(client, session.id, session.introduction)
+    phase.payload(client.seq, payload)
+    client.take_waiting(phase)
 
 
 def _peer(client: ClientConnection) -> tuple[str, bool]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from proxy.wire.charsets import NOT_ASCII
-from proxy.wire.constants import Status
+from proxy.wire.constants import Capability, Status
 from proxy.wire.packets import Err
 from rewriter.plans import Env
 
 from .settings import LOGIN, Settings
 from .transaction import Transaction
+
+_NONE = Capability(0)
 
 
 class Role(IntEnum):
@@ -46,6 +48,23 @@ class Diagnostic:
 
 
 @dataclass(slots=True)
+class Introduction:
+    """What the log-in settled for the connection's life, and COM_CHANGE_USER goes by."""
+
+    nonce: bytes = field(repr=False)
+    address: str
+    local: bool  # on a Unix socket
+    tls: bool = False
+    capabilities: Capability = _NONE
+    collation: int = 0
+
+    @property
+    def host(self) -> str:
+        """The client's address without its port."""
+        return self.address.rpartition(":")[0] or self.address
+
+
+@dataclass(slots=True)
 class Session:
     """One client's session. `id` is its connection id, as KILL and CONNECTION_ID() use it."""
 
@@ -70,6 +89,7 @@ class Session:
     transaction: Transaction = field(default_factory=Transaction)
     unsafe_charset: bool = False  # bytes of its characters can look like quotes: see wire.charsets
     env: Env = None  # type: ignore[assignment]  # made by refresh_env, which the constructor's user calls
+    introduction: Introduction | None = None
     login_settings: Settings = LOGIN  # what COM_RESET_CONNECTION goes back to
 
     @property

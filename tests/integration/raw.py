@@ -23,6 +23,7 @@ DEPRECATE_EOF = 0x01000000
 SSL = 0x0800
 LOCAL_FILES = 0x0080
 MULTI_STATEMENTS = 0x10000
+CONNECT_ATTRS = 0x00100000
 #: LONG_PASSWORD, LONG_FLAG, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS, PLUGIN_AUTH
 CAPABILITIES = 0x1 | 0x4 | 0x200 | 0x2000 | 0x8000 | 0x20000 | 0x80000
 
@@ -270,7 +271,14 @@ class Raw:
         return None
 
     def response(
-        self, user: str, password: str, database: str | None = None, *, plugin: str = SHA2, flags: int = 0
+        self,
+        user: str,
+        password: str,
+        database: str | None = None,
+        *,
+        plugin: str = SHA2,
+        flags: int = 0,
+        attributes: bytes = b"",
     ) -> bytes:
         """The packet that answers the greeting."""
         secret = password.encode()
@@ -283,7 +291,7 @@ class Raw:
         body += bytes([len(scramble)]) + scramble
         if database is not None:
             body += database.encode() + b"\0"
-        return packet(body + plugin.encode() + b"\0", 1)
+        return packet(body + plugin.encode() + b"\0" + attributes, 1)
 
     def login(
         self,
@@ -293,13 +301,40 @@ class Raw:
         *,
         plugin: str = SHA2,
         flags: int = 0,
+        attributes: bytes = b"",
         behind: bytes = b"",
     ) -> Reply:
         """Log in; the OK or the error that ends it. `behind` is sent in one write with the response."""
         refused = self.greeting()
         if refused is not None:
             return refused
-        self.write(self.response(user, password, database, plugin=plugin, flags=flags) + behind)
+        self.write(
+            self.response(user, password, database, plugin=plugin, flags=flags, attributes=attributes)
+            + behind
+        )
+        return self._authenticate(password)
+
+    def change_user(
+        self,
+        user: str,
+        password: str,
+        database: str | None = None,
+        *,
+        plugin: str = SHA2,
+        attributes: bytes = b"",
+        behind: bytes = b"",
+    ) -> Reply:
+        """COM_CHANGE_USER, with a scramble of the log-in's nonce as drivers send it."""
+        scramble = scramble_native_password if plugin == NATIVE else scramble_caching_sha2
+        auth = scramble(password.encode(), self.nonce)
+        body = user.encode() + b"\0" + bytes([len(auth)]) + auth + (database or "").encode() + b"\0"
+        body += struct.pack("<H", 45) + plugin.encode() + b"\0" + attributes
+        self.switched_to, self.asked_full = "", False
+        self.write(command(CHANGE_USER, body) + behind)
+        return self._authenticate(password)
+
+    def _authenticate(self, password: str) -> Reply:
+        """Answer what the server asks until it says OK or an error."""
         while True:
             sequence: list[int] = []
             data = self.packet(sequence)
