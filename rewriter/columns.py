@@ -19,7 +19,7 @@ from .facts import Block, Projection, Span, TableRef
 from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
-from .tokens import HINT, STRING, VARIABLE, WORD, Source
+from .tokens import HINT, STRING, VARIABLE, WORD, Source, quote_name
 from .values import ID_FUNCTIONS, SLOT_TYPES, Slots, slot_at
 
 
@@ -265,7 +265,7 @@ class Columns:
             return
         shown: list[Part] = []
         for ref in refs:
-            label = b"`" + ref.label.replace("`", "``").encode("utf-8", "surrogateescape") + b"`."
+            label = quote_name(ref.label) + b"."
             qualifier = label if len(block.tables) > 1 or projection.qualifier is not None else b""
             shown += [b", "] if shown else []
             shown += self._all_columns(ref, qualifier)

@@ -215,6 +215,11 @@ def _text(raw: bytes, kind: str) -> str:
     return text
 
 
+def quote_name(name: str) -> bytes:
+    """An identifier in backticks, with the very bytes it was read from."""
+    return b"`" + name.replace("`", "``").encode("utf-8", "surrogateescape") + b"`"
+
+
 def _parentheses(tokens: list[Token]) -> tuple[dict[int, int], int]:
     closing: dict[int, int] = {}
     open_: list[int] = []

@@ -20,6 +20,7 @@ from proxy.execute.task import TaskWork
 from proxy.wire.resultset import decode_column
 from rewriter.plans import AnyHost, Builtin, Passthrough, ShardSelect, Values
 from rewriter.splice import Template
+from rewriter.tokens import quote_name
 from rewriter.views import Shown
 
 from .rows import Row, like_text, write_kept
@@ -49,7 +50,7 @@ async def select_nothing(client: ClientConnection, database: str, table: str) ->
     SELECT.
     """
     services, session = client.services, client.session
-    name = b".".join(b"`" + part.replace("`", "``").encode() + b"`" for part in (database, table))
+    name = b".".join(map(quote_name, (database, table)))
     plan, literals = services.rewriter.plan(b"SELECT * FROM " + name + b" LIMIT 0", session.env)
     fields = Fields()
     if isinstance(plan, Passthrough | AnyHost):

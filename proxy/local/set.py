@@ -20,6 +20,7 @@ from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.resultset import NUMERIC, decode_column
 from rewriter.plans import Assignment, Builtin, Values
+from rewriter.tokens import quote_name
 
 from .transactions import commit_then
 
@@ -222,7 +223,7 @@ def _statement(client: ClientConnection, plan: Builtin, values: Values) -> tuple
             parts.append(_reference(variable) + b" := " + value)
             variables.append(variable)
         else:
-            parts.append(b"SESSION `" + name.replace("`", "``").encode() + b"` = " + value)
+            parts.append(b"SESSION " + quote_name(name) + b" = " + value)
             names.append(f"@@session.{name}")
             if name in ("character_set_connection", "collation_connection"):
                 names += [f"@@session.{one}" for one in _CHARACTER_SETS[2:]]
@@ -255,8 +256,8 @@ async def _read_back(
 
 def _reference(name: str) -> bytes:
     if name.startswith("@@"):
-        return name.encode()
-    return b"@`" + name[1:].replace("`", "``").encode() + b"`"
+        return name.encode("utf-8", "surrogateescape")
+    return b"@" + quote_name(name[1:])
 
 
 def literal(value: bytes | None, type: int, collation: int, charset: str) -> bytes:

@@ -13,6 +13,7 @@ from proxy.execute.task import TaskWork
 from proxy.wire.packets import Err
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
+from rewriter.tokens import quote_name
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -149,7 +150,7 @@ def release_savepoint(client: ClientConnection, plan: Builtin, values: Values) -
 
 
 def _name(plan: Builtin) -> bytes:
-    return b"`" + str(plan.arguments["name"]).replace("`", "``").encode("utf-8", "surrogateescape") + b"`"
+    return quote_name(str(plan.arguments["name"]))
 
 
 def _on_all(client: ClientConnection, sql: bytes) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rewriter.tokens import quote_name
+
 from .state import Session
 
 
@@ -48,6 +50,6 @@ def slot(session: Session, name: str) -> bytes:
         return known(session)
     if name.startswith("@") and not name.startswith("@@"):
         if any(conn.tied for conn in session.transaction.held.values()):
-            return b"@`" + name[1:].replace("`", "``").encode() + b"`"
+            return b"@" + quote_name(name[1:])
         return session.variables.get(name, b"NULL")
     raise KeyError(name)
