@@ -2,10 +2,12 @@
 # make demo    a local cluster; ARGS="--zookeeper"    make lint    ruff and mypy
 # make bench   the benchmark; ARGS="…"                make format  let ruff format the code
 # make fuzz    generated statements against one plain server; ARGS="--seed 7 --count 2000"
+#              WHAT=packets: spoilt packets instead; ARGS="--seed 7 --count 20000" or ARGS=--cuts
 # make clean   what setup and the tools have made
 
 PYTHON_BIN := .venv/bin
 ARGS ?=
+WHAT ?= statements
 
 .PHONY: setup demo fuzz test lint format bench clean
 .DEFAULT_GOAL := setup
@@ -29,7 +31,7 @@ format: setup
 	$(PYTHON_BIN)/ruff format .
 
 fuzz: setup
-	@exec $(PYTHON_BIN)/python -m tests.differential $(ARGS)
+	@exec $(PYTHON_BIN)/python -m tests.$(if $(filter packets,$(WHAT)),fuzz,differential) $(ARGS)
 
 bench: setup
 	@exec $(PYTHON_BIN)/python -m bench $(ARGS)

@@ -117,8 +117,13 @@ class Raw:
     Unix socket. `heard` are the packets read, with their sequence numbers.
     """
 
-    def __init__(self, host: str, port: int, *, timeout: float = 8.0, receive_buffer: int = 0) -> None:
+    def __init__(
+        self, host: str, port: int, *, timeout: float = 8.0, receive_buffer: int = 0, source: str = ""
+    ) -> None:
+        """`source`: the address to come from, instead of the usual one."""
         self.sock = socket.socket(socket.AF_INET if port else socket.AF_UNIX)
+        if source:
+            self.sock.bind((source, 0))
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.sock.settimeout(timeout)

@@ -1,0 +1,40 @@
+"""A proxy of its own on the servers of a demo, with an account and a table for spoilt clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.clients import PASSWORD, USER
+from tests.integration.own import OwnProxy, log_problems
+from tests.support.demo import Demo
+
+
+def settings(demo: Demo) -> dict[str, Any]:
+    """What the proxy has beyond the demo's settings: the account, and statements that end soon."""
+    users = json.loads(demo.settings.read_text())["users"]
+    mine = {"name": USER, "password": PASSWORD, "role": "write", "scatter": "allow"}
+    return {
+        "users": [*users, mine],
+        "timeouts": {"statement": "2s"},
+        "backends": {"connect_timeout": "2s", "queue_timeout": "2s"},
+    }
+
+
+@contextmanager
+def arena(demo: Demo, directory: Path, topology: dict[str, Any] | None = None) -> Iterator[OwnProxy]:
+    """The proxy; at the end its log must have no error in it."""
+    with closing(demo.direct(0)) as server, server.cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS legacy.fuzz (a TEXT)")
+        try:
+            with OwnProxy(demo, directory, settings(demo), topology) as proxy:
+                yield proxy
+                proxy.close_clients()
+                proxy.wait_idle(clients=0)
+            problems = log_problems(proxy.log.read_text(errors="replace"))
+            assert not problems, "\n".join(problems)
+        finally:
+            cursor.execute("DROP TABLE legacy.fuzz")
