@@ -22,6 +22,7 @@ from rewriter.plans import (
     BindError,
     Bound,
     Builtin,
+    Everywhere,
     Insert,
     Passthrough,
     Physical,
@@ -35,6 +36,7 @@ from rewriter.plans import (
 )
 
 from .aside import run_aside, run_probe
+from .everywhere import run_everywhere
 from .fanout import FanOut
 from .sequences import make_ids
 from .several import run_several
@@ -244,6 +246,14 @@ def _views(client: ClientConnection, plan: SystemViews, literals: Values) -> Non
     TaskWork(client).start(run_views(client, plan, literals, values))
 
 
+def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) -> None:
+    bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
+    if client.session.transaction_mode == "single":
+        check_second_host(client, [statement.host for statement in bound.statements])
+    work = TaskWork(client)
+    work.start(run_everywhere(client, bound, work.conns))
+
+
 def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
@@ -268,6 +278,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     ShardSelect: _select,
     ShardWrite: _write,
     Insert: _write,
+    Everywhere: _everywhere,
     Builtin: _builtin,
     Reject: _reject,
     Several: _several,

@@ -23,6 +23,7 @@ from proxy.wire.packets import frame, ok_packet
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+    from proxy.session.settings import Settings
     from proxy.session.state import Session
 
 _QUERY = Struct("<IB").pack
@@ -39,16 +40,19 @@ def query_packet(sql: bytes) -> bytes:
     return frame(b"\x03" + sql)
 
 
-def preludes(session: Session, conn: BackendConnection) -> tuple[bytes, int]:
+def preludes(
+    session: Session, conn: BackendConnection, settings: Settings | None = None
+) -> tuple[bytes, int]:
     """The packets that bring `conn` into the session's state before its next statement, and how many they
-    are.
+    are. `settings`: others than the session's, for one statement.
 
     From here on the connection is taken to be in that state: a prelude that fails closes it.
     """
     packets, count = b"", 0
-    if conn.settings is not session.settings:
-        packets = query_packet(session.settings.statement_from(conn.settings))
-        conn.settings = session.settings
+    settings = settings or session.settings
+    if conn.settings is not settings:
+        packets = query_packet(settings.statement_from(conn.settings))
+        conn.settings = settings
         count = 1
     transaction = session.transaction
     if transaction.explicit:
