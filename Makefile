@@ -19,7 +19,7 @@ demo: setup
 	@exec $(PYTHON_BIN)/shardgate demo $(ARGS)
 
 test: setup
-	@HELM=$$(.ci/helm) exec $(PYTHON_BIN)/python -m pytest $(ARGS)
+	@exec $(PYTHON_BIN)/python -m pytest $(ARGS)
 
 lint: setup
 	$(PYTHON_BIN)/ruff check .

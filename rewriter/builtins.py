@@ -7,11 +7,14 @@ from typing import Final
 from .columns import fill_slots
 from .context import Statement
 from .edits import Edits
+from .effects import effects_of
 from .plan import Access, Plan
 from .plans import Assignment, Builtin
 from .scope import Refuse
 from .splice import Template
+from .statement import access_of
 from .tokens import NAME, STRING, WORD, Source, Unreadable
+from .unsharded import plan_confined
 from .values import Slots
 
 _LEVELS: Final = {
@@ -146,11 +149,12 @@ def kill(statement: Statement) -> Plan | None:
 class Texts:
     """Templates of parts of a statement, with the session's values in them."""
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Statement, *, variables: bool = True) -> None:
+        """`variables`: user variables are among the session's values, else left to the server."""
         self.source = statement.source
         self.slots = Slots(len(self.source.literals))
         self.edits = Edits(self.source)
-        fill_slots(self.source, self.slots, self.edits, typed=False)
+        fill_slots(self.source, self.slots, self.edits, typed=False, variables=variables)
 
     def template(self, first: int, end: int) -> Template:
         """The tokens from `first` to `end`. Raises Unreadable when there are none."""
@@ -165,21 +169,37 @@ def set_(statement: Statement) -> Plan | None:
     words = Words(source)
     if not words.take("SET"):
         return None
-    if source.is_word(1, "PASSWORD", "ROLE", "RESOURCE", "STATEMENT") or words.take("DEFAULT", "ROLE"):
+    if source.is_word(1, "STATEMENT"):
+        return _set_statement(statement)
+    if source.is_word(1, "PASSWORD", "ROLE", "RESOURCE") or words.take("DEFAULT", "ROLE"):
         raise _unsupported(f"SET {source.tokens[1].text}")
-    if any(source.is_word(at, "SELECT") for at in range(len(source.tokens))):
-        raise _unsupported("a subquery in SET", "SELECT the value first.")
-    texts = Texts(statement)
+    texts = Texts(statement, variables=False)
     assignments = _transaction(words)
     if not assignments:
         assignments = _assignments(words, texts)
     words.finish()
+    home = None if all(one.constant for one in assignments) else plan_confined(statement, Access.READ)
+    if home is None and any(source.is_word(at, "SELECT") for at in range(len(source.tokens))):
+        raise _unsupported("a subquery in SET", "SELECT the value first.")
     return Builtin(
         name="set",
         access=Access.ADMIN if any(one.scope.startswith("persist") for one in assignments) else Access.NONE,
         assignments=tuple(assignments),
         session_slots=tuple(texts.slots.names),
+        home=home,
+        effects=effects_of(source),
     )
+
+
+def _set_statement(statement: Statement) -> Plan:
+    """MariaDB's SET STATEMENT … FOR statement, where the statement itself is passed on."""
+    source = statement.source
+    at = next((at for at in range(2, len(source.tokens)) if source.is_word(at, "FOR")), len(source.tokens))
+    needed, commits = access_of(source.at(at + 1).text, source.at(at + 2).text)
+    plan = plan_confined(statement, needed, implicit_commit=commits)
+    if plan is None:
+        raise _unsupported("SET STATEMENT")
+    return plan
 
 
 def _unsupported(what: str, alternative: str = "") -> Refuse:

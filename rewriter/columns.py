@@ -19,7 +19,7 @@ from .facts import Block, Projection, Span, TableRef
 from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
-from .tokens import HINT, STRING, VARIABLE, WORD, Source, quote_name
+from .tokens import HINT, STRING, WORD, Source, quote_name
 from .values import ID_FUNCTIONS, SLOT_TYPES, Slots, slot_at
 
 
@@ -85,18 +85,18 @@ def take_hints(source: Source, edits: Edits) -> Hints:
     return Hints(shard, same, scatter)
 
 
-def fill_slots(source: Source, slots: Slots, edits: Edits, *, typed: bool = True) -> None:
+def fill_slots(
+    source: Source, slots: Slots, edits: Edits, *, typed: bool = True, variables: bool = True
+) -> None:
     """Put the session's values in the place of what stands for them (`typed`: with the type it has).
 
-    In a statement that assigns user variables the server's own are meant, so these are left alone.
+    Without `variables` user variables are left to the server, whose connection has them as the session does.
     """
     tokens = source.tokens
-    assigns = any(token.text == ":=" for token in tokens)
-    into = any(token.kind == VARIABLE and source.is_word(at - 1, "INTO") for at, token in enumerate(tokens))
     at = 0
     while at < len(tokens):
         found = slot_at(source, at)
-        if found is None or (found[0].startswith("@") and found[0][1:2] != "@" and (assigns or into)):
+        if found is None or (found[0].startswith("@") and found[0][1:2] != "@" and not variables):
             at += 1
             continue
         value = slots.index(found[0])

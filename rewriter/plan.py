@@ -10,6 +10,7 @@ from typing import ClassVar
 from config.topology import Topology
 
 from .bound import BindError, Bound
+from .effects import Effects
 from .splice import Template
 
 Values = tuple[bytes, ...]
@@ -40,18 +41,17 @@ class Plan:
     knows, in the order in which they follow the literals: function calls as `LAST_INSERT_ID()`,
     `DATABASE()`, `CONNECTION_ID()`, `USER()`, `CURRENT_USER()`, `FOUND_ROWS()`, `ROW_COUNT()`; user
     variables as `@name` (lower case); system variables as `@@last_insert_id`. Values are SQL literals;
-    a session that is tied to a backend connection may give `@name` itself for a user variable.
     `databases`: the logical (or physical, or unknown) databases that the statement names or implies,
-    for the user's list of allowed ones. `tie`: afterwards the session must stay on the backend
-    connection the statement ran on (temporary table, GET_LOCK, LOCK TABLES, user variable assigned in
-    a statement, PREPARE). `implicit_commit`: the server commits an open transaction before it (DDL).
+    for the user's list of allowed ones. `effects`: what the statement leaves behind on the connection it ran
+    on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user variables …); None for nothing.
+    `implicit_commit`: the server commits an open transaction before it (DDL).
     """
 
     kind: ClassVar[str]
     access: Access = Access.READ
     session_slots: tuple[str, ...] = ()
     databases: tuple[str, ...] = ()
-    tie: bool = False
+    effects: Effects | None = None
     implicit_commit: bool = False
 
     @property

@@ -12,7 +12,6 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Physical      names physical databases (db03429.pins), or the session is in one
     ShardSelect   a SELECT on sharded tables: one shard, some, or all
     ShardWrite    UPDATE or DELETE on a sharded table
-    Everywhere    a write to reference tables, on every host
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
@@ -48,7 +47,6 @@ __all__ = [
     "Builtin",
     "Choose",
     "Env",
-    "Everywhere",
     "HostStatement",
     "Insert",
     "Inserted",
@@ -175,22 +173,6 @@ class Several(Plan):
         raise BindError("syntax_error", reason="You have an error in your SQL syntax: several statements")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Everywhere(Plan):
-    """A write that every host runs alike."""
-
-    kind: ClassVar[str] = "everywhere"
-    access: Access = Access.WRITE
-    verb: str
-    template: Template
-
-    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
-        """One statement for each master, in the order of their names."""
-        del choose
-        sql = self.template.render(values)
-        return Bound(tuple(HostStatement(host, (), sql) for host in sorted(topology.hosts)))
-
-
 def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -> Host:
     """The one host of all `locations`; keyspace "" is the default host."""
     hosts = {_host(topology, keyspace, shard) for keyspace, shard in locations}
@@ -261,6 +243,9 @@ class Builtin(Plan):
 
     A Template renders, with the values, the argument's SQL text: a quoted string (`like`), a number, an
     expression (`where`). Names are without quotes.
+
+    `home`: the plan of the same text as for a server, where SET has expressions that only a certain server
+    can evaluate (functions and tables of the current database); None where any can.
     """
 
     kind: ClassVar[str] = "builtin"
@@ -268,3 +253,4 @@ class Builtin(Plan):
     name: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     assignments: tuple[Assignment, ...] = ()
+    home: Plan | None = None

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypedDict
 from .columns import Columns, Extras, fill_functions, fill_slots, take_hints
 from .context import Statement
 from .edits import Edits
+from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
 from .parse import Parser
 from .plan import Access, Plan
@@ -21,14 +22,12 @@ from .splice import Template
 from .tokens import Source, Unreadable
 from .values import Slots
 
-_TYING = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_USED_LOCK", "SQL_CALC_FOUND_ROWS"})
-
 
 class _Common(TypedDict):
     access: Access
     session_slots: tuple[str, ...]
     databases: tuple[str, ...]
-    tie: bool
+    effects: Effects | None
     implicit_commit: bool
     template: Template
     unchanged: bool
@@ -62,7 +61,7 @@ class Text:
         self.slots = Slots(len(source.literals))
         self.edits = Edits(source)
         if not defines_routine(source):
-            fill_slots(source, self.slots, self.edits)
+            fill_slots(source, self.slots, self.edits, variables=False)
         take_hints(source, self.edits)
         fill_functions(source, self.edits, statement.layout([]))
         self.extras = Extras(self.slots.end)
@@ -81,7 +80,7 @@ class Text:
             access=about.access,
             session_slots=tuple(self.slots.names),
             databases=about.databases,
-            tie=ties(self.source),
+            effects=effects_of(self.source),
             implicit_commit=about.implicit_commit,
             template=template,
             unchanged=unchanged,
@@ -110,20 +109,6 @@ def defines_routine(source: Source) -> bool:
             return True
         at += 1
     return False
-
-
-def ties(source: Source) -> bool:
-    """Whether the session must stay on the backend connection that runs the statement."""
-    for at, token in enumerate(source.tokens):
-        if token.kind == "word" and token.text in _TYING and source.is_op(at + 1, "("):
-            return True
-        if token.kind == "word" and token.text == "SQL_CALC_FOUND_ROWS":
-            return True
-        if token.kind == "variable" and (source.is_op(at + 1, ":=") or source.is_word(at - 1, "INTO")):
-            return True
-    return source.is_word(0, "LOCK", "PREPARE", "EXECUTE", "DEALLOCATE", "HANDLER") or (
-        source.is_word(0, "CREATE", "DROP") and source.is_word(1, "TEMPORARY")
-    )
 
 
 def plan_unsharded(

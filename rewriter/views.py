@@ -19,6 +19,7 @@ from typing import Final
 from config.topology import Host
 
 from .context import Statement
+from .effects import effects_of
 from .facts import Query, Span, TableRef
 from .parse import Parser
 from .plan import Access, Plan
@@ -27,7 +28,7 @@ from .scope import INFORMATION_SCHEMA, Refuse, Scope
 from .splice import Part
 from .statement import QUERIES
 from .tokens import Unreadable
-from .unsharded import Text, ties
+from .unsharded import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]
         access=Access.READ,
         session_slots=tuple(text.slots.names),
         databases=tuple(dict.fromkeys(one.database for one in targets)),
-        tie=ties(source),
+        effects=effects_of(source),
         template=text.edits.template(),
         unchanged=False,
         database=_current(statement, scope),

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
+from proxy.session.state import Diagnostic
 from proxy.session.values import quote
 from proxy.wire.packets import eof_packet, frame
 from proxy.wire.resultset import header_packets
+from rewriter.effects import Effects
+from rewriter.plans import Values
 
-from .relay import query_packet
+from .relay import connection_lost_in_transaction, query_packet, settle
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -25,16 +28,20 @@ _SYNTAX_ERROR = 1064
 async def borrowed(
     client: ClientConnection, host: str, database: str | None = None
 ) -> AsyncIterator[BackendConnection]:
-    """A connection with the session's settings, outside its transaction; closed if its user fails midway."""
+    """A connection with the session's settings: the one it has of this host, or else one outside its
+    transaction. Closed if its user fails midway.
+    """
     session = client.session
-    conn = await client.services.backends.pool(host).connection(session.settings, database)
+    held = session.transaction.held.get(host)
+    conn = held or await client.services.backends.pool(host).connection(session.settings, database)
     try:
-        if conn.settings is not session.settings:
-            statement = session.settings.statement_from(conn.settings)
+        settings = session.settings.base
+        if conn.settings is not settings:
+            statement = settings.statement_from(conn.settings)
             reply = await Collector().query(conn, statement)
             if reply.err is not None:
                 raise ProxyError("settings_failed", host=host, reason=reply.err.text())
-            conn.settings = session.settings
+            conn.settings = settings
         if database is not None and conn.database != database:
             reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
             if reply.err is not None:
@@ -46,25 +53,53 @@ async def borrowed(
             conn.close()
         raise
     finally:
-        if not conn.closed:
+        if held is not None:
+            if conn.closed:
+                connection_lost_in_transaction(client, conn, None)
+        elif not conn.closed:
             client.services.backends.release(conn)
 
 
-async def run_aside(client: ClientConnection, host: str, sql: bytes) -> None:
-    """Run `sql` outside the open transaction, and answer with the session's own status flags."""
+async def run_aside(
+    client: ClientConnection,
+    host: str,
+    sql: bytes,
+    effects: Effects | None = None,
+    literals: Values = (),
+) -> None:
+    """Run `sql` outside the open transaction, and answer with the session's own status flags. `effects` and
+    `literals`: as for `Relay.run`.
+    """
+    session = client.session
     async with borrowed(client, host) as conn:
         reply = await Collector().run(conn, query_packet(sql))
-    answer(client, reply)
+        found: list[Diagnostic] = []
+        if reply.warnings or effects is not None:
+            found = await settle(client, conn, effects, literals)
+    counted = session.found_rows
+    answer(client, reply, found)
+    if effects is not None and effects.found_rows:
+        session.found_rows = counted
 
 
-def answer(client: ClientConnection, reply: Collector) -> None:
-    """A collected reply to the client, and the command is done."""
+def answer(client: ClientConnection, reply: Collector, warnings: list[Diagnostic] | None = None) -> None:
+    """A collected reply, and its warnings, to the client, and the command is done."""
     if reply.err is not None:
         client.fail(reply.err)
-    elif reply.ok is not None:
-        client.reply_ok(affected=reply.ok.affected, insert_id=reply.ok.insert_id, info=reply.ok.info)
+        return
+    session = client.session
+    if warnings or not session.keep_warnings():
+        session.diagnostics = warnings or []
+    if reply.ok is not None:
+        session.row_count = reply.ok.affected
+        client.reply_ok(
+            affected=reply.ok.affected,
+            insert_id=reply.ok.insert_id,
+            warnings=len(warnings or ()),
+            info=reply.ok.info,
+        )
     else:
-        write_result(client, reply.columns, reply.rows)
+        write_result(client, reply.columns, reply.rows, len(warnings or ()))
 
 
 def write_result(

@@ -22,7 +22,6 @@ from rewriter.plans import (
     BindError,
     Bound,
     Builtin,
-    Everywhere,
     Insert,
     Passthrough,
     Physical,
@@ -36,7 +35,6 @@ from rewriter.plans import (
 )
 
 from .aside import run_aside, run_probe
-from .everywhere import run_everywhere
 from .fanout import FanOut
 from .sequences import make_ids
 from .several import run_several
@@ -136,7 +134,7 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
     if client.session.transaction_mode == "single":
         check_second_host(client, [host])
     sql = client.sql if plan.unchanged else plan.template.render(values_of(client.session, plan, literals))
-    client.relay.run(host, sql, plan.database, tie=plan.tie)
+    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
 
 
 def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None:
@@ -144,12 +142,13 @@ def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None
     held = session.transaction.held
     host = next(iter(held)) if held else plan.host(client.services.topology)
     sql = client.sql if plan.unchanged else plan.template.render(values_of(session, plan, literals))
-    if session.transaction.explicit and not held and not plan.tie:
+    effects = plan.effects
+    if session.transaction.explicit and not held and not (effects is not None and effects.ties):
         # no host takes part in the transaction yet, and a statement without tables is no reason to open it
         # there
-        TaskWork(client).start(run_aside(client, host, sql))
+        TaskWork(client).start(run_aside(client, host, sql, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, tie=plan.tie)
+    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
 
 
 def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> None:
@@ -246,14 +245,6 @@ def _views(client: ClientConnection, plan: SystemViews, literals: Values) -> Non
     TaskWork(client).start(run_views(client, plan, literals, values))
 
 
-def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) -> None:
-    bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
-    if client.session.transaction_mode == "single":
-        check_second_host(client, [statement.host for statement in bound.statements])
-    work = TaskWork(client)
-    work.start(run_everywhere(client, bound, work.conns))
-
-
 def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
@@ -278,7 +269,6 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     ShardSelect: _select,
     ShardWrite: _write,
     Insert: _write,
-    Everywhere: _everywhere,
     Builtin: _builtin,
     Reject: _reject,
     Several: _several,

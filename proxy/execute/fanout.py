@@ -324,6 +324,8 @@ class FanOut:
         if self.error is not None:
             client.fail(self.error, self.merger.seq)
             return
+        if session.transaction.next_isolation is not None and session.autocommit:
+            session.use_up()
         notices = client.services.notices(self.bound.warnings)
         session.diagnostics = self.diagnostics + notices
         session.row_count = -1

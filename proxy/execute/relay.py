@@ -9,6 +9,7 @@ is open.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -20,16 +21,31 @@ from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.wire.constants import MAX_PAYLOAD, Status
 from proxy.wire.packets import frame, ok_packet
+from rewriter.effects import Effects
+from rewriter.plans import Values
+
+from .trace import generated, tie, trace, trace_routine
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
-    from proxy.session.settings import Settings
     from proxy.session.state import Session
 
 _QUERY = Struct("<IB").pack
 _PING = frame(b"\x0e")
 _SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
 _IN_TRANS = int(Status.IN_TRANS)
+_NO_DATABASE = 1046
+
+
+#: Statements that touch no table, and so open no transaction.
+_TABLELESS = re.compile(
+    rb"\s*(?:SELECT|DO|VALUES|COMMIT|ROLLBACK)\b(?!.*\b(?:FROM|INTO|TABLE)\b)", re.IGNORECASE | re.DOTALL
+)
+
+
+def tableless(sql: bytes) -> bool:
+    """Whether a statement surely touches no table. (It may say so of fewer than there are.)"""
+    return _TABLELESS.match(sql) is not None
 
 
 def query_packet(sql: bytes) -> bytes:
@@ -40,16 +56,14 @@ def query_packet(sql: bytes) -> bytes:
     return frame(b"\x03" + sql)
 
 
-def preludes(
-    session: Session, conn: BackendConnection, settings: Settings | None = None
-) -> tuple[bytes, int]:
+def preludes(session: Session, conn: BackendConnection, *, opens: bool = True) -> tuple[bytes, int]:
     """The packets that bring `conn` into the session's state before its next statement, and how many they
-    are. `settings`: others than the session's, for one statement.
+    are. `opens`: the statement opens a transaction, of its own at least, as any that touches a table.
 
     From here on the connection is taken to be in that state: a prelude that fails closes it.
     """
     packets, count = b"", 0
-    settings = settings or session.settings
+    settings = session.settings.base
     if conn.settings is not settings:
         packets = query_packet(settings.statement_from(conn.settings))
         conn.settings = settings
@@ -57,12 +71,16 @@ def preludes(
     transaction = session.transaction
     if transaction.explicit:
         opens = conn.host not in transaction.opened
+    elif session.autocommit:
+        opens = opens and session.settings is not settings
     else:
-        opens = not session.autocommit and conn.host not in transaction.held
+        opens = opens and conn.host not in transaction.held
     if opens:
         opening, more = transaction.opening()
         packets += opening
         count += more
+        if transaction.next_isolation and not transaction.explicit:
+            conn.tied = True  # should the statement not use it up, nobody else may
     if transaction.explicit:
         transaction.opened.add(conn.host)
         transaction.held[conn.host] = conn
@@ -77,11 +95,13 @@ class Relay:
         "client",
         "conn",
         "database",
+        "effects",
         "keeps_insert_id",
+        "literals",
         "plain",
         "sql",
+        "stale",
         "task",
-        "tie",
         "want",
     )
 
@@ -97,7 +117,9 @@ class Relay:
         self.database: str | None = None
         self.base: int | None = None
         self.keeps_insert_id = False
-        self.tie = False
+        self.effects: Effects | None = None
+        self.literals: Values = ()
+        self.stale = False
 
     def ask(self, host: str, sql: bytes) -> None:
         """Send `sql` to `host`, with nothing special about it: a point select."""
@@ -132,13 +154,14 @@ class Relay:
         *,
         base: int | None = None,
         keeps_insert_id: bool = False,
-        tie: bool = False,
+        effects: Effects | None = None,
+        literals: Values = (),
     ) -> None:
         """Send `sql` to `host`; with `database`, after making that the connection's current one.
 
         `base`: added to the insert id of the reply (it makes a local id a composed one). `keeps_insert_id`:
-        the reply's is the client's own, so LAST_INSERT_ID() stays. `tie`: the connection stays with the
-        session afterwards.
+        the reply's is the client's own, so LAST_INSERT_ID() stays. `effects`: what the statement leaves
+        behind on the connection; `literals` are the statement's own, to which they refer.
         """
         client = self.client
         client.work = self
@@ -147,7 +170,8 @@ class Relay:
         self.database = database
         self.base = base
         self.keeps_insert_id = keeps_insert_id
-        self.tie = tie
+        self.effects = effects
+        self.literals = literals
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
 
@@ -189,10 +213,29 @@ class Relay:
         if client.writing_paused:
             conn.transport.pause_reading()
         if conn.settings is not session.settings or session.transaction.explicit or not session.autocommit:
-            packets, count = preludes(session, conn)
-            conn.send(packets + query_packet(self.sql), self, count)
+            opens = not (session.transaction.next_isolation and tableless(self.sql))
+            if opens and session.settings is not session.settings.base and not session.transaction.explicit:
+                self._use_up()
+            packets, count = preludes(session, conn, opens=opens)
+            self._send_after(conn, packets, count)
+        elif self.effects is not None and not self.plain:
+            self._send_after(conn, b"", 0)
         else:
             conn.send(query_packet(self.sql), self)
+
+    def _send_after(self, conn: BackendConnection, packets: bytes, count: int) -> None:
+        """Send the statement after these preludes."""
+        if self.effects is not None and not self.plain and self.effects.insert_id == "ask":
+            # what the server will be asked for must be this session's if the statement does not change it
+            packets += query_packet(b"SET last_insert_id=%d" % self.client.session.last_insert_id)
+            count += 1
+        conn.send(packets + query_packet(self.sql), self, count)
+
+    def _use_up(self) -> None:
+        """The statement is the next transaction, for which something was set."""
+        if self.plain:
+            self.plain, self.base, self.keeps_insert_id, self.effects = False, None, False, None
+        self.effects = (self.effects or Effects())._replace(transaction=True)
 
     async def _change_database(self, conn: BackendConnection, database: str) -> None:
         """COM_INIT_DB before the statement, in a round trip of its own: were it refused, the statement must
@@ -218,31 +261,50 @@ class Relay:
     # ---------------------------------------------------------------------------------------------------
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        ok = conn.scanner.ok
-        if ok is not None and ok.insert_id and not self.plain and self.base is not None:
-            ok = conn.scanner.ok = ok._replace(insert_id=ok.insert_id + self.base)
-            data = ok_packet(
-                data[3],
-                ok.status,
-                affected=ok.affected,
-                insert_id=ok.insert_id,
-                warnings=ok.warnings,
-                info=ok.info,
-            )
+        if not self.plain:
+            if self.base is not None:
+                data = self._composed(conn, data, self.base)
+            elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
+                return
         self.client.transport.write(data)
+
+    def _composed(self, conn: BackendConnection, data: bytes, base: int) -> bytes:
+        """The reply with the composed ID in the place of the local one."""
+        ok = conn.scanner.ok
+        if ok is None or not ok.insert_id:
+            return data
+        ok = conn.scanner.ok = ok._replace(insert_id=ok.insert_id + base)
+        return ok_packet(
+            data[3],
+            ok.status,
+            affected=ok.affected,
+            insert_id=ok.insert_id,
+            warnings=ok.warnings,
+            info=ok.info,
+        )
+
+    def _is_stale(self, conn: BackendConnection) -> bool:
+        """Whether the error is that the connection has no current database any more: somebody has dropped it
+        (and perhaps made another of that name). Nothing has run; it is chosen anew.
+        """
+        err = conn.scanner.err
+        self.stale = err is not None and err.code == _NO_DATABASE and not conn.scanner.rows_begun
+        return self.stale
 
     def reply_done(self, conn: BackendConnection) -> None:
         client = self.client
         session = client.session
         said = conn.scanner
+        effects = None if self.plain else self.effects
         self.conn = None
-        if self.tie and said.err is None and not self.plain:
-            conn.tied = True
         if client.writing_paused:
             conn.transport.resume_reading()
         if said.err is not None:
+            if self.stale:
+                self._choose_anew(conn)
+                return
             session.note_error(said.err)
-            if needs_settling(session):
+            if effects is not None or needs_settling(session):
                 client.services.spawn(self._settle(conn), "settle")
             else:
                 give_back(client, conn)
@@ -251,20 +313,39 @@ class Relay:
         ok = said.ok
         if ok is not None:
             session.row_count = ok.affected
-            if ok.insert_id and (self.plain or not self.keeps_insert_id):
+            if ok.insert_id and effects is None and (self.plain or not self.keeps_insert_id):
                 session.last_insert_id = ok.insert_id
         else:
             session.row_count = -1
-        if said.warnings:
+            session.found_rows = said.rows
+        if (effects is not None and self._leaves(conn, effects)) or said.warnings:
             client.services.spawn(self._settle(conn), "settle")
             return
-        if session.diagnostics:
+        if session.diagnostics and (self.plain or not tableless(self.sql) or not session.keep_warnings()):
             session.diagnostics = []
         if session.transaction.held or said.status & _IN_TRANS or conn.tied:
             give_back(client, conn)
         else:
             conn.owner.release(conn)
         client.finish("ok")
+
+    def _choose_anew(self, conn: BackendConnection) -> None:
+        self.stale = False
+        conn.database = None
+        self._send(conn)
+
+    def _leaves(self, conn: BackendConnection, effects: Effects) -> bool:
+        """Note the effects that the reply tells of; whether there is more to ask the server for."""
+        session = self.client.session
+        ok = conn.scanner.ok
+        if effects.transaction and session.autocommit:
+            session.use_up()
+        if effects.ties or effects.unties:
+            tie(session, conn, effects, self.literals)
+        made = generated(effects, ok, self.literals)
+        if made and ok is not None and ok.insert_id:
+            session.last_insert_id = ok.insert_id
+        return made is None or effects.found_rows or effects.routine or bool(effects.variables)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = None
@@ -280,7 +361,7 @@ class Relay:
         client = self.client
         failed = conn.scanner.err is not None
         held = client.session.transaction.held.get(conn.host) is conn
-        found = await settle(client, conn)
+        found = await settle(client, conn, None if self.plain else self.effects, self.literals)
         if not failed:
             client.session.diagnostics = found
         if client.closed:
@@ -329,22 +410,33 @@ def needs_settling(session: Session) -> bool:
     return session.transaction.explicit or bool(session.transaction.held) or not session.autocommit
 
 
-async def settle(client: ClientConnection, conn: BackendConnection) -> list[Diagnostic]:
-    """After an error or with warnings: learn what the session must know before the connection is given back.
+async def settle(
+    client: ClientConnection, conn: BackendConnection, effects: Effects | None = None, literals: Values = ()
+) -> list[Diagnostic]:
+    """After an error, with warnings or other `effects`: learn what the session must know before the
+    connection is given back. Returns the warnings.
 
     An ERR packet has no status flags, and a deadlock ends the transaction: COM_PING's OK packet tells.
     Warnings live on the server's connection, so they are fetched while it is still ours. A connection that
     does not answer is closed.
     """
+    said = conn.scanner
+    failed, warnings, ok = said.err is not None, said.warnings, said.ok
+    found: list[Diagnostic] = []
     try:
         async with asyncio.timeout(5):
-            if conn.scanner.err is None:
-                return await fetch_warnings(conn)
-            if needs_settling(client.session):
+            if warnings or (effects is None and not failed):
+                found = await fetch_warnings(conn)
+            if effects is not None:
+                asks = not failed and generated(effects, ok, literals) is None
+                await trace(client.session, conn, effects, ok if asks else None, asks=asks)
+            if effects is not None and effects.routine:
+                await trace_routine(client.session, conn)
+            if failed and needs_settling(client.session):
                 await Collector().run(conn, _PING)
     except (ProxyError, TimeoutError):
         conn.close()
-    return []
+    return found
 
 
 async def fetch_warnings(conn: BackendConnection) -> list[Diagnostic]:
@@ -384,7 +476,7 @@ def give_all_back(
         if transaction.held.get(conn.host) is conn:
             del transaction.held[conn.host]
             ended = ended or conn.host in transaction.opened
-        if conn.tied:
+        if transaction.keeps(conn):
             transaction.held[conn.host] = conn
         else:
             free.append(conn)
@@ -399,6 +491,7 @@ def discard(client: ClientConnection, conn: BackendConnection) -> None:
     held = client.session.transaction.held
     if held.get(conn.host) is conn:
         del held[conn.host]
+        client.session.transaction.ties.pop(conn.host, None)
     client.services.backends.discard(conn)
 
 
@@ -439,6 +532,7 @@ def connection_lost_in_transaction(
     if transaction.held.get(conn.host) is not conn:
         return
     del transaction.held[conn.host]
+    transaction.ties.pop(conn.host, None)
     explicit = transaction.explicit or not client.session.autocommit
     for other in transaction.end():
         client.services.backends.release(other)

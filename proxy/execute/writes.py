@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.session.settings import Settings
 from proxy.session.state import Diagnostic
 from proxy.wire.packets import Err, Ok, lenenc_bytes, read_lenenc_bytes
 from rewriter.plans import Bound, HostStatement, Inserted
@@ -76,7 +75,7 @@ class _Pipeline:
 
 
 @dataclass(slots=True)
-class HostWork:
+class _HostWork:
     """One host's part of the statement. `kept`: the session holds the connection, whatever happens here."""
 
     host: str
@@ -92,33 +91,33 @@ async def run_writes(client: ClientConnection, bound: Bound, running: set[Backen
         Outcome(statement, bound.inserted[index] if bound.inserted else None)
         for index, statement in enumerate(bound.statements)
     ]
-    works: dict[str, HostWork] = {}
+    works: dict[str, _HostWork] = {}
     for outcome in outcomes:
         host = outcome.statement.host
-        works.setdefault(host, HostWork(host, [])).outcomes.append(outcome)
+        works.setdefault(host, _HostWork(host, [])).outcomes.append(outcome)
     session = client.session
     atomic = (session.transaction.explicit or not session.autocommit) and len(outcomes) > 1
     try:
         for host in sorted(works):  # in this order everywhere: two statements never wait for each other
-            await connect(client, works[host])
+            await _connect(client, works[host])
         running.update(work.conn for work in works.values() if work.conn is not None)
-        await asyncio.gather(*(run_host(client, work, atomic) for work in works.values()))
+        await asyncio.gather(*(_run_host(client, work, atomic) for work in works.values()))
         failed = [outcome for outcome in outcomes if outcome.error is not None]
         if failed and atomic:
-            await undo(works.values())
+            await _undo(works.values())
     except BaseException:
         for work in works.values():
             if work.conn is not None and not work.kept:
                 client.services.backends.release(work.conn)
         raise
-    give_back(client, works.values(), failed=bool(failed))
+    _give_back(client, works.values(), failed=bool(failed))
     if failed:
         _report(client, outcomes, failed, undone=atomic)
     else:
         _answer(client, bound, outcomes, works)
 
 
-def give_back(client: ClientConnection, works: Iterable[HostWork], *, failed: bool) -> None:
+def _give_back(client: ClientConnection, works: Iterable[_HostWork], *, failed: bool) -> None:
     conns = [work.conn for work in works if work.conn is not None]
     give_all_back(client, [conn for conn in conns if not conn.closed], failed=failed)
     for conn in conns:
@@ -126,7 +125,7 @@ def give_back(client: ClientConnection, works: Iterable[HostWork], *, failed: bo
             connection_lost_in_transaction(client, conn, None)
 
 
-async def connect(client: ClientConnection, work: HostWork) -> None:
+async def _connect(client: ClientConnection, work: _HostWork) -> None:
     session = client.session
     work.conn = session.transaction.held.get(work.host)
     work.kept = work.conn is not None
@@ -139,22 +138,12 @@ async def connect(client: ClientConnection, work: HostWork) -> None:
                 outcome.error = error
 
 
-async def run_host(
-    client: ClientConnection,
-    work: HostWork,
-    atomic: bool,
-    settings: Settings | None = None,
-    opening: tuple[bytes, int] = (b"", 0),
-) -> None:
-    """One network write for the host, and its replies. With `atomic` a savepoint comes first. `settings`:
-    others than the session's. `opening`: packets in front, each answered by OK, and how many they are.
-    """
+async def _run_host(client: ClientConnection, work: _HostWork, atomic: bool) -> None:
+    """One network write for the host, and its replies."""
     conn = work.conn
     if conn is None:
         return
-    packets, count = preludes(client.session, conn, settings)
-    packets += opening[0]
-    count += opening[1]
+    packets, count = preludes(client.session, conn)
     work.kept = client.session.transaction.held.get(work.host) is conn
     if atomic:
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
@@ -167,7 +156,7 @@ async def run_host(
         work.diagnostics = await settle(client, conn)
 
 
-async def undo(works: Iterable[HostWork]) -> None:
+async def _undo(works: Iterable[_HostWork]) -> None:
     """Take the statement back on every host whose transaction is still open."""
     for work in works:
         conn = work.conn
@@ -215,9 +204,11 @@ def _shards(outcomes: list[Outcome]) -> str:
 
 
 def _answer(
-    client: ClientConnection, bound: Bound, outcomes: list[Outcome], works: dict[str, HostWork]
+    client: ClientConnection, bound: Bound, outcomes: list[Outcome], works: dict[str, _HostWork]
 ) -> None:
     services, session = client.services, client.session
+    if session.transaction.next_isolation is not None and session.autocommit:
+        session.use_up()
     affected = sum(outcome.ok.affected for outcome in outcomes if outcome.ok is not None)
     warnings = sum(outcome.ok.warnings for outcome in outcomes if outcome.ok is not None)
     insert_id, generated = _first_id(outcomes)

@@ -13,7 +13,6 @@ def reset_connection(client: ClientConnection) -> None:
     session = client.session
     release_all(client)
     session.settings = session.login_settings
-    session.variables.clear()
     session.diagnostics = []
     session.last_insert_id = 0
     session.row_count = 0
@@ -31,5 +30,6 @@ def release_all(client: ClientConnection) -> None:
     transaction = client.session.transaction
     conns = [*transaction.end(), *transaction.held.values()]
     transaction.held.clear()
+    transaction.ties.clear()
     for conn in conns:
         client.services.backends.release(conn)

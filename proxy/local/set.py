@@ -2,7 +2,7 @@
 
 A server is the judge of every system variable: the SET runs there, with the session's settings, and the
 values are read back (`CONCAT(@@sql_mode, …)` becomes the resulting text). What the proxy knows by itself
-(autocommit, NAMES, its own variables) needs no round trip. User variables stay in the session as literals.
+(autocommit, NAMES, its own variables) needs no round trip. User variables are settings like the others.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
+from proxy.execute.relay import fetch_warnings
 from proxy.execute.task import TaskWork
+from proxy.execute.trace import read_variables, trace
+from proxy.session.settings import variable_name
+from proxy.session.state import Diagnostic
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.resultset import NUMERIC, decode_column
-from rewriter.plans import Assignment, Builtin, Values
+from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
 from rewriter.tokens import quote_name
 
 from .transactions import commit_then
@@ -39,7 +43,17 @@ _NO_LITERALS = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})
 _OLD_NAMES = {"transaction_isolation": "tx_isolation", "transaction_read_only": "tx_read_only"}
 
 #: Literals that mean the same whatever the session sets later: its character set, or what a backslash is.
-_PORTABLE = re.compile(rb"[-+]?[0-9.]+|NULL|TRUE|FALSE|'(?:[^'\\\x00\x80-\xff]|'')*'", re.IGNORECASE)
+_PORTABLE = re.compile(
+    rb"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)|NULL|TRUE|FALSE|(?P<text>'(?:[^'\\\x00\x80-\xff]|'')*')",
+    re.IGNORECASE,
+)
+#: Connection character sets in which a text's bytes are not those of the statement.
+_WIDE = (b"ucs2", b"utf16", b"utf16le", b"utf32")
+
+
+#: Errors that a server gives before it has set anything: no right, no such variable, read-only, not for a
+#: session, not for all, wrong value or type, unknown character set, collation, time zone, column; syntax.
+_CHECKED = frozenset({1227, 1193, 1238, 1228, 1229, 1231, 1232, 1115, 1273, 1298, 1054, 1064})
 
 
 def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
@@ -58,7 +72,6 @@ class _Simple:
         self.client = client
         self.values = values
         self.settings: dict[str, bytes] = {}
-        self.variables: dict[str, bytes] = {}
         self.own: list[tuple[str, str]] = []
         self.next: list[bytes] = []
         self.autocommit: bool | None = None
@@ -75,10 +88,11 @@ class _Simple:
             self.next.append(_characteristic(self.client, name, _word(text)))
             return True
         if scope == "user":
-            if assignment.constant and text is not None and _PORTABLE.fullmatch(text):
-                self.variables[f"@{name}"] = text
-                return True
-            return False
+            value = self._portable(text) if assignment.constant and text is not None else None
+            if value is None:
+                return False
+            self.settings[f"@{name}"] = value
+            return True
         if name == "autocommit" and assignment.constant:
             self.autocommit = self.client.session.default_autocommit if text is None else _switch(name, text)
             self.settings["autocommit"] = b"1" if self.autocommit else b"0"
@@ -92,6 +106,19 @@ class _Simple:
             return True
         return False
 
+    def _portable(self, text: bytes) -> bytes | None:
+        """A literal as one that gives the same value under any settings; None when a server must say."""
+        found = _PORTABLE.fullmatch(text)
+        if found is None or not found["text"]:
+            return None if found is None else text
+        charset, collation = (
+            self.client.session.settings.get(name)
+            for name in ("character_set_connection", "collation_connection")
+        )
+        if charset is None or collation is None or charset in _WIDE or not charset.isalnum():
+            return None
+        return b"_%s%s COLLATE %s" % (charset, text, collation)
+
     def _names(self, assignment: Assignment, text: bytes | None) -> bool:
         charset = _word(text).lower()
         collate = (
@@ -103,24 +130,27 @@ class _Simple:
         self.settings.update(found)
         return True
 
-    def apply(self, *, read_back: bool = False) -> None:
-        """Change the session and answer. `read_back`: its settings are a server's, known already."""
+    def apply(self, warnings: list[Diagnostic] | None = None, *, read_back: bool = False) -> None:
+        """Change the session and answer. `read_back`: its settings are a server's, known already; `warnings`
+        are what that server had to say.
+        """
         client, session = self.client, self.client.session
-        session.variables.update(self.variables)
         for name, value in self.own:
             _set_own(client, name, value)
         if self.next:
-            session.transaction.next_isolation = b", ".join(self.next)
+            session.set_next(b", ".join(self.next))
         if self.settings:
             session.settings = session.settings.with_values(self.settings)
         was = session.autocommit
         if self.settings or self.own or read_back:
             session.refresh_env()
-        session.diagnostics = []
+        session.row_count = 0
+        if warnings or not session.keep_warnings():
+            session.diagnostics = warnings or []
         if self.autocommit and not was and (session.transaction.held or session.transaction.explicit):
-            commit_then(client, client.reply_ok)
+            commit_then(client, lambda: client.reply_ok(warnings=len(warnings or ())))
         else:
-            client.reply_ok()
+            client.reply_ok(warnings=len(warnings or ()))
 
 
 def _word(text: bytes | None) -> str:
@@ -141,11 +171,11 @@ def _characteristic(client: ClientConnection, name: str, value: str) -> bytes:
     if client.session.transaction.open:
         raise ProxyError("transaction_in_progress")
     word = value.upper().replace("-", " ")
-    if name == "transaction_isolation" and word in (
+    if name in ("transaction_isolation", "tx_isolation") and word in (
         "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE",
     ):  # fmt: skip
         return b"ISOLATION LEVEL " + word.encode()
-    if name == "transaction_read_only" and word in _ON | _OFF:
+    if name in ("transaction_read_only", "tx_read_only") and word in _ON | _OFF:
         return b"READ ONLY" if word in _ON else b"READ WRITE"
     raise ProxyError("wrong_variable_value", variable=name, value=value)
 
@@ -172,18 +202,23 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
     """Let a server judge: run the SET, read the values back, remember them."""
     session = client.session
     statement, names, variables = _statement(client, plan, values)
-    host = next(iter(session.transaction.held), None) or client.services.topology.default
-    async with borrowed(client, host or client.services.topology.hosts[0]) as conn:
+    host, database = _judge(client, plan)
+    async with borrowed(client, host, database) as conn:
+        touched = [name.removeprefix("@@session.") for name in names] + [f"@{name}" for name in variables]
+        conn.settings = session.settings.base.unsure_of(touched)  # until it is known what was set
         reply = await Collector().query(conn, b"SET " + statement)
         if reply.err is not None:
-            # earlier assignments of the same SET may hold on the server: it must be reset before anybody else
-            conn.tied = True
+            if host not in session.transaction.held:
+                conn.tied = True  # it is reset before anybody else gets it
+            elif reply.err.code in _CHECKED:
+                conn.settings = session.settings.base
             client.fail(reply.err)
             return
-        conn.tied = True  # until what was set is known
+        found = await fetch_warnings(conn) if reply.warnings else []
         charsets = {number: name for number, (name, _) in client.services.collations.by_id.items()}
         changed = await _read_back(conn, names, charsets)
-        found = await _read_back(conn, variables, charsets)
+        if plan.effects is not None:
+            await trace(session, conn, plan.effects, asks=bool(plan.effects.insert_id))
         simple = _Simple(client, values)
         for assignment in plan.assignments:
             if (
@@ -193,12 +228,28 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
                 simple.takes(assignment)
         defaults = {one.name for one in plan.assignments if one.scope == "session" and one.value is None}
         kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
+        for name in ("@@session.last_insert_id", "@@session.identity"):
+            if name in changed:
+                session.last_insert_id = int(changed.pop(name))
         kept.update({name.removeprefix("@@session."): value for name, value in changed.items()})
         for name in defaults:
             kept.pop(name, None)
         session.settings = type(session.settings).of(kept)
-        simple.variables = found
-    simple.apply(read_back=True)
+        conn.settings = session.settings.base
+        await read_variables(session, conn, variables)
+    simple.apply(found, read_back=True)
+
+
+def _judge(client: ClientConnection, plan: Builtin) -> tuple[str, str | None]:
+    """The host that shall run the SET, and in which current database."""
+    topology = client.services.topology
+    if isinstance(plan.home, OneHost):
+        try:
+            return plan.home.host(topology), plan.home.database
+        except BindError as error:
+            raise ProxyError(error.name, **error.arguments) from None
+    held = next(iter(client.session.transaction.held), None)
+    return held or topology.default or topology.hosts[0], None
 
 
 def _statement(client: ClientConnection, plan: Builtin, values: Values) -> tuple[bytes, list[str], list[str]]:
@@ -219,9 +270,8 @@ def _statement(client: ClientConnection, plan: Builtin, values: Values) -> tuple
             parts.append(b"CHARACTER SET " + value)
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope == "user":
-            variable = f"@{name}"
-            parts.append(_reference(variable) + b" := " + value)
-            variables.append(variable)
+            parts.append(variable_name(name) + b" := " + value)
+            variables.append(name)
         else:
             parts.append(b"SESSION " + quote_name(name) + b" = " + value)
             names.append(f"@@session.{name}")
@@ -242,7 +292,7 @@ async def _read_back(
     """The variables' values as SQL literals; `charsets` by collation number."""
     if not names:
         return {}
-    reply = await Collector().query(conn, b"SELECT " + b", ".join(_reference(name) for name in names))
+    reply = await Collector().query(conn, b"SELECT " + ", ".join(names).encode("utf-8", "surrogateescape"))
     if reply.err is not None:
         conn.close()
         raise ProxyError("internal", reason=f"cannot read {', '.join(names)} back: {reply.err.text()}")
@@ -252,12 +302,6 @@ async def _read_back(
         name: literal(value, column.type, column.collation, charsets.get(column.collation, "utf8mb4"))
         for name, value, column in zip(names, row, columns, strict=True)
     }
-
-
-def _reference(name: str) -> bytes:
-    if name.startswith("@@"):
-        return name.encode("utf-8", "surrogateescape")
-    return b"@" + quote_name(name[1:])
 
 
 def literal(value: bytes | None, type: int, collation: int, charset: str) -> bytes:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.execute.relay import connection_lost_in_transaction
+from proxy.execute.relay import connection_lost_in_transaction, preludes, query_packet
 from proxy.execute.task import TaskWork
 from proxy.wire.packets import Err
-from rewriter.plans import Builtin, Values
+from rewriter.plans import Builtin, Passthrough, Physical, Values
 from rewriter.splice import Template
 from rewriter.tokens import quote_name
 
@@ -25,15 +25,48 @@ def begin(client: ClientConnection, plan: Builtin, values: Values) -> None:
     assert isinstance(sql, Template)
     text = sql.render(values)
     transaction = client.session.transaction
-    if transaction.held or transaction.explicit:
+    active = xa_host(client)
+    if active is not None:
+        client.relay.run(active, text)  # which refuses it in its own words
+    elif transaction.held or transaction.explicit:
         commit_then(client, lambda: _begun(client, text))
     else:
         _begun(client, text)
 
 
 def _begun(client: ClientConnection, sql: bytes) -> None:
-    client.session.transaction.start(sql)
-    client.session.row_count = 0
+    session = client.session
+    session.transaction.start(sql)
+    session.use_up()
+    session.row_count = 0
+    session.keep_warnings()
+    if b"SNAPSHOT" in sql.upper():
+        TaskWork(client).start(_open_snapshot(client))
+    else:
+        client.reply_ok()
+
+
+async def _open_snapshot(client: ClientConnection) -> None:
+    """START TRANSACTION WITH CONSISTENT SNAPSHOT: the snapshot is of now, so it is opened at once: on the one
+    host of a database that is not sharded, or else on all.
+    """
+    services, session = client.services, client.session
+    plan, _ = services.rewriter.plan(b"DO 0", session.env)
+    if isinstance(plan, Passthrough | Physical):
+        hosts = [plan.host(services.topology)]
+    else:
+        hosts = sorted(services.topology.hosts)
+    for host in hosts:
+        conn = session.transaction.held.get(host)
+        if conn is None:
+            pool = services.backends.pool(host)
+            conn = await pool.connection(session.settings.base, None, session.found_rows_flag)
+        packets, count = preludes(session, conn)
+        reply = await Collector().run(conn, packets + query_packet(b"DO 0"), count)
+        if reply.err is not None:
+            conn.close()
+            connection_lost_in_transaction(client, conn, None)
+            raise ProxyError("transaction_lost", reason=reply.err.text())
     client.reply_ok()
 
 
@@ -45,7 +78,17 @@ def rollback(client: ClientConnection, plan: Builtin, values: Values) -> None:
     _end(client, plan, b"ROLLBACK")
 
 
+def xa_host(client: ClientConnection) -> str | None:
+    """The host where the session has an XA transaction that the client itself began."""
+    ties = client.session.transaction.ties
+    return next((host for host, kept in ties.items() if ("xa", "") in kept), None)
+
+
 def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
+    active = xa_host(client)
+    if active is not None:
+        client.relay.run(active, sql)
+        return
     transaction = client.session.transaction
     chain, release = bool(plan.arguments.get("chain")), bool(plan.arguments.get("release"))
     begun = transaction.begin
@@ -55,6 +98,7 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
         if chain:
             transaction.start(begun)
         client.session.row_count = 0
+        client.session.keep_warnings()
         client.reply_ok()
         if release:
             client.close()

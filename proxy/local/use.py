@@ -53,6 +53,8 @@ def use_database(client: ClientConnection, database: str, *, at_login: bool = Fa
 def _chosen(client: ClientConnection, database: str) -> None:
     client.session.database = database
     client.session.refresh_env()
+    client.session.row_count = 0
+    client.session.keep_warnings()
     client.reply_ok()
 
 

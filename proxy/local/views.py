@@ -16,6 +16,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.aside import answer, borrowed
+from proxy.execute.relay import fetch_warnings
 from proxy.wire.resultset import decode_column
 from rewriter.plans import SystemViews, Values
 from rewriter.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
@@ -40,10 +41,11 @@ async def run_views(client: ClientConnection, plan: SystemViews, literals: Value
         columns = await _columns(services, conn, plan.views)
         derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
         sql = plan.template.render((*values, *derived))
-        if not plan.tie:
-            answer(client, await Collector().query(conn, sql))
+        if plan.effects is None:
+            reply = await Collector().query(conn, sql)
+            answer(client, reply, await fetch_warnings(conn) if reply.warnings else None)
             return
-    client.relay.run(host, sql, plan.database, tie=True)
+    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
 
 
 async def list_databases(client: ClientConnection) -> Collector:

@@ -1,14 +1,15 @@
-"""What a session has set: session variables by name, as SQL text, immutable and interned.
+"""What a session has set: session and user variables by name, as SQL text, immutable and interned.
 
 Two sessions with the same settings share one `Settings` object, and a backend connection remembers the object
 that was applied to it, so that "does this connection fit?" is one `is`. When it does not,
 `Settings.statement_from` gives the one SET statement that turns one into the other; a variable that only the
-connection has goes back to DEFAULT, the server's own value.
+connection has goes back to DEFAULT, the server's own value. User variables are among them, as `@name`: so a
+server has them whatever reads them there, a trigger or a function too, and no other session's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 from weakref import ReferenceType, WeakValueDictionary, ref
 
@@ -25,30 +26,49 @@ LOGIN_VALUES: Mapping[str, bytes] = {
 }
 
 
-class Settings:
-    """An immutable, interned mapping from session variable (lower case) to its value as SQL text."""
+#: Stands among a session's settings while something is set for its next transaction only: so no connection
+#: ever has the same settings, and what must be said before that transaction is.
+NEXT = "(next transaction)"
 
-    __slots__ = ("__weakref__", "_statements", "values")
+
+class Settings:
+    """An immutable, interned mapping from variable (lower case; `@name` for users') to its value as SQL
+    text.
+    """
+
+    __slots__ = ("__weakref__", "_statements", "base", "values")
 
     _interned: ClassVar[WeakValueDictionary[frozenset[tuple[str, bytes]], Settings]] = WeakValueDictionary()
     values: Mapping[str, bytes]
+    #: What a connection has that these were applied to: these, without what is meant for one statement only.
+    base: Settings
     _statements: dict[int, tuple[ReferenceType[Settings], bytes]]
 
     @classmethod
     def of(cls, values: Mapping[str, bytes]) -> Settings:
         """The one object for these values. A value equal to the log-in's is the same as none."""
-        kept = {name: value for name, value in values.items() if LOGIN_VALUES.get(name) != value}
+        kept = {
+            name: value
+            for name, value in values.items()
+            if LOGIN_VALUES.get(name) != value and not (value == b"NULL" and name[0] == "@")
+        }
         key = frozenset(kept.items())
         found = cls._interned.get(key)
         if found is None:
             found = cls.__new__(cls)
             found.values = kept
             found._statements = {}
+            rest = {name: value for name, value in kept.items() if name != NEXT}
+            found.base = cls.of(rest) if len(rest) < len(kept) else found
             cls._interned[key] = found
         return found
 
     def with_values(self, changed: Mapping[str, bytes]) -> Settings:
         return Settings.of({**self.values, **changed})
+
+    def unsure_of(self, names: Iterable[str]) -> Settings:
+        """What a connection has that was to get new values for these, where nobody knows whether it did."""
+        return Settings.of({**self.values, **dict.fromkeys(names, b"(unknown)")})
 
     def get(self, name: str) -> bytes | None:
         """The SQL text of a variable's value, None where the server's own default holds."""
@@ -67,7 +87,11 @@ class Settings:
 
 
 def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
-    wanted = {name: LOGIN_VALUES.get(name, b"DEFAULT") for name in old if name not in new}
+    wanted = {
+        name: LOGIN_VALUES.get(name, b"NULL" if name[0] == "@" else b"DEFAULT")
+        for name in old
+        if name not in new
+    }
     wanted.update({name: value for name, value in new.items() if old.get(name) != value})
     if "character_set_connection" in wanted and "collation_connection" not in wanted:
         # setting the character set moves the collation to that set's default
@@ -75,7 +99,17 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     names = [name for name in _FIRST if name in wanted] + sorted(
         name for name in wanted if name not in _FIRST
     )
-    return b"SET " + b",".join(name.encode() + b"=" + wanted[name] for name in names)
+    return b"SET " + b",".join(
+        (variable_name(name[1:]) if name[0] == "@" else name.encode("utf-8", "surrogateescape"))
+        + b"="
+        + wanted[name]
+        for name in names
+    )
+
+
+def variable_name(name: str) -> bytes:
+    """A user variable as SQL text; `name` without the @."""
+    return b"@`" + name.replace("`", "``").encode("utf-8", "surrogateescape") + b"`"
 
 
 #: Sent after a reset: both servers then have just these values. (SET NAMES … COLLATE would give results that

@@ -11,7 +11,7 @@ from proxy.wire.constants import Capability, Status
 from proxy.wire.packets import Err
 from rewriter.plans import Env
 
-from .settings import LOGIN, Settings
+from .settings import LOGIN, NEXT, Settings
 from .transaction import Transaction
 
 _NONE = Capability(0)
@@ -84,7 +84,6 @@ class Session:
     last_insert_id: int = 0
     row_count: int = -1
     found_rows: int = 0
-    variables: dict[str, bytes] = field(default_factory=dict)  # user variables as SQL literals
     diagnostics: list[Diagnostic] = field(default_factory=list)
     transaction: Transaction = field(default_factory=Transaction)
     unsafe_charset: bool = False  # bytes of its characters can look like quotes: see wire.charsets
@@ -108,7 +107,37 @@ class Session:
             flags |= Status.NO_BACKSLASH_ESCAPES
         if self.env.ansi_quotes and self.env.mariadb:
             flags |= Status.ANSI_QUOTES
+        if self.transaction.explicit and self._read_only():
+            flags |= Status.IN_TRANS_READONLY
         return int(flags)
+
+    def _read_only(self) -> bool:
+        """Whether the transaction that BEGIN has announced is a read-only one."""
+        transaction = self.transaction
+        if transaction.read_only:
+            return True
+        said = transaction.begin.upper() + (transaction.next_isolation or b"")
+        default = self.settings.get("transaction_read_only") or self.settings.get("tx_read_only")
+        return b"READ WRITE" not in said and default == b"1"
+
+    def keep_warnings(self) -> bool:
+        """After a statement without tables: whether SHOW WARNINGS still shows what it did. On MariaDB it
+        does, on MySQL the list is empty then.
+        """
+        if not self.env.mariadb:
+            self.diagnostics = []
+        return self.env.mariadb
+
+    def set_next(self, characteristics: bytes) -> None:
+        """SET TRANSACTION: for the next transaction, or the next statement that is one by itself."""
+        self.transaction.next_isolation = characteristics
+        self.settings = self.settings.with_values({NEXT: b"1"})
+
+    def use_up(self) -> None:
+        """What was set for the next transaction has had its turn, or has gone over to the one that begins."""
+        self.settings = self.settings.base
+        if not self.transaction.explicit:
+            self.transaction.next_isolation = None
 
     def refresh_env(self) -> None:
         """Make `env` anew after a change of what plans depend on: database, sql_mode, scatter permission."""

@@ -18,7 +18,7 @@ START = b"START TRANSACTION"
 class Transaction:
     """The open transaction of one session, or none."""
 
-    __slots__ = ("begin", "explicit", "held", "lost", "next_isolation", "opened", "savepoints")
+    __slots__ = ("begin", "explicit", "held", "lost", "next_isolation", "opened", "savepoints", "ties")
 
     def __init__(self) -> None:
         self.explicit = False  # between BEGIN and COMMIT or ROLLBACK
@@ -27,12 +27,18 @@ class Transaction:
         self.opened: set[str] = set()  # hosts where an explicit transaction has begun
         self.savepoints: list[bytes] = []
         self.next_isolation: bytes | None = None  # SET TRANSACTION …: for the next transaction only
+        #: What keeps the session on its connection to a host: kind and name, as in `rewriter.effects`.
+        self.ties: dict[str, list[tuple[str, str]]] = {}
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
 
     @property
     def open(self) -> bool:
         """Whether the client is inside a transaction, as the IN_TRANS status flag shows it."""
         return self.explicit or any(conn.in_transaction for conn in self.held.values())
+
+    def keeps(self, conn: BackendConnection) -> bool:
+        """Whether the session needs `conn` for what the server keeps on it, besides a transaction."""
+        return conn.tied and bool(self.ties.get(conn.host))
 
     def start(self, begin: bytes) -> None:
         self.explicit = True
@@ -43,14 +49,22 @@ class Transaction:
 
     def end(self) -> list[BackendConnection]:
         """The transaction is over for the session; the connections it held, which the caller gives back."""
-        held = [conn for conn in self.held.values() if not conn.tied]
-        self.held = {host: conn for host, conn in self.held.items() if conn.tied}
+        held = [conn for conn in self.held.values() if not self.keeps(conn)]
+        self.held = {host: conn for host, conn in self.held.items() if self.keeps(conn)}
         self.explicit = False
         self.opened.clear()
         self.next_isolation = None
         self.savepoints.clear()
         self.lost = ""
         return held
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the explicit transaction was begun so."""
+        begin = self.begin.upper()
+        if b"READ ONLY" in begin or b"READ WRITE" in begin:
+            return b"READ ONLY" in begin
+        return self.next_isolation is not None and b"READ ONLY" in self.next_isolation
 
     def opening(self) -> tuple[bytes, int]:
         """The packets that open this transaction on one more host, and how many they are. With autocommit off

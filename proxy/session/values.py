@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewriter.tokens import quote_name
-
 from .state import Session
 
 
@@ -49,7 +47,5 @@ def slot(session: Session, name: str) -> bytes:
     if known is not None:
         return known(session)
     if name.startswith("@") and not name.startswith("@@"):
-        if any(conn.tied for conn in session.transaction.held.values()):
-            return b"@" + quote_name(name[1:])
-        return session.variables.get(name, b"NULL")
+        return session.settings.values.get(name, b"NULL")
     raise KeyError(name)

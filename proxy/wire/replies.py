@@ -32,10 +32,10 @@ class ReplyScanner:
 
     `feed(data)` returns how many bytes of `data` belong to the reply when its end is among them, else -1.
     What was said is in `status`, `warnings`, `ok` (the last OK packet, if the last result was one), `err` (an
-    error ended the reply) and `rows_begun` (a result set was announced). Between feeds `partial` is how many
-    bytes of an unfinished packet have been seen, `seq` is the sequence number of the last finished one, and
-    `within_row` tells that its row of 16 MB and more goes on in the next: with them a relay can stop between
-    packets.
+    error ended the reply), `rows_begun` (a result set was announced) and `rows` (how many the last one has).
+    Between feeds `partial` is how many bytes of an unfinished packet have been seen, `seq` is the sequence
+    number of the last finished one, and `within_row` tells that its row of 16 MB and more goes on in the
+    next: with them a relay can stop between packets.
     """
 
     __slots__ = (
@@ -49,6 +49,7 @@ class ReplyScanner:
         "err",
         "ok",
         "partial",
+        "rows",
         "rows_begun",
         "seq",
         "state",
@@ -59,6 +60,7 @@ class ReplyScanner:
 
     def __init__(self) -> None:
         self.status = 0
+        self.rows = 0
         self._header = b""  # count, definitions and EOF of the last result set that came in one piece
         self._fed = True
         self.start()
@@ -88,18 +90,21 @@ class ReplyScanner:
         """
         pos, last = len(self._header), len(data) - 9
         if pos and data.startswith(self._header):
+            rows = 0
             while pos < last:
                 header, first = _PACKET(data, pos)
                 length = header & 0xFFFFFF
                 if not 0 < length < MAX_PAYLOAD or first > 0xFD:
                     return False
                 pos += 4 + length
+                rows += 1
             if pos != last:
                 return False
             header, first, warnings, status = _EOF_PACKET.unpack_from(data, last)
             if header & 0xFFFFFF != 5 or first != 0xFE or status & _MORE:
                 return False
             self.warnings, self.status = warnings, status
+            self.rows = rows
             self.rows_begun = True
             self.ending = 9
         elif last > 1 and data[4] == 0 and _U32.unpack_from(data)[0] & 0xFFFFFF == last + 5:
@@ -127,6 +132,7 @@ class ReplyScanner:
         unpack = _U32.unpack_from
         state = self.state
         begun = state == FIRST and not kept
+        rows = 0 if begun else self.rows
         if begun and self._header and data.startswith(self._header):
             # the same columns as last time, as with every point select: one comparison instead of a walk
             state = ROWS
@@ -153,6 +159,7 @@ class ReplyScanner:
             if whole and state == ROWS and first < 0xFE and 0 < length < MAX_PAYLOAD:
                 header = following  # a row: nearly all that passes here
                 pos = stop
+                rows += 1
                 continue
             if self._continued:
                 self._continued = length == MAX_PAYLOAD
@@ -162,10 +169,12 @@ class ReplyScanner:
                         break
                     state = self._end(data[pos + 4 : stop])
                     begun = begun and state != FIRST
-                elif not 0 < length < MAX_PAYLOAD:
-                    if not length:
-                        raise ProtocolError("an empty packet")
-                    self._continued = True
+                else:
+                    rows += 1
+                    if not 0 < length < MAX_PAYLOAD:
+                        if not length:
+                            raise ProtocolError("an empty packet")
+                        self._continued = True
             elif first == 0xFF:
                 if stop > end:
                     break
@@ -190,6 +199,7 @@ class ReplyScanner:
                         self._header = data[:stop]
             if stop > end:
                 self._skip = stop - end
+                self.rows = rows
                 self.state = state
                 self.seq = header >> 24
                 self.partial = end - pos
@@ -197,6 +207,7 @@ class ReplyScanner:
                 return -1
             header = following
             pos = stop
+        self.rows = rows
         self.state = state
         self.seq = header >> 24
         self.within_row = self._continued

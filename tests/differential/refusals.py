@@ -36,6 +36,7 @@ REFUSABLE: dict[str, frozenset[str]] = {
     "on duplicate key": NOT_YET,
     "replace": NOT_YET,
     "timed insert": frozenset({"unroutable_write", "invalid_id"}),
+    "reference write": NOT_YET,
 }
 
 _NAMES = (

@@ -15,6 +15,7 @@ from proxy.execute.definitions import Definitions
 from proxy.execute.dispatch import execute
 from proxy.execute.task import TaskWork
 from proxy.session.state import Role, User
+from rewriter.effects import Effects
 from rewriter.plans import (
     Access,
     AnyHost,
@@ -137,7 +138,7 @@ async def test_any_host_is_one_the_session_uses(world: World, client: Client) ->
 
 async def test_a_lock_taken_at_once_in_a_transaction_is_the_sessions(world: World, client: Client) -> None:
     client.session.transaction.start(b"START TRANSACTION")
-    ask(world, client, any_host("SELECT GET_LOCK('a', 1)", tie=True))
+    ask(world, client, any_host("SELECT GET_LOCK('a', 1)", effects=Effects(ties=(("lock", ""),))))
     await done(world, client)
     assert client.session.transaction.held["h1"].tied
 

@@ -10,11 +10,16 @@ import pytest
 from proxy.session.client import ClientConnection
 from proxy.session.settings import LOGIN_STATEMENT
 from proxy.wire.packets import err_packet
+from rewriter.effects import Effects
 from tests.execute.ends import done
 from tests.execute.world import Client, World, rows
 from tests.wire.streams import Err, Ok
 
 Run = Callable[[ClientConnection], None]
+
+
+#: What CREATE TEMPORARY TABLE leaves behind.
+TIES = Effects(ties=(("table", "t"),))
 
 
 def relay(host: str = "h1", sql: bytes = b"Q", database: str | None = None, **options: Any) -> Run:
@@ -146,7 +151,7 @@ async def test_a_database_that_is_not_there(world: World, client: Client) -> Non
 
 async def test_tied(world: World, client: Client) -> None:
     """GET_LOCK, a temporary table: the connection stays, until the session ends; then it is reset."""
-    client.ask(relay(tie=True))
+    client.ask(relay(effects=TIES))
     await done(world, client)
     conn = world.server("h1").one
     assert client.session.transaction.held == {"h1": conn.conn}
@@ -182,7 +187,7 @@ async def test_a_transaction_opens_with_its_first_statement_on_each_host(
 
 async def test_a_transaction_opens_on_a_tied_connection_too(world: World, client: Client) -> None:
     """Else its statements would commit by themselves."""
-    client.ask(relay(tie=True))
+    client.ask(relay(effects=TIES))
     await done(world, client)
     client.session.transaction.start(b"START TRANSACTION")
     client.ask(relay(sql=b"WRITE 1"))

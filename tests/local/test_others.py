@@ -13,7 +13,7 @@ from proxy.session.settings import LOGIN
 from proxy.session.state import Diagnostic, Role, User
 from proxy.wire.resultset import decode_row
 from tests.execute.ends import done
-from tests.execute.test_relay import relay
+from tests.execute.test_relay import TIES, relay
 from tests.execute.world import Client, World
 from tests.local.places import run, text
 from tests.wire.streams import Err
@@ -138,19 +138,18 @@ async def test_reset(world: World, client: Client) -> None:
     """As after log-in, but for the database; what was open is rolled back."""
     session = client.session
     session.login_settings = LOGIN.with_values({"character_set_client": b"latin1"})
-    client.ask(relay("h1", tie=True))
+    client.ask(relay("h1", effects=TIES))
     session.transaction.start(b"START TRANSACTION")
     client.ask(relay("h2", b"WRITE 1"))
     await done(world, client)
     session.database = "demo"
-    session.variables["@a"] = b"1"
-    session.settings = LOGIN.with_values({"autocommit": b"0", "sql_mode": b"'ANSI'"})
+    session.settings = LOGIN.with_values({"autocommit": b"0", "sql_mode": b"'ANSI'", "@a": b"1"})
     session.refresh_env()
     session.last_insert_id = 5
     client.ask(reset_connection)
     await done(world, client)
     assert session.settings is session.login_settings
-    assert (session.database, session.variables, session.last_insert_id) == ("demo", {}, 0)
+    assert (session.database, session.last_insert_id) == ("demo", 0)
     assert session.autocommit
     assert not session.env.ansi_quotes
     assert session.env.charset == "latin1"

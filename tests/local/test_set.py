@@ -11,7 +11,7 @@ from proxy.session.settings import LOGIN
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row
 from tests.execute.ends import done
-from tests.execute.test_relay import relay
+from tests.execute.test_relay import TIES, relay
 from tests.execute.world import Client, ServerConn, World
 from tests.local.places import assign, run
 from tests.wire.streams import Err, Ok, Result, Rows
@@ -147,9 +147,14 @@ async def test_the_proxys_own(world: World, client: Client) -> None:
 
 async def test_user_variables_that_mean_the_same_everywhere(world: World, client: Client) -> None:
     values = {"a": "1", "b": "-1.5", "c": "NULL", "d": "'it''s'"}
+    client.session.settings = client.session.settings.with_values({"@c": b"5"})
     client.ask(run("set", None, *(assign("user", name, value) for name, value in values.items())))
     await done(world, client)
-    assert client.session.variables == {f"@{name}": value.encode() for name, value in values.items()}
+    assert client.session.settings.values == {
+        "@a": b"1",
+        "@b": b"-1.5",
+        "@d": b"_utf8mb4'it''s' COLLATE utf8mb4_general_ci",
+    }
     assert not world.servers
 
 
@@ -187,7 +192,10 @@ async def test_a_server_judges(world: World, judge: Judge, client: Client) -> No
     )
     client.ask(relay("h1", b"Q"))
     await done(world, client)
-    assert world.server("h1").log[-2:] == [
+    assert world.server("h1").log[-1] == b"Q"  # where the SET has run nothing has to be set again
+    client.ask(relay("h2", b"Q"))
+    await done(world, client)
+    assert world.server("h2").log[-2:] == [
         b"SET autocommit=0,sql_mode='ANSI_QUOTES,ANSI',wait_timeout=60",
         b"Q",
     ]
@@ -211,21 +219,30 @@ async def test_an_unsafe_character_set_by_the_servers_word(
     assert client.session.env.charset == "gbk"
 
 
+VALUES = {
+    "n": ((b"5", ColumnType.LONGLONG, 63), b"35", b"binary", b"5"),
+    "f": ((b"0.5", ColumnType.DOUBLE, 63), b"1", b"binary", b"0.5e0"),
+    "d": ((b"7", ColumnType.NEWDECIMAL, 63), b"7", b"binary", b"7."),
+    "b": ((b"\xff'", ColumnType.VAR_STRING, 63), b"FF27", b"binary", b"x'FF27'"),
+    "t": (("é".encode(), ColumnType.VAR_STRING, 45), b"C3A9", b"utf8mb4_bin",
+          b"_utf8mb4 x'C3A9' COLLATE utf8mb4_bin"),
+    "l": ((b"?", ColumnType.VAR_STRING, 45), b"E9", b"latin1_swedish_ci",
+          b"_latin1 x'E9' COLLATE latin1_swedish_ci"),
+    "u": ((None, ColumnType.VAR_STRING, 63), None, b"binary", None),
+}  # fmt: skip
+"""Name: the value as it comes, its bytes in hexadecimal, its collation; what the session remembers."""
+
+
 async def test_user_variables_of_all_types(world: World, judge: Judge, client: Client) -> None:
-    judge.says("@`n`", b"5", ColumnType.LONGLONG, 63)
-    judge.says("@`b`", b"\xff'", ColumnType.VAR_STRING, 63)
-    judge.says("@`t`", "é".encode())
-    judge.says("@`l`", b"\xe9", collation=8)
-    judge.says("@`u`", None)
-    client.ask(run("set", None, *(assign("user", name, "f()", constant=False) for name in "nbtlu")))
+    """The bytes are remembered with their own character set, not in that of the results."""
+    for name, (value, digits, collation, _) in VALUES.items():
+        judge.says(f"@`{name}`", *value)
+        judge.says(f"HEX(@`{name}`)", digits)
+        judge.says(f"COLLATION(@`{name}`)", collation)
+    client.ask(run("set", None, *(assign("user", name, "f()", constant=False) for name in VALUES)))
     await done(world, client)
-    assert client.session.variables == {
-        "@n": b"5",
-        "@b": b"x'ff27'",
-        "@t": b"CONVERT(x'c3a9' USING utf8mb4)",
-        "@l": b"CONVERT(x'e9' USING latin1)",
-        "@u": b"NULL",
-    }
+    expected = {f"@{name}": remembered for name, (*_, remembered) in VALUES.items()}
+    assert client.session.settings.values == {name: value for name, value in expected.items() if value}
 
 
 async def test_refused(world: World, client: Client) -> None:
@@ -239,6 +256,16 @@ async def test_refused(world: World, client: Client) -> None:
     assert client.session.settings is LOGIN
     assert client.session.transaction.next_isolation is None
     assert world.server("h1").log[1] == b"RESET"
+
+
+async def test_refused_on_a_connection_that_is_needed(world: World, judge: Judge, client: Client) -> None:
+    """There what may have been set half is set again."""
+    world.server("h1").refused[b"SET SESSION `sql_mode` = 'x'"] = Err(1105, "no")
+    client.ask(relay("h1", effects=TIES))
+    client.ask(run("set", None, assign("session", "sql_mode", "'x'")))
+    client.ask(relay("h1", b"Q"))
+    await done(world, client)
+    assert world.server("h1").log[-3:] == [b"SET SESSION `sql_mode` = 'x'", b"SET sql_mode=DEFAULT", b"Q"]
 
 
 @pytest.mark.parametrize("what", ["leave", "kill", "lose"])

@@ -61,8 +61,14 @@ def _plan(plan: Plan, values: tuple[bytes, ...]) -> Case:
         found["access"] = plan.access.name
     if plan.session_slots:
         found["slots"] = list(plan.session_slots)
-    if plan.tie:
-        found["tie"] = True
+    if plan.effects is not None:
+        told = {name: value for name, value in plan.effects._asdict().items() if value}
+        found["effects"] = {
+            name: [" ".join(map(str, one)) if isinstance(one, tuple) else one for one in value]
+            if isinstance(value, tuple)
+            else value
+            for name, value in told.items()
+        }
     if isinstance(plan, Reject):
         found |= {"error": plan.error, **({"probe": True} if plan.probe else {})}
         found |= {"arguments": {name: contract(text) for name, text in plan.arguments.items() if text}}

@@ -59,6 +59,8 @@ def test_end() -> None:
     transaction.start(START)
     tied, other = connection()[0], connection()[0]
     tied.tied = True
+    tied.host = "h1"
+    transaction.ties["h1"] = [("lock", "a")]
     transaction.held = {"h1": tied, "h2": other}
     transaction.opened |= {"h1", "h2"}
     transaction.savepoints.append(b"`a`")

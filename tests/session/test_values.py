@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from proxy.session.settings import LOGIN
 from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.session.values import quote, slot
-from tests.backends.fakes import connection
 
 
 def read_string(sql: bytes, no_backslash_escapes: bool) -> tuple[bytes, bytes]:
@@ -96,18 +95,6 @@ def test_texts_follow_sql_mode(session: Session, mode: bytes, sql: bytes) -> Non
 
 
 def test_user_variables(session: Session) -> None:
-    session.variables["@x"] = b"'1'"
+    session.settings = session.settings.with_values({"@x": b"'1'"})
     assert slot(session, "@x") == b"'1'"
-
-
-def test_user_variables_of_a_session_that_is_tied(session: Session) -> None:
-    """Then the server keeps them."""
-    conn, _ = connection()
-    conn.tied = True
-    session.transaction.held["h1"] = conn
-    assert slot(session, "@a`b") == b"@`a``b`"
-
-
-def test_an_unknown_slot(session: Session) -> None:
-    with pytest.raises(KeyError):
-        slot(session, "@@nonsense")
+    assert slot(session, "@y") == b"NULL"

@@ -1,0 +1,168 @@
+"""What a statement has left behind on its connection: asked for while the connection is still the session's.
+
+User variables, LAST_INSERT_ID() and FOUND_ROWS() live on the server's connection, which another client may
+use next. They are read back, and kept in the session; user variables among its settings, so that they are
+put on whatever connection it uses later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.session.settings import variable_name
+from proxy.wire.constants import ColumnFlag, ColumnType
+from proxy.wire.packets import Ok
+from proxy.wire.resultset import NUMERIC, Column, decode_column
+from rewriter.effects import Effects
+from rewriter.plans import Values
+
+if TYPE_CHECKING:
+    from proxy.session.state import Session
+
+_NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+#: So many literals are looked at for an insert id; with more of them the server is asked.
+_LOOK = 2000
+
+#: The names of a connection's user variables: statements of MariaDB and of MySQL.
+_NAMES = (
+    b"SELECT variable_name FROM information_schema.user_variables",
+    b"SELECT variable_name FROM performance_schema.user_variables_by_thread "
+    b"WHERE thread_id = PS_CURRENT_THREAD_ID()",
+)
+
+
+def tie(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> None:
+    """Note what keeps the session on `conn` from now on, and what no longer does."""
+    kept = session.transaction.ties.setdefault(conn.host, [])
+    for kind, name in effects.unties:
+        what = (kind, _written(name, literals))
+        if not what[1]:
+            kept[:] = [one for one in kept if one[0] != kind]
+        elif what in kept:
+            kept.remove(what)
+    for kind, name in effects.ties:
+        what = (kind, _written(name, literals))
+        if kind == "lock" or what not in kept:
+            kept.append(what)
+    if kept:
+        conn.tied = True
+    else:
+        del session.transaction.ties[conn.host]
+
+
+def _written(name: str | int, literals: Values) -> str:
+    if isinstance(name, int):
+        return literals[name][1:-1].decode("utf-8", "replace").lower()
+    return name.lower()
+
+
+def generated(effects: Effects, ok: Ok | None, literals: Values) -> bool | None:
+    """Whether the insert id of a reply is one that the server made; None when only the server knows."""
+    if not effects.insert_id:
+        return True
+    if effects.insert_id == "ask" or ok is None:
+        return None
+    if not ok.insert_id:
+        return False
+    if len(literals) > _LOOK or any(_means(literal, ok.insert_id) for literal in literals):
+        return None
+    return True
+
+
+def _means(literal: bytes, number: int) -> bool:
+    """Whether a literal may have this value in an integer column."""
+    text = literal.strip(b"'\" ")
+    found = _NUMBER.match(text)
+    if found is None or text[:2].lower() in (b"0x", b"0b"):
+        return literal[:1] not in (b"'", b'"') and bool(literal)
+    if len(text) < 19 and found[0].isdigit():
+        return int(found[0]) == number
+    return abs(float(found[0]) - number) <= max(1.0, number * 1e-12)
+
+
+async def trace(
+    session: Session, conn: BackendConnection, effects: Effects, ok: Ok | None = None, *, asks: bool = False
+) -> None:
+    """Ask the server that has just run a statement with these effects. `asks`: for LAST_INSERT_ID() too, when
+    `ok`, its reply, does not tell.
+
+    The statement's warnings are read before: on MySQL any further statement but SHOW ends them.
+    """
+    asked = [b"LAST_INSERT_ID()"] if asks else []
+    asked += [b"FOUND_ROWS()"] if effects.found_rows else []
+    if asked:
+        reply = await Collector().query(conn, b"SELECT " + b", ".join(asked))
+        if reply.err is None:
+            row = reply.values()[0]
+            id = int(row[0] or 0) if asks else 0
+            if asks and (effects.insert_id == "ask" or (ok is not None and ok.insert_id == id)):
+                session.last_insert_id = id
+            if effects.found_rows:
+                session.found_rows = int(row[-1] or 0)
+    if effects.variables:
+        await read_variables(session, conn, effects.variables)
+
+
+async def trace_routine(session: Session, conn: BackendConnection) -> None:
+    """Read all user variables back: a routine may have assigned any."""
+    names_sql = _NAMES[0] if session.env.mariadb else _NAMES[1]
+    reply = await Collector().query(conn, names_sql)
+    if reply.err is not None:
+        # no right to look: the session stays where its variables are
+        conn.tied = True
+        session.transaction.ties.setdefault(conn.host, []).append(("routine", ""))
+        return
+    names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
+    await read_variables(session, conn, names)
+
+
+async def read_variables(session: Session, conn: BackendConnection, names: Iterable[str]) -> None:
+    """Take over the values that user variables have on `conn`, which has the session's settings otherwise.
+
+    ProxyError when they cannot be read.
+    """
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        return
+    parts = []
+    for name in wanted:
+        variable = variable_name(name)
+        parts.append(b"%s, HEX(%s), COLLATION(%s)" % (variable, variable, variable))
+    reply = await Collector().query(conn, b"SELECT " + b", ".join(parts))
+    if reply.err is not None:
+        conn.close()
+        reason = f"cannot read user variables back: {reply.err.text()}"
+        raise ProxyError("internal", reason=reason)
+    row = reply.values()[0]
+    columns = [decode_column(payload) for payload in reply.columns[::3]]
+    changed = {
+        f"@{name}": variable_literal(columns[index], *row[3 * index : 3 * index + 3])
+        for index, name in enumerate(wanted)
+    }
+    session.settings = session.settings.with_values(changed)
+    conn.settings = session.settings.base
+
+
+def variable_literal(
+    column: Column, value: bytes | None, digits: bytes | None, collation: bytes | None
+) -> bytes:
+    """A user variable's value as SQL that gives it again, with its type and collation, under any settings.
+
+    `digits`: its bytes in hexadecimal, for text.
+    """
+    if value is None:
+        return b"NULL"
+    if column.type in (ColumnType.FLOAT, ColumnType.DOUBLE):
+        return value if b"e" in value.lower() else value + b"e0"
+    if column.type in (ColumnType.NEWDECIMAL, ColumnType.DECIMAL):
+        return value if b"." in value else value + b"."
+    if column.type in NUMERIC:
+        return b"CAST(%s AS UNSIGNED)" % value if column.flags & ColumnFlag.UNSIGNED else value
+    if not collation or collation == b"binary":
+        return b"x'%s'" % (digits or b"")
+    return b"_%s x'%s' COLLATE %s" % (collation.partition(b"_")[0], digits or b"", collation)

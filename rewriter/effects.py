@@ -1,0 +1,170 @@
+"""What a statement leaves behind on the connection that ran it, besides its rows: read off its words.
+
+The executor asks for it while the connection is still the session's, so that it can be told, and put on
+another connection, later. Only statements that are not for shards can have such effects.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from .tokens import STRING, VARIABLE, WORD, Source
+
+Tie = tuple[str, str | int]
+"""What keeps a session on its connection: a kind ("lock", "table", "prepare", "handler", "tables", "xa") and
+a name, or the index of the literal that holds it. The name "" is unknown: it stays until the session ends."""
+
+
+class Effects(NamedTuple):
+    """`ties` and `unties`: what begins and ends to keep the session on the connection; an untie without a
+    name ends all of its kind. `variables`: user variables that it may assign. `routine`: it may assign any.
+    `found_rows`: the server counts rows that it does not send. `insert_id`: "compare": the reply's insert id
+    is the server's own, unless it is the value of one of the literals; "ask": only the server knows.
+    `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
+    """
+
+    ties: tuple[Tie, ...] = ()
+    unties: tuple[Tie, ...] = ()
+    variables: tuple[str, ...] = ()
+    routine: bool = False
+    found_rows: bool = False
+    insert_id: str = ""
+    transaction: bool = False
+
+
+_PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
+_TEMPORARY: Final = frozenset({"CREATE", "DROP"})
+
+
+def effects_of(source: Source) -> Effects | None:
+    """The effects of a statement; None for none, as nearly all have."""
+    verb = source.at(0).text if source.at(0).kind == WORD else ""
+    if verb in ("CREATE", "ALTER", "DROP"):
+        found = _definition(source, verb)
+    else:
+        ties, unties = _ties(source, verb)
+        found = Effects(
+            ties,
+            unties,
+            _assigned(source, verb),
+            verb in ("CALL", "EXECUTE") or (verb == "BEGIN" and source.is_word(1, "NOT")),
+            any(token.kind == WORD and token.text == "SQL_CALC_FOUND_ROWS" for token in source.tokens),
+            _insert_id(source, verb),
+        )
+    return found if any(found) else None
+
+
+def _definition(source: Source, verb: str) -> Effects:
+    """CREATE and DROP: temporary tables. The bodies of routines are not looked into."""
+    if source.is_word(1, "TEMPORARY"):
+        at = 2
+        while source.is_word(at, "TABLE", "TABLES", "IF", "NOT", "EXISTS", "SEQUENCE"):
+            at += 1
+        if verb == "CREATE":
+            return Effects(ties=(("table", _last_name(source, at)),))
+        return Effects(unties=_tables(source, at))
+    if verb == "DROP" and source.is_word(1, "TABLE", "TABLES"):
+        at = 4 if source.is_word(2, "IF") else 2
+        return Effects(unties=_tables(source, at))
+    if verb == "DROP" and source.is_word(1, "PREPARE"):
+        return Effects(unties=(("prepare", source.at(2).name.lower()),))
+    if verb == "CREATE" and source.is_word(1, "OR") and source.is_word(3, "TEMPORARY"):
+        return Effects(ties=(("table", _last_name(source, 5)),))
+    return Effects()
+
+
+def _last_name(source: Source, at: int) -> str:
+    """`database.name` or `name` at a place, without the database."""
+    while source.is_name(at) and source.is_op(at + 1, "."):
+        at += 2
+    return source.at(at).name
+
+
+def _tables(source: Source, at: int) -> tuple[Tie, ...]:
+    """The tables that DROP names, each as often as it may have been made."""
+    found: list[Tie] = []
+    while source.is_name(at):
+        found.append(("table", _last_name(source, at)))
+        while at < len(source.tokens) and not source.is_op(at, ","):
+            at += 1
+        at += 1
+    return tuple(found)
+
+
+def _ties(source: Source, verb: str) -> tuple[tuple[Tie, ...], tuple[Tie, ...]]:
+    second = source.at(1).text
+    name = source.at(1).name.lower()
+    if verb == "LOCK":
+        return (("tables", ""),), ()
+    if verb == "FLUSH" and any(token.text in ("LOCK", "EXPORT") for token in source.tokens):
+        return (("tables", ""),), ()
+    if verb == "UNLOCK":
+        return (), (("tables", ""),)
+    if verb == "PREPARE":
+        return (("prepare", name),), ()
+    if verb == "DEALLOCATE":
+        return (), (("prepare", source.at(2).name.lower()),)
+    if verb == "HANDLER":
+        if any(token.text == "OPEN" for token in source.tokens):
+            return (("handler", ""),), ()
+        return (), ()
+    if verb == "XA" and second in ("START", "BEGIN"):
+        return (("xa", ""),), ()
+    if verb == "XA" and second in ("COMMIT", "ROLLBACK"):
+        return (), (("xa", ""),)
+    return _locks(source)
+
+
+def _locks(source: Source) -> tuple[tuple[Tie, ...], tuple[Tie, ...]]:
+    """GET_LOCK and its counterparts. A lock whose name is not written out stays to the session's end."""
+    ties: list[Tie] = []
+    unties: list[Tie] = []
+    tables = any(token.kind == WORD and token.text == "FROM" for token in source.tokens)
+    for at, token in enumerate(source.tokens):
+        if token.kind != WORD or not source.is_op(at + 1, "("):
+            continue
+        if token.text == "GET_LOCK":
+            argument = source.at(at + 2)
+            written = argument.kind == STRING and source.is_op(at + 3, ",") and not tables
+            ties.append(("lock", argument.literal if written and argument.literal >= 0 else ""))
+        elif token.text == "RELEASE_LOCK":
+            argument = source.at(at + 2)
+            if argument.kind == STRING and source.is_op(at + 3, ")") and argument.literal >= 0 and not tables:
+                unties.append(("lock", argument.literal))
+        elif token.text == "RELEASE_ALL_LOCKS":
+            unties.append(("lock", ""))
+    return tuple(ties), tuple(unties)
+
+
+def _assigned(source: Source, verb: str) -> tuple[str, ...]:
+    """The user variables that a statement may assign."""
+    found: dict[str, None] = {}
+    everything = verb in ("LOAD", "GET")
+    into = False
+    for at, token in enumerate(source.tokens):
+        if token.kind != VARIABLE or not token.text:
+            into = (into and token.text == ",") or (token.kind == WORD and token.text == "INTO")
+            continue
+        if everything or into or source.is_op(at + 1, ":="):
+            found[token.text] = None
+    return tuple(found)
+
+
+def _insert_id(source: Source, verb: str) -> str:
+    """How to know whether the reply's insert id is LAST_INSERT_ID()'s."""
+    for at, token in enumerate(source.tokens):
+        function = token.kind == WORD and token.text == "LAST_INSERT_ID" and source.is_op(at + 1, "(")
+        if function and not source.is_op(at + 2, ")"):
+            return "ask"
+    if verb in ("LOAD", "CALL", "EXECUTE", "WITH"):
+        return "ask" if verb != "WITH" or any(token.text == "INSERT" for token in source.tokens) else ""
+    if verb not in ("INSERT", "REPLACE"):
+        return ""
+    at = next((at for at in range(len(source.tokens)) if source.is_word(at, "VALUES", "VALUE")), -1)
+    if at < 0:
+        return "ask"
+    for token in source.tokens[at + 1 :]:
+        plain = token.literal >= 0 or token.text in _PLAIN_VALUES or token.text in ("(", ")", ",")
+        if not plain:
+            return "ask"
+    return "compare"
