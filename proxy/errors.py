@@ -84,6 +84,14 @@ _KINDS = (
     ),
     ErrorKind("malformed_packet", 1835, "HY000", "Malformed communication packet: {reason}"),
     ErrorKind("empty_query", 1065, "42000", "Query was empty"),
+    ErrorKind(
+        "local_files_off", 3948, "42000",
+        "Loading local data is disabled; this must be enabled on both the client and server sides",
+    ),
+    ErrorKind(
+        "local_files_off_mariadb", 4166, "HY000",
+        "The used command is not allowed because the MariaDB server or client has disabled the local infile capability",
+    ),
     # Names
     ErrorKind("no_database", 1046, "3D000", "No database selected"),
     ErrorKind("unknown_database", 1049, "42000", "Unknown database '{database}'"),

@@ -20,6 +20,7 @@ from .plans import (
     Bound,
     Builtin,
     HostStatement,
+    LoadLocal,
     Merge,
     Passthrough,
     Physical,
@@ -74,6 +75,7 @@ def _title(plan: Plan) -> str:
         return f"answered by the proxy ({plan.name.replace('_', ' ')})"
     titles: dict[type[Plan], str] = {
         Passthrough: "passed through to one host",
+        LoadLocal: "a file of the client's, to one host",
         Physical: "physical database, as written",
         SystemViews: "query on information_schema, with the logical databases",
         AnyHost: "no sharded table: any host",

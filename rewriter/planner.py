@@ -19,6 +19,7 @@ from .change import change
 from .context import Statement, refused
 from .env import Env
 from .insert import insert
+from .load import load
 from .plan import Plan, Reject
 from .plans import Builtin, Several
 from .rules import admin, confined, do, explain, explain_route, query, too_deep
@@ -39,6 +40,7 @@ RULES: Final[tuple[Rule, ...]] = (
     explain_route,
     show,
     describe,
+    load,
     system_views,
     confined,
     too_deep,

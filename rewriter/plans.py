@@ -15,6 +15,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
+    LoadLocal     LOAD DATA LOCAL INFILE: a passthrough whose host asks the client for a file
     Several       a text of more than one statement: cut it (split.py) and plan each when its turn comes
     Reject        not run: an error of the registry, with its arguments
 
@@ -50,6 +51,7 @@ __all__ = [
     "HostStatement",
     "Insert",
     "Inserted",
+    "LoadLocal",
     "Merge",
     "Notice",
     "OneHost",
@@ -156,6 +158,19 @@ class SystemViews(Passthrough):
         del choose
         names = tuple(f"SELECT * FROM information_schema.{view}".encode() for view in self.views)
         return Bound((HostStatement(self.host(topology), (), self.template.render(values + names)),))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoadLocal(Plan):
+    """LOAD DATA LOCAL INFILE and its like: `statement` says where it runs. There the server will ask the
+    client for the file.
+    """
+
+    kind: ClassVar[str] = "load_local"
+    statement: OneHost
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        return self.statement.bind(values, topology, choose)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -100,9 +100,11 @@ def whole(source: Source) -> Template:
 
 
 def defines_routine(source: Source) -> bool:
-    """Whether the statement has a body that runs another time, with the values of that time."""
+    """Whether the statement has a body that runs another time, with the values of that time. LOAD assigns
+    its user variables by itself.
+    """
     if not source.is_word(0, "CREATE", "ALTER"):
-        return source.is_word(0, "BEGIN")
+        return source.is_word(0, "BEGIN", "LOAD")
     at = 1
     while at < len(source.tokens) and not source.is_word(at, "TABLE", "VIEW", "DATABASE", "INDEX", "USER"):
         if source.is_word(at, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"):

@@ -21,10 +21,14 @@ from proxy.wire.packets import PacketReader, ProtocolError, frame
 from .connection import BackendConnection
 from .host import HostPool
 
-#: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS, no
-#: LOCAL_FILES.
+#: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
+#: LOCAL_FILES: whether a server may ask for a file is decided for each statement (`ReplyScanner.files`).
 CAPABILITIES = (
-    Capability.LONG_FLAG | Capability.TRANSACTIONS | Capability.MULTI_RESULTS | Capability.PS_MULTI_RESULTS
+    Capability.LONG_FLAG
+    | Capability.LOCAL_FILES
+    | Capability.TRANSACTIONS
+    | Capability.MULTI_RESULTS
+    | Capability.PS_MULTI_RESULTS
 )
 _ATTRIBUTES = {"program_name": "shardgate"}
 _LOGIN_PACKET = 1 << 20

@@ -10,6 +10,7 @@ cancelled statement is closed, never given back.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from proxy.errors import ProxyError
@@ -64,6 +65,7 @@ class BackendConnection(asyncio.Protocol):
         "closed",
         "database",
         "doomed",
+        "filled",
         "found_rows",
         "given",
         "host",
@@ -94,6 +96,7 @@ class BackendConnection(asyncio.Protocol):
         self.tied = False  # the server keeps state for one session: never shared before a reset
         self.doomed = False  # a KILL QUERY is under way to it, which may come late: never shared again
         self.closed = False
+        self.filled: Callable[[bool], None] | None = None  # told when the server reads slowly, and no more so
         self.resetting = False  # given back, and being put into the state of a fresh one
         self.replies = 0  # how many replies the receiver is still to get
         self.given = 0  # sequence number of the last packet that the receiver got, 0 for none
@@ -268,6 +271,14 @@ class BackendConnection(asyncio.Protocol):
         if receiver is not None:
             error = ProxyError("host_lost", host=self.host, reason=reason)
             receiver.reply_lost(self, error, self.at_packet_end)
+
+    def pause_writing(self) -> None:
+        if self.filled is not None:
+            self.filled(True)
+
+    def resume_writing(self) -> None:
+        if self.filled is not None:
+            self.filled(False)
 
     def eof_received(self) -> bool:
         return False

@@ -23,6 +23,7 @@ from rewriter.plans import (
     Bound,
     Builtin,
     Insert,
+    LoadLocal,
     Passthrough,
     Physical,
     Plan,
@@ -36,6 +37,7 @@ from rewriter.plans import (
 
 from .aside import run_aside, run_probe
 from .fanout import FanOut
+from .files import FileRelay
 from .sequences import make_ids
 from .several import run_several
 from .task import TaskWork
@@ -135,6 +137,17 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
         check_second_host(client, [host])
     sql = client.sql if plan.unchanged else plan.template.render(values_of(client.session, plan, literals))
     client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
+
+
+def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> None:
+    session, statement = client.session, plan.statement
+    if not session.local_files:
+        raise ProxyError("local_files_off_mariadb" if session.env.mariadb else "local_files_off")
+    host = statement.host(client.services.topology)
+    if session.transaction_mode == "single":
+        check_second_host(client, [host])
+    sql = client.sql if statement.unchanged else statement.template.render(values_of(session, plan, literals))
+    FileRelay(client).run(host, sql, statement.database, tie=plan.tie)
 
 
 def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None:
@@ -270,6 +283,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     ShardWrite: _write,
     Insert: _write,
     Builtin: _builtin,
+    LoadLocal: _load_local,
     Reject: _reject,
     Several: _several,
 }

@@ -21,12 +21,11 @@ from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import Err, PacketReader, PacketTooLarge, ProtocolError, err_packet, ok_packet
 from rewriter.shape import digest
 
+from .sinks import CommandSink, Numbered
 from .state import Diagnostic, Session
 
 if TYPE_CHECKING:
     from proxy.services import Services
-
-    from .sinks import CommandSink
 
 log = structlog.get_logger("session")
 
@@ -35,6 +34,8 @@ _QUERY = bytes((Command.QUERY,))
 _header = Struct("<I").unpack_from
 #: Bytes of further commands taken in while one is at work.
 _AHEAD = 1 << 16
+#: A statement of more bytes may be sent on, rewritten, in more packets than it came in, or in fewer.
+_LARGE = 1 << 16
 #: The largest packet of a log-in (with 64 KB of attributes): who has not logged in may not fill the memory.
 _LOGIN_PACKET = 1 << 17
 
@@ -53,7 +54,7 @@ class Work(Protocol):
 
 
 class Phase(Protocol):
-    """Who gets the client's payloads before the command phase: the log-in."""
+    """Who gets the client's payloads while they are no commands: the log-in; LOAD DATA LOCAL, for a file."""
 
     def payload(self, seq: int, payload: bytes) -> None: ...
 
@@ -277,6 +278,20 @@ class ClientConnection(asyncio.Protocol):
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
 
+    def divert(self, phase: Phase) -> None:
+        """What the client sends goes to `phase`, what waits already first, until `phase` is None again."""
+        self.phase = phase
+        waiting, self._queue, self._queued = self._queue, [], 0
+        if self._paused:
+            self._paused = False
+            self.transport.resume_reading()
+        for seq, payload in waiting:
+            if self.phase is phase:
+                phase.payload(seq, payload)
+            else:
+                self._queue.append((seq, payload))
+                self._queued += len(payload)
+
     def go_on(self, seq: int, sql: bytes) -> None:
         """The command at work has another statement, which comes before whatever else waits. `seq`: number of
         the last packet so far. For command sinks, from `answered`.
@@ -341,6 +356,8 @@ class ClientConnection(asyncio.Protocol):
         self.ready = False
         self.seq = seq
         if payload[:1] == b"\x03":
+            if len(payload) > _LARGE:
+                Numbered(self)
             self.query(payload[1:])
             return
         self.begun = monotonic()

@@ -47,6 +47,7 @@ CAPABILITIES = (
     | Capability.LONG_FLAG
     | Capability.CONNECT_WITH_DB
     | Capability.ODBC
+    | Capability.LOCAL_FILES
     | Capability.IGNORE_SPACE
     | Capability.PROTOCOL_41
     | Capability.INTERACTIVE
@@ -164,6 +165,7 @@ class Authentication:
             return
         # what the handshake itself sets: flags of the client, and the character set
         session.introduction = self.introduction
+        session.local_files = Capability.LOCAL_FILES in response.capabilities
         session.multi_statements = Capability.MULTI_STATEMENTS in response.capabilities
         session.found_rows_flag = Capability.FOUND_ROWS in response.capabilities
         values = services.collations.settings_for(response.collation or self.introduction.collation)

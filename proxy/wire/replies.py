@@ -2,7 +2,9 @@
 
 A reply to COM_QUERY is an OK packet, an ERR packet, or a result set: a column count, that many definitions,
 an EOF packet, rows, and an EOF or ERR packet. MORE_RESULTS_EXISTS in the last one announces another reply.
-shardgate never asks a server for DEPRECATE_EOF or LOCAL_FILES, so there is nothing else.
+The request for a local file (LOAD DATA LOCAL INFILE) is allowed only where `files` says so, and once; behind
+the file an OK or ERR packet ends the reply. shardgate never asks a server for DEPRECATE_EOF, so there is
+nothing else.
 
 `ReplyScanner.feed` walks the packet headers of whatever arrives, cut anywhere, and remembers the little a
 session must know: the last status flags, the warning count, the insert id, an error. It keeps a few bytes
@@ -47,6 +49,7 @@ class ReplyScanner:
         "_skip",
         "ending",
         "err",
+        "files",
         "ok",
         "partial",
         "rows",
@@ -61,6 +64,7 @@ class ReplyScanner:
     def __init__(self) -> None:
         self.status = 0
         self.rows = 0
+        self.files = False
         self._header = b""  # count, definitions and EOF of the last result set that came in one piece
         self._fed = True
         self.start()
@@ -229,7 +233,10 @@ class ReplyScanner:
             self.warnings = ok.warnings
             return FIRST if ok.status & _MORE else DONE
         if first == 0xFB:
-            raise ProtocolError("the server asked for a local file, which was not offered")
+            if not self.files:
+                raise ProtocolError("the server asked for a local file, which was not offered")
+            self.files = False
+            return FIRST  # behind the file comes an OK or ERR packet
         columns, end = read_lenenc(payload, 0)
         if not columns or columns > 0xFFFF or end != len(payload):
             raise ProtocolError("not a column count")

@@ -1,0 +1,111 @@
+"""LOAD DATA LOCAL INFILE: the server asks, the client sends its file in packets, and the server answers.
+
+    client ── LOAD DATA LOCAL … ─▶ server        client ◀── 0xFB and a file's name ── server
+    client ── content … ── an empty packet ─▶ server        client ◀── OK or ERR ── server
+
+The proxy reads no file, ever: it passes on the request, once, to a client that allowed it (LOCAL_FILES), and
+the client's packets as they come. While the server reads slowly the client is not read from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.wire.constants import MAX_PAYLOAD
+from proxy.wire.packets import frame
+
+from .relay import Relay, connection_lost_in_transaction
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+class FileRelay(Relay):
+    """The relay of one LOAD DATA LOCAL, and the client's `Phase` from the request to the file's end."""
+
+    __slots__ = ("asked", "error", "outcome", "paused", "seq")
+
+    def __init__(self, client: ClientConnection) -> None:
+        super().__init__(client)
+        self.asked = False
+        self.seq = 0  # number of the next packet, as the server counts them
+        self.paused = False
+        self.outcome = ""  # the reply came before the file's end
+        self.error: ProxyError | None = None  # the connection was lost before it
+
+    def _send(self, conn: BackendConnection) -> None:
+        if self.database is None or conn.database == self.database:
+            conn.scanner.files = True
+        super()._send(conn)
+
+    # -- Phase
+    # ----------------------------------------------------------------------------------------------------
+
+    def payload(self, seq: int, payload: bytes) -> None:
+        """Some of the file; an empty payload is its end."""
+        if self.conn is not None:
+            self.conn.transport.write(frame(payload, self.seq))
+        self.seq = self.seq + 1 + len(payload) // MAX_PAYLOAD & 0xFF
+        if payload:
+            return
+        self._over()
+        if self.error is not None:
+            self.client.fail(self.error, self.seq)
+        elif self.outcome:
+            self.client.finish(self.outcome)
+
+    def abandon(self) -> None:
+        """The client is gone; `cancel` follows."""
+
+    def _over(self) -> None:
+        """No more of the file: what the client sends are commands."""
+        self.client.phase = None
+        self._filled(False)
+
+    def _filled(self, full: bool) -> None:
+        """The server reads slowly, or fast enough again."""
+        if full and not self.paused and self.client.phase is self:
+            self.client.transport.pause_reading()
+        elif self.paused and not full:
+            self.client.transport.resume_reading()
+        else:
+            return
+        self.paused = full
+
+    # -- Receiver
+    # -------------------------------------------------------------------------------------------------
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        super().reply_data(conn, data)
+        if not self.asked and not conn.scanner.files:
+            self.asked = True
+            self.seq = conn.scanner.seq + 1
+            conn.filled = self._filled
+            self.client.divert(self)
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        conn.scanner.files = False
+        conn.filled = None
+        if self.client.phase is not self:
+            super().reply_done(conn)
+            return
+        # the client still sends, and must be heard out; whether the server would be, nobody knows
+        self.conn = None
+        self.outcome = "ok"
+        if conn.scanner.err is not None:
+            self.outcome = "error"
+            self.client.session.note_error(conn.scanner.err)
+        conn.close()
+        connection_lost_in_transaction(self.client, conn, None)
+        self._filled(False)
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        if self.client.phase is not self or not clean:
+            super().reply_lost(conn, error, clean)
+            return
+        self.conn = None
+        self.error = error  # told behind the file: until then the client does not listen
+        connection_lost_in_transaction(self.client, conn, error)
+        self._filled(False)
