@@ -147,7 +147,7 @@ def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> 
     if session.transaction_mode == "single":
         check_second_host(client, [host])
     sql = client.sql if statement.unchanged else statement.template.render(values_of(session, plan, literals))
-    FileRelay(client).run(host, sql, statement.database, tie=plan.tie)
+    FileRelay(client).run(host, sql, statement.database, effects=plan.effects, literals=literals)
 
 
 def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None:

@@ -110,7 +110,7 @@ async def test_greeting(authority: Authority) -> None:
 def test_what_is_advertised() -> None:
     """Only what works."""
     missing = (
-        Capability.SSL | Capability.COMPRESS | Capability.ZSTD_COMPRESSION_ALGORITHM | Capability.LOCAL_FILES
+        Capability.SSL | Capability.COMPRESS | Capability.ZSTD_COMPRESSION_ALGORITHM
         | Capability.DEPRECATE_EOF | Capability.SESSION_TRACK | Capability.QUERY_ATTRIBUTES
         | Capability.MULTI_FACTOR_AUTHENTICATION
     )  # fmt: skip
