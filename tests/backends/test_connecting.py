@@ -95,7 +95,7 @@ async def test_logged_in(net: Net, host: str, place: tuple[object, ...], found_r
     unwanted = (
         Capability.DEPRECATE_EOF
         | Capability.MULTI_STATEMENTS
-        | Capability.LOCAL_FILES
+        | Capability.MULTI_STATEMENTS
         | Capability.SESSION_TRACK
     )
     assert not response.capabilities & unwanted
