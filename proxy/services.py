@@ -205,6 +205,8 @@ class Services:
     def tick(self) -> None:
         """A few times a second: what time asks for."""
         self.backends.tick()
+        if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
+            self.stats.forget({plan for plan, _, _ in self.rewriter.kept()})
         idle = self.settings.timeouts.idle_client
         if idle:
             latest = time.monotonic() - idle

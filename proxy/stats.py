@@ -7,6 +7,9 @@ somebody asks.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection
+
+from rewriter.plan import Plan
 
 #: Upper bounds of the latency histogram's buckets, in seconds.
 BUCKETS = (
@@ -45,20 +48,50 @@ class KindStats:
         return self.ok + sum(self.others.values())
 
 
+class Use:
+    """How often one plan was run. `seconds` in all, `longest` of one statement."""
+
+    __slots__ = ("count", "errors", "longest", "seconds")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.errors = 0
+        self.seconds = 0.0
+        self.longest = 0.0
+
+    def add(self, other: Use) -> None:
+        """Count what `other` has counted, too."""
+        self.count += other.count
+        self.errors += other.errors
+        self.seconds += other.seconds
+        self.longest = max(self.longest, other.longest)
+
+
 class Stats:
     """What happened since the start of the process."""
 
-    __slots__ = ("kinds", "refusals", "started_connections", "topology_changes", "topology_refused")
+    __slots__ = ("kinds", "refusals", "started_connections", "topology_changes", "topology_refused", "uses")
 
     def __init__(self) -> None:
         self.kinds: dict[str, KindStats] = {}
+        self.uses: dict[Plan, Use] = {}  # of plans that are kept, and of some that were; see `forget`
         self.refusals: dict[str, int] = {}  # connections refused, by error
         self.started_connections = 0
         self.topology_changes = 0
         self.topology_refused = 0
 
-    def observe(self, kind: str, outcome: str, seconds: float) -> None:
+    def observe(self, kind: str, outcome: str, seconds: float, plan: Plan | None = None) -> None:
         """A statement was answered."""
+        if plan is not None:
+            use = self.uses.get(plan)
+            if use is None:
+                use = self.uses[plan] = Use()
+            use.count += 1
+            use.seconds += seconds
+            if seconds > use.longest:
+                use.longest = seconds
+            if outcome != "ok":
+                use.errors += 1
         one = self.kinds.get(kind)
         if one is None:
             one = self.kinds[kind] = KindStats()
@@ -68,6 +101,10 @@ class Stats:
             one.others[outcome] = one.others.get(outcome, 0) + 1
         one.counts[bisect_left(BUCKETS, seconds)] += 1
         one.seconds += seconds
+
+    def forget(self, kept: Collection[Plan]) -> None:
+        """Of all plans but these, forget how often they were run."""
+        self.uses = {plan: use for plan, use in self.uses.items() if plan in kept}
 
     def refused(self, error: str) -> None:
         """A connection was refused before it became a session."""

@@ -7,6 +7,7 @@ look-up and no bookkeeping, and what is in use stays.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +66,15 @@ class Cache:
             entry = Steered(indexes)
             self.put(key, entry)
         entry.plans[tuple(literals[index] for index in indexes)] = plan
+
+    def items(self) -> Iterator[tuple[PlanKey, Plan]]:
+        """All plans with their keys; several of one key when literals steer them."""
+        for generation in (self._young, self._old):
+            for key, entry in generation.items():
+                if generation is self._old and key in self._young:
+                    continue
+                for plan in entry.plans.values() if isinstance(entry, Steered) else (entry,):
+                    yield key, plan
 
     def clear(self) -> None:
         """Forget everything."""

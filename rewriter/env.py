@@ -49,3 +49,8 @@ class Env:
         text = f"{bits} {self.server_version} {self.charset} {self.database or ''}"
         object.__setattr__(self, "key", text.encode("utf-8", "surrogateescape"))
         object.__setattr__(self, "findall", findall(self.ansi_quotes, self.no_backslash_escapes))
+
+
+def database_of(key: bytes) -> str:
+    """The current database that the key of an `Env` names; "" for none."""
+    return key.split(b" ", 3)[3].decode("utf-8", "replace")

@@ -6,7 +6,7 @@ comments), cut into tokens and shown to `RULES`, in order, until one of them kno
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -17,13 +17,14 @@ from .builtins import kill, set_, transaction, use
 from .cache import Cache, Steered
 from .change import change
 from .context import Statement, refused
-from .env import Env
+from .env import Env, database_of
 from .insert import insert
 from .load import load
 from .plan import Plan, Reject
 from .plans import Builtin, Several
 from .rules import admin, confined, do, explain, explain_route, query, too_deep
 from .scope import Limits, Names, Refuse
+from .shape import digest_of
 from .show import describe, show
 from .split import cut, has_several, trim
 from .statement import open_comments
@@ -90,6 +91,11 @@ class Rewriter:
     def entries(self) -> int:
         """How many shapes are in the cache."""
         return len(self._cache)
+
+    def kept(self) -> Iterator[tuple[Plan, str, str]]:
+        """The plans in the cache, each with its statement's digest and current database ("" for none)."""
+        for (shape, key), plan in self._cache.items():
+            yield plan, digest_of(shape), database_of(key)
 
     def replace(self, topology: Topology, schema: Schema | None = None) -> None:
         """Plan for another topology (and schema) from now on. Plans given before stay valid to bind with

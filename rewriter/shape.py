@@ -197,6 +197,11 @@ def digest(sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500) 
     if not shape:
         words = sql.split(None, 1)
         return words[0][:20].decode("latin-1") if words else ""
+    return digest_of(shape, limit)
+
+
+def digest_of(shape: bytes, limit: int = 500) -> str:
+    """What `digest` gives for statements of this shape, which is not empty."""
     texts = shape[:-1].split(b"\0")
     for number, text in enumerate(texts[:-1]):
         if text.endswith((b"'", b'"')):

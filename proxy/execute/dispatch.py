@@ -61,6 +61,7 @@ def execute(client: ClientConnection, sql: bytes) -> None:
     if session.unsafe_charset and not sql.isascii():
         raise ProxyError("charset_refused", charset=session.env.charset)
     plan, literals = services.rewriter.plan(sql, session.env)
+    client.plan = plan
     client.kind = plan.kind
     if plan.access > session.user.role or session.user.databases is not None:
         check_access(session, plan, sql)

@@ -33,6 +33,7 @@ _HANDLERS: dict[str, Handler] = {
     "show_topology": show.topology,
     "show_pools": show.pools,
     "show_proxy_status": show.proxy_status,
+    "show_proxy_queries": show.proxy_queries,
     "show_proxy_sessions": show.proxy_sessions,
     "show_status": status.show_status,
     "show_warnings": show.warnings,

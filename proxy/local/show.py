@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from config.topology import Keyspace
+from proxy.stats import Use
 from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
@@ -162,6 +163,47 @@ def proxy_sessions(client: ClientConnection, plan: Builtin, values: Values) -> N
         text_column("Held"),
     ]
     _answer(client, columns, rows)
+
+
+def proxy_queries(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """One row for each kind of statement whose plan this worker process keeps, those that took most time
+    first. Literals are not shown.
+    """
+    services = client.services
+    found: dict[tuple[str, str, str], Use] = {}
+    for kept, text, database in services.rewriter.kept():
+        use = services.stats.uses.get(kept)
+        if use is not None:
+            found.setdefault((text, database, kept.kind), Use()).add(use)
+    ordered = sorted(found.items(), key=lambda pair: -pair[1].seconds)
+    rows: list[list[object]] = [
+        [
+            text,
+            database or None,
+            kind,
+            use.count,
+            use.errors,
+            _milliseconds(use.seconds),
+            _milliseconds(use.seconds / use.count),
+            _milliseconds(use.longest),
+        ]
+        for (text, database, kind), use in ordered
+    ]
+    columns = [
+        text_column("Digest"),
+        text_column("Db"),
+        text_column("Plan"),
+        integer_column("Count"),
+        integer_column("Errors"),
+        text_column("Total_ms"),
+        text_column("Mean_ms"),
+        text_column("Max_ms"),
+    ]
+    _answer(client, columns, _liked(plan, values, rows))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.3f}"
 
 
 # -- diagnostics

@@ -26,6 +26,7 @@ from .state import Diagnostic, Session
 
 if TYPE_CHECKING:
     from proxy.services import Services
+    from rewriter.plan import Plan
 
 log = structlog.get_logger("session")
 
@@ -76,6 +77,7 @@ class ClientConnection(asyncio.Protocol):
         "kind",
         "peer",
         "phase",
+        "plan",
         "ready",
         "relay",
         "seq",
@@ -100,6 +102,7 @@ class ClientConnection(asyncio.Protocol):
         self.seq = 0  # sequence number of the last packet of the command at work
         self.begun = 0.0
         self.kind = ""  # kind of plan at work, for the metrics
+        self.plan: Plan | None = None  # of the statement at work
         self.sql = b""
         self.work: Work | None = None
         self.sink: CommandSink | None = None  # stands on the transport while the command is at work
@@ -263,7 +266,7 @@ class ClientConnection(asyncio.Protocol):
         if self.sink is not None:
             self.sink.answered(outcome)
         seconds = monotonic() - self.begun
-        self.services.stats.observe(self.kind, outcome, seconds)
+        self.services.stats.observe(self.kind, outcome, seconds, self.plan)
         if seconds > self.services.slow_after:
             self._log_slow(outcome, seconds)
         if self.killed:
@@ -340,6 +343,7 @@ class ClientConnection(asyncio.Protocol):
         self.begun = monotonic()
         self.sql = sql
         self.kind = "unplanned"
+        self.plan = None
         try:
             self.services.execute(self, sql)
         except ProxyError as error:
@@ -362,6 +366,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self.begun = monotonic()
         self.kind = "command"
+        self.plan = None
         self.sql = b""
         try:
             self.services.command(self, payload)

@@ -178,6 +178,7 @@ class Authentication:
             self.welcome(session)
             return
         client.kind = "command"
+        client.plan = None
         try:
             services.first_database(client, response.database)
         except ProxyError as error:
