@@ -28,7 +28,7 @@ from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
 from .certificates import Certificates, Source
 from .errors import ProxyError
-from .facts import ServerFacts, ask
+from .facts import ServerFacts, ask, ask_rest
 from .local.kill import end
 from .peers import Peers
 from .services import Services
@@ -108,6 +108,7 @@ class Worker:
             if self.peers is not None:
                 await self._meet(self.peers, services)
             await self._listen(services)
+            self.tasks.spawn(self._learn_rest(services), "facts")
             _settle_memory()
             log.info("serving", version=facts.version, topology=current.version, listen=self.addresses())
             await self._stopping.wait()
@@ -207,6 +208,19 @@ class Worker:
                 async with asyncio.timeout(1):
                     await self._stopping.wait()
         return None
+
+    async def _learn_rest(self, services: Services) -> None:
+        """Facts that are seldom needed."""
+        for host in services.topology.hosts:
+            try:
+                conn = await services.backends.pool(host).connection(LOGIN)
+                try:
+                    await ask_rest(conn, services.collations)
+                finally:
+                    services.backends.release(conn)
+                return
+            except ProxyError as error:
+                log.warning("not all facts from this server", host=host, reason=str(error))
 
     async def _listen(self, services: Services) -> None:
         loop = asyncio.get_running_loop()

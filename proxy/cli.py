@@ -22,7 +22,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+_TERMINAL = sys.stdout is not None and sys.stdout.isatty()  # None: started with the stream closed
+console = Console(highlight=False, width=None if _TERMINAL else 200)
 
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")]
 _DEFAULT = Path("shardgate.yaml")

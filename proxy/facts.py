@@ -7,12 +7,16 @@ of a space.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .backends.collect import Collector
 from .backends.connection import BackendConnection
 from .errors import ProxyError
+
+#: UCA 14 with a language's own rules: seldom used, and slow to ask for. The rules of the others are shared.
+_TAILORED = re.compile(r"_uca1400_(?!(?:nopad_)?a[is]_c[is]$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class Collations:
 
     by_id: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # number: (character set, collation)
     defaults: Mapping[str, str] = field(default_factory=dict)  # character set: its default collation
-    pads: Mapping[bytes, bytes] = field(default_factory=dict)  # collation: a space's weight, b"" for NO PAD
+    pads: dict[bytes, bytes] = field(default_factory=dict)  # collation: a space's weight, b"" for NO PAD
     server: tuple[str, str] = ("utf8mb4", "utf8mb4_general_ci")
 
     def settings_for(self, number: int) -> dict[str, bytes]:
@@ -75,11 +79,20 @@ async def ask(conn: BackendConnection) -> ServerFacts:
     defaults = {
         _text(name): _text(full) for _, name, full, default in rows if _text(default).lower() == "yes"
     }
-    collations = Collations(
-        by_id, defaults, await _pads(conn, by_id.values()), (_text(charset), _text(collation))
-    )
+    usual = [one for one in by_id.values() if not _TAILORED.search(one[1])]
+    collations = Collations(by_id, defaults, await _pads(conn, usual), (_text(charset), _text(collation)))
     values = {"sql_mode": b"'" + (sql_mode or b"") + b"'", "autocommit": autocommit or b"1"}
     return ServerFacts(conn.version, values, collations)
+
+
+async def ask_rest(conn: BackendConnection, collations: Collations) -> None:
+    """Learn the pad weights that `ask` has left out, into `collations`.
+
+    A server builds the tables of each of MariaDB's thousand UCA 14 collations when it is first named: a
+    second of its time once, for which nobody should wait at start.
+    """
+    rest = [one for one in collations.by_id.values() if one[1].encode() not in collations.pads]
+    collations.pads.update(await _pads(conn, rest))
 
 
 async def _collations(conn: BackendConnection) -> list[list[bytes | None]]:

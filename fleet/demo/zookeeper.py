@@ -82,7 +82,8 @@ class LocalZooKeeper(Child):
 
     def client(self, **arguments: Any) -> KazooClient:
         """A kazoo client, not started; `arguments` are KazooClient's."""
-        quick = {"max_tries": -1, "delay": 0.02, "backoff": 1, "max_delay": 0.1}
+        # not backoff 1: kazoo multiplies the last delay, jitter and all, which would wander down to nothing
+        quick = {"max_tries": -1, "delay": 0.02, "backoff": 2, "max_delay": 0.1}
         return KazooClient(**{"hosts": self.address, "connection_retry": quick} | arguments)
 
     def put(self, path: str, content: bytes) -> None:

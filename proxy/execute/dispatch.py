@@ -14,6 +14,7 @@ from proxy.errors import ProxyError
 from proxy.local import run_builtin
 from proxy.local.transactions import commit_then
 from proxy.local.views import run_views
+from proxy.session.transaction import Spot
 from proxy.session.values import slot
 from proxy.wire.packets import lenenc_bytes
 from rewriter.plans import (
@@ -40,6 +41,7 @@ from .fanout import FanOut
 from .files import FileRelay
 from .sequences import make_ids
 from .several import run_several
+from .single import check_single, spots_of
 from .task import TaskWork
 from .writes import run_writes
 
@@ -135,7 +137,8 @@ def values_of(session: Session, plan: Plan, literals: Values) -> Values:
 def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: Values) -> None:
     host = plan.host(client.services.topology)
     if client.session.transaction_mode == "single":
-        check_second_host(client, [host])
+        locations = plan.locations if isinstance(plan, Physical) else ()
+        check_single(client, [Spot(host, *location) for location in locations] or [Spot(host)])
     sql = client.sql if plan.unchanged else plan.template.render(values_of(client.session, plan, literals))
     client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
 
@@ -180,7 +183,7 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
         services.check_states(plan, bound, write=False)
     statements = bound.statements
     if session.transaction_mode == "single":
-        check_second_host(client, [statement.host for statement in statements])
+        check_single(client, spots_of(plan.keyspace, statements))
     if (
         len(statements) == 1
         and bound.merge is None
@@ -241,7 +244,7 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
         client.reply_ok(warnings=len(bound.warnings), info=info)
         return
     if session.transaction_mode == "single":
-        check_second_host(client, [statement.host for statement in statements])
+        check_single(client, spots_of(plan.keyspace, statements))
     if len(statements) == 1 and not bound.warnings:
         host, _, sql = statements[0]
         if bound.inserted:
@@ -308,14 +311,3 @@ def check_scatter(client: ClientConnection, plan: ShardSelect, bound: Bound) -> 
             alternative="ask for scatter: allow",
         )
     return user.scatter_rows or client.services.settings.limits.scatter_rows or None
-
-
-def check_second_host(client: ClientConnection, hosts: list[str]) -> None:
-    """With transaction_mode = 'single', a transaction stays on the host it began on."""
-    session = client.session
-    if not session.transaction.explicit and session.autocommit:
-        return
-    begun = [host for host, conn in session.transaction.held.items() if conn.in_transaction]
-    both = list(dict.fromkeys([*begun, *hosts]))
-    if len(both) > 1:
-        raise ProxyError("second_shard", first=both[0], second=both[1])

@@ -111,6 +111,7 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
         # the usual case: the host's own OK packet goes to the client
         transaction.explicit = False
         transaction.savepoints.clear()
+        transaction.spots = []
         transaction.next_isolation = None
         client.relay.run(hosts[0], sql)
     else:

@@ -8,6 +8,8 @@ IN_TRANS flag of a reply says so, and the connection is held for the same reason
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from proxy.backends.connection import BackendConnection
 from proxy.wire.packets import frame
 
@@ -15,10 +17,38 @@ from proxy.wire.packets import frame
 START = b"START TRANSACTION"
 
 
+class Spot(NamedTuple):
+    """Where a transaction has been: a shard of a keyspace, or (None) a host's tables that are on none."""
+
+    host: str
+    keyspace: str = ""
+    shard: int | None = None
+
+    def excludes(self, other: Spot) -> bool:
+        """Whether a transaction that stays on one shard cannot have been in both."""
+        if self.host != other.host:
+            return True
+        sharded = self.shard is not None and other.shard is not None
+        return sharded and (self.keyspace, self.shard) != (other.keyspace, other.shard)
+
+    def __str__(self) -> str:
+        return self.host if self.shard is None else f"shard {self.shard} of {self.keyspace} on {self.host}"
+
+
 class Transaction:
     """The open transaction of one session, or none."""
 
-    __slots__ = ("begin", "explicit", "held", "lost", "next_isolation", "opened", "savepoints", "ties")
+    __slots__ = (
+        "begin",
+        "explicit",
+        "held",
+        "lost",
+        "next_isolation",
+        "opened",
+        "savepoints",
+        "spots",
+        "ties",
+    )
 
     def __init__(self) -> None:
         self.explicit = False  # between BEGIN and COMMIT or ROLLBACK
@@ -27,6 +57,7 @@ class Transaction:
         self.opened: set[str] = set()  # hosts where an explicit transaction has begun
         self.savepoints: list[bytes] = []
         self.next_isolation: bytes | None = None  # SET TRANSACTION …: for the next transaction only
+        self.spots: list[Spot] = []  # where it has been, with transaction_mode = 'single'
         #: What keeps the session on its connection to a host: kind and name, as in `rewriter.effects`.
         self.ties: dict[str, list[tuple[str, str]]] = {}
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
@@ -45,6 +76,7 @@ class Transaction:
         self.begin = begin
         self.opened.clear()
         self.savepoints.clear()
+        self.spots = []
         self.lost = ""
 
     def end(self) -> list[BackendConnection]:
@@ -55,6 +87,7 @@ class Transaction:
         self.opened.clear()
         self.next_isolation = None
         self.savepoints.clear()
+        self.spots = []
         self.lost = ""
         return held
 

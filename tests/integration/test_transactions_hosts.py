@@ -67,6 +67,34 @@ def test_mode_single_refuses_a_second_host(raw: MakeRaw, far: tuple[int, int]) -
     assert [number_of(client, user) for user in far] == [5, 1]
 
 
+def test_mode_single_refuses_a_second_shard_of_the_same_host(raw: MakeRaw, things: Things) -> None:
+    """And names both. Unsharded tables of the host may take part."""
+    near: dict[int, int] = {}
+    while len(near) < 2:  # two shards of the first host, which holds the lower half
+        id = things.insert("users", {"n": 1})
+        if shard_of(id) < 32:
+            near[shard_of(id)] = id
+    (first, one), (second, other) = near.items()
+    client = raw()
+    client.ask("SET transaction_mode = 'single'")
+    for begin, end in (("BEGIN", "ROLLBACK"), ("SET autocommit = 0", "COMMIT")):
+        client.ask(begin)
+        assert client.ask(setting(one, 5)).kind == "ok"
+        assert client.ask(f"SELECT COUNT(*) FROM users WHERE id = {one}").rows == [(b"1",)]
+        assert client.ask("SELECT COUNT(*) FROM usernames WHERE username = ''").kind == "rows"
+        for refused in (
+            client.ask(setting(other, 5)),
+            client.ask(f"SELECT * FROM users WHERE id = {other}"),
+            client.ask(f"SELECT COUNT(*) FROM db{second:05d}.users"),
+        ):
+            assert refused.kind == "err"
+            assert f"shard {first} of main" in refused.message
+            assert f"shard {second} of main" in refused.message
+        assert client.ask(end).kind == "ok"
+        assert client.ask(setting(other, 5)).kind == "ok"
+        client.ask("COMMIT")
+
+
 def test_a_vanished_clients_lock_wait_is_ended(raw: MakeRaw, far: tuple[int, int], demo: Demo) -> None:
     """The waiting statement is killed on the server: one host's, and one of several hosts'."""
     holder = raw()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.facts import Collations, ServerFacts, ask
+from proxy.facts import Collations, ServerFacts, ask, ask_rest
 from proxy.wire.resultset import encode_row
 from tests.execute.world import ServerConn, World
 from tests.wire.streams import Err, Result, Rows
@@ -58,6 +58,7 @@ class Oracle:
     def __init__(self, *, full: bool) -> None:
         self.full = full
         self.weights = {"utf8mb4_general_ci": "0020", "utf8mb4_0900_ai_ci": "", "latin1_swedish_ci": "20"}
+        self.weights |= {"utf8mb4_uca1400_nopad_as_cs": "", "utf8mb4_uca1400_german2_ai_ci": "0209"}
 
     def answer(self, conn: ServerConn, sql: bytes) -> list[Result]:
         if b"@@global.sql_mode" in sql:
@@ -70,20 +71,31 @@ class Oracle:
                 (255, "utf8mb4", "utf8mb4_0900_ai_ci", ""),
                 (8, "latin1", "latin1_swedish_ci", "Yes"),
                 (63, "binary", "binary", "Yes"),
+                (3072, "utf8mb4", "utf8mb4_uca1400_nopad_as_cs", ""),
+                (2310, "utf8mb4", "utf8mb4_uca1400_german2_ai_ci", ""),
             ]
             return [Rows([encode_row(row) for row in found], 4)]
         asked = re.findall(r"SELECT '(\w+)', IF", sql.decode())
         return [Rows([encode_row([name, self.weights[name]]) for name in asked], 2)]
 
 
-async def facts(script: Any) -> ServerFacts:
+async def facts(script: Any, *, rest: bool = False) -> ServerFacts:
+    """What a server tells; with `rest` all of it."""
     world = World()
     world.server("h1").script = script
     from proxy.session.settings import LOGIN
 
     connecting = asyncio.ensure_future(world.backends.pool("h1").connection(LOGIN))
     await world.turn()
-    asking = asyncio.ensure_future(ask(await connecting))
+    conn = await connecting
+
+    async def everything() -> ServerFacts:
+        found = await ask(conn)
+        if rest:
+            await ask_rest(conn, found.collations)
+        return found
+
+    asking = asyncio.ensure_future(everything())
     while not asking.done():
         await world.turn()
         for one in world.everywhere():
@@ -103,7 +115,14 @@ async def test_ask(full: bool) -> None:
         b"utf8mb4_general_ci": b"\0 ",
         b"utf8mb4_0900_ai_ci": b"",
         b"latin1_swedish_ci": b" ",
+        b"utf8mb4_uca1400_nopad_as_cs": b"",
     }
+
+
+async def test_what_is_seldom_needed_is_asked_for_later() -> None:
+    found = await facts(Oracle(full=True).answer, rest=True)
+    assert found.collations.pads[b"utf8mb4_uca1400_german2_ai_ci"] == b"\2\t"
+    assert len(found.collations.pads) == len(found.collations.by_id)
 
 
 async def test_a_server_that_does_not_answer() -> None:

@@ -102,3 +102,8 @@ def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> Non
         ("backends", "warning", "cannot connect"),
         ("proxy", "warning", "no facts from this server"),
     }
+
+
+def test_a_command_whose_output_is_closed() -> None:
+    command = f"exec '{sys.executable}' -m proxy id 241294492511762325 >&-"
+    assert subprocess.run(["sh", "-c", command], check=False, timeout=30).returncode == 0
