@@ -149,7 +149,7 @@ def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> 
         raise ProxyError("local_files_off_mariadb" if session.env.mariadb else "local_files_off")
     host = statement.host(client.services.topology)
     if session.transaction_mode == "single":
-        check_second_host(client, [host])
+        check_single(client, [Spot(host)])
     sql = client.sql if statement.unchanged else statement.template.render(values_of(session, plan, literals))
     FileRelay(client).run(host, sql, statement.database, effects=plan.effects, literals=literals)
 
