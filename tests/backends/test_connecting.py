@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from config.tls import BackendTls
 from proxy.backends import connecting
 from proxy.backends.connecting import LoginConnector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostPool
+from proxy.certificates import Certificates
 from proxy.errors import ProxyError
+from proxy.tls import TlsTransport
 from proxy.wire.constants import Capability
-from proxy.wire.handshake import Greeting, HandshakeResponse, build_greeting, parse_response
+from proxy.wire.handshake import Greeting, HandshakeResponse, SslRequest, build_greeting, parse_response
 from proxy.wire.packets import err_packet, frame, ok_packet
 from tests.backends.fakes import OK, FakeTransport, Recorder
 from tests.backends.hosts import World
@@ -24,6 +27,9 @@ NONCE = b"n" * 20
 SERVER = Capability(0xFFFFFFFF) & ~Capability.SSL
 GREETING = frame(
     build_greeting(Greeting("10.11.6-MariaDB", 77, NONCE, SERVER, 45, 2, "mysql_native_password")), 0
+)
+TLS_GREETING = frame(
+    build_greeting(Greeting("9.7.0", 77, NONCE, SERVER | Capability.SSL, 45, 2, "caching_sha2_password")), 0
 )
 LOGGED_IN = ok_packet(2, 0x4002)
 
@@ -38,6 +44,7 @@ class Net:
         self.transports: list[FakeTransport] = []
         self.reached: Reached = lambda protocol, transport: None
         self.error: Exception | None = None
+        self.certificates: Certificates | None = None
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(loop, "create_connection", self.create)
         monkeypatch.setattr(loop, "create_unix_connection", self.create)
@@ -56,7 +63,7 @@ class Net:
     async def open(
         self, host: str = "db1:3306", within: float = 5.0, found_rows: bool = False
     ) -> BackendConnection:
-        connector = LoginConnector(lambda host: ("proxy", "secret"), within)
+        connector = LoginConnector(lambda host: ("proxy", "secret"), within, self.certificates)
         return await connector(host, World().pool, found_rows)
 
 
@@ -190,6 +197,47 @@ async def test_closed_between_log_in_and_use(net: Net) -> None:
     net.reached = reached
     with pytest.raises(ProxyError, match="at once"):
         await net.open()
+
+
+async def test_no_tls_when_it_was_asked_for(net: Net) -> None:
+    """Nothing that names the user leaves in the clear."""
+    net.reached = accept
+    net.certificates = Certificates("hosts", BackendTls(verify="none"))
+    with pytest.raises(ProxyError, match="does not offer it"):
+        await net.open()
+    [transport] = net.transports
+    assert transport.take() == b""
+    assert not transport.open
+
+
+async def test_clear_text_behind_the_greeting(net: Net) -> None:
+    """Whoever puts bytes between the greeting and TLS is not the server."""
+    net.reached = _says(TLS_GREETING + LOGGED_IN)
+    net.certificates = Certificates("hosts", BackendTls(verify="none"))
+    with pytest.raises(ProxyError, match="clear text"):
+        await net.open()
+    [transport] = net.transports
+    assert isinstance(parse_response(transport.take()[4:]), SslRequest)
+    assert not transport.open
+
+
+async def test_no_tls_after_all(net: Net) -> None:
+    def reached(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
+        protocol.data_received(TLS_GREETING)
+        assert isinstance(transport.protocol, TlsTransport)
+        transport.protocol.data_received(LOGGED_IN)
+
+    net.reached = reached
+    net.certificates = Certificates("hosts", BackendTls(verify="none"))
+    with pytest.raises(ProxyError, match="TLS failed: "):
+        await net.open()
+    assert not net.transports[0].open
+
+
+async def test_a_unix_socket_goes_without(net: Net) -> None:
+    net.reached = accept
+    net.certificates = Certificates("hosts", BackendTls(verify="none"))
+    assert (await net.open("unix:/run/mysqld.sock")).thread_id == 77
 
 
 def test_what_is_asked_of_servers() -> None:
