@@ -17,6 +17,7 @@ import pymysql
 import pytest
 
 from fleet.demo.certificates import LocalAuthority
+from fleet.demo.process import free_port
 from proxy.wire.auth import store_caching_sha2
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
@@ -197,34 +198,51 @@ def test_both_plugins_on_a_cold_cache(own: MakeOwn, authority: LocalAuthority) -
             assert client.closed
 
 
+def on_socket(proxy: OwnProxy, path: Path, user: str, password: str) -> int:
+    """Log in on a Unix socket; 0 or the error's number."""
+    try:
+        proxy.connect(unix_socket=str(path), host=None, user=user, password=password.encode()).close()
+    except pymysql.err.OperationalError as error:
+        return int(error.args[0])
+    return 0
+
+
 def test_users_that_must(own: MakeOwn, authority: LocalAuthority, tmp_path: Path) -> None:
     """In the clear such a user looks like one that does not exist, on a Unix socket too, as in MySQL."""
-    proxy = own(settings(authority))
+    path = tmp_path / "proxy.sock"
+    proxy = own(settings(authority) | {"listen": [f"unix:{path}", f"127.0.0.1:{free_port()}"]})
+    port = int(logged(proxy, "serving")[0]["listen"][1].rpartition(":")[2])
     for plugin in (SHA2, NATIVE):
         for password in (PASSWORD, "wrong"):
-            with proxy.raw(login=False) as client:
+            with Raw("127.0.0.1", port) as client:
                 reply = client.login("careful", password, plugin=plugin)
                 assert (reply.code, reply.sqlstate) == (1045, "28000")
                 assert client.closed
+    assert on_socket(proxy, path, "careful", PASSWORD) == 1045
     assert {line["reason"] for line in logged(proxy, "log-in refused")} == {"this user must connect over TLS"}
-    with proxy.connect(
-        user="careful", password=PASSWORD.encode(), ssl=trusting(authority.ca)
-    ).cursor() as cursor:
+    assert on_socket(proxy, path, "sha2", PASSWORD) == 0, "a cold cache on a socket needs no RSA"
+    context = trusting(authority.ca)
+    arguments = {"user": "careful", "password": PASSWORD.encode(), "ssl": context, "port": port}
+    with proxy.connect(**arguments).cursor() as cursor:
         assert cursor.execute("SELECT 1") == 1
 
 
 def test_all_must(own: MakeOwn, authority: LocalAuthority, tmp_path: Path) -> None:
+    """But for Unix sockets, which nobody can listen in to."""
+    path = tmp_path / "proxy.sock"
     changes = settings(authority, required=True)
-    proxy = own(changes)
-    with proxy.raw(login=False) as client:
+    proxy = own(changes | {"listen": [f"unix:{path}", f"127.0.0.1:{free_port()}"]})
+    port = int(logged(proxy, "serving")[0]["listen"][1].rpartition(":")[2])
+    with Raw("127.0.0.1", port) as client:
         reply = client.login()
         assert (reply.code, reply.sqlstate) == (3159, "HY000")
         assert client.closed
     with pytest.raises(pymysql.err.OperationalError) as caught:
-        proxy.connect()
+        proxy.connect(port=port)
     assert caught.value.args[0] == 3159
-    with proxy.connect(ssl=trusting(authority.ca)).cursor() as cursor:
+    with proxy.connect(ssl=trusting(authority.ca), port=port).cursor() as cursor:
         assert cursor.execute("SELECT 1") == 1
+    assert on_socket(proxy, path, "demo", "demo") == 0
 
 
 def test_client_certificates(own: MakeOwn, authority: LocalAuthority, tmp_path: Path) -> None:

@@ -381,3 +381,29 @@ def test_any_conversation_ends_as_it_should(
         if not isinstance(steps[-1], Send):
             return
         steps = subject.receive(payload)
+
+
+@pytest.mark.parametrize("plugin", [CACHING_SHA2, NATIVE])
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_user_who_must_use_tls_looks_like_nobody_without(plugin: str, secure: bool) -> None:
+    """On a Unix socket too, as in MySQL; whether the password is right is not to be seen."""
+    seen = []
+    known = Authority(USERS.get, RSA, Decoys(USERS.values(), b"s" * 32), tls_only=frozenset({"plain"}))
+    nobody = Authority(lambda user: None, RSA, Decoys(USERS.values(), b"s" * 32))
+    for who in (known, nobody):
+        for password in (SECRET, b"wrong"):
+            machine = ServerAuthenticator(who, NONCE, secure=secure)
+            scramble = native(password) if plugin == NATIVE else auth.sha2_scramble(password, NONCE)
+            steps = machine.start(hello("plain", plugin, scramble))
+            while not isinstance(steps[-1], Failed):
+                seen.append(steps)
+                steps = machine.receive(b"x" * 20)
+            seen.append((Failed("plain", "", steps[-1].password_used),))
+    assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
+    machine = ServerAuthenticator(known, NONCE, secure=secure)
+    steps = machine.start(hello("plain", NATIVE, native()))
+    while not isinstance(steps[-1], Failed):
+        steps = machine.receive(b"x" * 20)
+    assert steps[-1].reason == "this user must connect over TLS"
+    machine = ServerAuthenticator(known, NONCE, secure=secure, tls=True)
+    assert machine.start(hello("plain", NATIVE, native())) == (Done("plain", NATIVE),)

@@ -194,6 +194,36 @@ def test_reader_byte_by_byte(small_packets: None) -> None:
     assert found == expected
 
 
+@given(st.data(), payload_lists())
+def test_one_at_a_time(data: st.DataObject, payloads: list[bytes]) -> None:
+    """`feed_one` finds what `feed` does, and `rest` gives what it has not looked at."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packets, "MAX_PAYLOAD", SMALL)
+        sent, expected = stream(payloads)
+        reader = PacketReader(1000)
+        found: list[tuple[int, bytes]] = []
+        for piece in data.draw(cuts(sent)):
+            while (one := reader.feed_one(piece)) is not None:
+                found.append(one)
+                piece = b""
+        assert found == expected
+        assert reader.rest() == b""
+
+
+def test_what_follows_one() -> None:
+    """The hello of TLS is no packet: its header would ask for a large one."""
+    reader = PacketReader(100)
+    hello = b"\x16\xff\xff\x01\0"
+    assert reader.feed_one(packet(b"ask", 1)[:5]) is None
+    assert reader.feed_one(packet(b"ask", 1)[5:] + hello) == (1, b"ask")
+    assert reader.pending == len(hello)
+    assert reader.rest() == hello
+    assert (reader.rest(), reader.pending) == (b"", 0)
+    assert reader.feed(packet(b"next", 2)) == [(2, b"next")]
+    with pytest.raises(PacketTooLarge):
+        reader.feed_one(hello)
+
+
 def test_pending() -> None:
     reader = PacketReader(100)
     assert reader.feed(b"\x05\0") == []
