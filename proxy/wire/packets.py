@@ -199,7 +199,21 @@ class PacketReader:
         self.pending = self._held + self._size
         return found
 
-    def _feed(self, data: bytes) -> list[tuple[int, bytes]]:
+    def feed_one(self, data: bytes) -> tuple[int, bytes] | None:
+        """Like `feed`, but the first payload only; what follows it waits for the next call, or for `rest`."""
+        found = self._feed(data, 1)
+        self.pending = self._held + self._size
+        return found[0] if found else None
+
+    def rest(self) -> bytes:
+        """The bytes that `feed_one` has not looked at, which are then the caller's."""
+        data = b"".join(self._chunks)
+        self._chunks = []
+        self._held = 0
+        self.pending = self._size
+        return data
+
+    def _feed(self, data: bytes, most: int = 1 << 30) -> list[tuple[int, bytes]]:
         if self._held:
             self._chunks.append(data)
             self._held += len(data)
@@ -211,7 +225,7 @@ class PacketReader:
         found: list[tuple[int, bytes]] = []
         pos, end = 0, len(data)
         need = 4
-        while end - pos >= 4:
+        while end - pos >= 4 and len(found) < most:
             header = int.from_bytes(data[pos : pos + 4], "little")
             length = header & 0xFFFFFF
             if self._size + length > self.limit:
@@ -228,42 +242,6 @@ class PacketReader:
             self._held = end - pos
             self._need = need
         return found
-
-    def feed_one(self, data: bytes) -> tuple[int, bytes] | None:
-        """Like `feed`, but the first payload only; what follows it waits for the next call, or for `rest`."""
-        if self._held:
-            self._chunks.append(data)
-            self._held += len(data)
-            if self._held < self._need:
-                return None
-            data = b"".join(self._chunks)
-            self._chunks = []
-            self._held = 0
-        found: list[tuple[int, bytes]] = []
-        pos, end = 0, len(data)
-        self._need = 4
-        while not found and end - pos >= 4:
-            header = int.from_bytes(data[pos : pos + 4], "little")
-            length = header & 0xFFFFFF
-            if self._size + length > self.limit:
-                self.seq = header >> 24
-                raise PacketTooLarge(f"a packet of more than {self.limit} bytes")
-            if pos + 4 + length > end:
-                self._need = 4 + length
-                break
-            self._take(header >> 24, data[pos + 4 : pos + 4 + length], found)
-            pos += 4 + length
-        if pos < end:
-            self._chunks = [data[pos:]]
-            self._held = end - pos
-        return found[0] if found else None
-
-    def rest(self) -> bytes:
-        """The bytes that `feed_one` has not looked at, which are then the caller's."""
-        data = b"".join(self._chunks)
-        self._chunks = []
-        self._held = 0
-        return data
 
     def _take(self, seq: int, payload: bytes, found: list[tuple[int, bytes]]) -> None:
         if len(payload) == MAX_PAYLOAD:
