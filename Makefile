@@ -7,6 +7,8 @@
 
 PYTHON_BIN := .venv/bin
 ARGS ?=
+# so many tests run side by side: one flavour of servers each
+JOBS ?= 2
 WHAT ?= statements
 
 .PHONY: setup demo fuzz test lint format bench clean
@@ -19,7 +21,7 @@ demo: setup
 	@exec $(PYTHON_BIN)/shardgate demo $(ARGS)
 
 test: setup
-	@exec $(PYTHON_BIN)/python -m pytest $(ARGS)
+	@exec $(PYTHON_BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 lint: setup
 	$(PYTHON_BIN)/ruff check .

@@ -35,10 +35,13 @@ StartDemo = Callable[..., Demo]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses `flavour` needs servers."""
+    """Whatever uses `flavour` needs servers. When tests run side by side, those of one flavour share them."""
     for item in items:
         if "flavour" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.integration)
+            callspec = getattr(item, "callspec", None)
+            if callspec is not None:
+                item.add_marker(pytest.mark.xdist_group(callspec.params["flavour"]))
 
 
 @pytest.fixture(scope="session", params=FLAVOURS)

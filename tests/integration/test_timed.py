@@ -110,9 +110,7 @@ def test_unique_and_ascending_under_concurrency(
         made = []
         with demo.connect(autocommit=True) as own, own.cursor() as cursor:
             for _ in range(50):
-                cursor.execute(
-                    "INSERT INTO photos (user_id, caption) VALUES (70, %s)", f"test_timed {number}"
-                )
+                cursor.execute(f"INSERT INTO photos (user_id, caption) VALUES (70, 'test_timed {number}')")
                 made.append(cursor.lastrowid)
         return made
 
