@@ -281,6 +281,7 @@ class Limits(Model):
     parse_depth: Positive = 200
     scatter_rows: Count = 1_000_000
     scatter_bytes: Size = 1 << 30
+    prepared_statements: Positive = 10_000
 
 
 class Timeouts(Model):

@@ -83,6 +83,15 @@ _KINDS = (
         "Send less at once, or raise limits.max_packet.",
     ),
     ErrorKind("malformed_packet", 1835, "HY000", "Malformed communication packet: {reason}"),
+    ErrorKind("unknown_statement", 1243, "HY000", "Unknown prepared statement handler ({id}) given to {command}"),
+    ErrorKind("too_many_statements", 1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: {limit})"),
+    ErrorKind("unpreparable", 1295, "HY000", "This command is not supported in the prepared statement protocol yet"),
+    ErrorKind("no_open_cursor", 1421, "HY000", "The statement ({id}) has no open cursor."),
+    ErrorKind("wrong_arguments", 1210, "HY000", "Incorrect arguments to {command}"),
+    ErrorKind(
+        "long_data_too_large", 1105, "HY000",
+        "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes",
+    ),
     ErrorKind("empty_query", 1065, "42000", "Query was empty"),
     ErrorKind(
         "local_files_off", 3948, "42000",

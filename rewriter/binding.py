@@ -91,6 +91,19 @@ class Routing:
             return [offset.write(shard, values, layout) for shard in shards]
         return [rows] * len(shards)
 
+    def probe(self, values: tuple[bytes, ...], keyspace: Keyspace, shard: int) -> tuple[bytes, ...]:
+        """Each extra on some shard, with parameters left as they are in `values`: for a server to prepare."""
+        found = []
+        for extra in self.extras:
+            if extra.kind == "constants":
+                found.append(self.comparisons[extra.number].probe(values))
+            elif extra.kind == "offset":
+                value = self.offsets[extra.number].value
+                found.append(values[value.index] if value.kind == "parameter" else b"1")
+            else:
+                found.append(self._column(extra, [shard], [], values, keyspace, b"1")[0])
+        return tuple(found)
+
     def unmatched(self, values: tuple[bytes, ...], keyspace: Keyspace) -> tuple[Notice, ...]:
         """The warning that some ID matches nothing; none when the conditions merely contradict each other."""
         for one in self.comparisons:

@@ -86,9 +86,16 @@ def take_hints(source: Source, edits: Edits) -> Hints:
 
 
 def fill_slots(
-    source: Source, slots: Slots, edits: Edits, *, typed: bool = True, variables: bool = True
+    source: Source,
+    slots: Slots,
+    edits: Edits,
+    *,
+    typed: bool = True,
+    variables: bool = True,
+    parameters: bool = True,
 ) -> None:
-    """Put the session's values in the place of what stands for them (`typed`: with the type it has).
+    """Put the session's values in the place of what stands for them (`typed`: with the type it has), and the
+    `parameters` of a prepared statement.
 
     Without `variables` user variables are left to the server, whose connection has them as the session does.
     """
@@ -97,6 +104,9 @@ def fill_slots(
     while at < len(tokens):
         found = slot_at(source, at)
         if found is None or (found[0].startswith("@") and found[0][1:2] != "@" and not variables):
+            at += 1
+            continue
+        if found[0][0] == "?" and not parameters:
             at += 1
             continue
         value = slots.index(found[0])

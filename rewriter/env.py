@@ -29,6 +29,9 @@ class Env:
     charset: str = "utf8mb4"
     """The character set of statements (character_set_client), for the bytes of text keys."""
 
+    parameters: bool = False
+    """Whether `?` stands for a parameter: the text of a prepared statement."""
+
     key: bytes = field(init=False, repr=False, compare=False)
     """All of the above as bytes: equal keys mean equal settings."""
     findall: Findall = field(init=False, repr=False, compare=False)
@@ -43,6 +46,7 @@ class Env:
             self.ignore_space,
             self.scatter_writes,
             self.mariadb,
+            self.parameters,
             self.database is not None,
         )
         bits = "".join("01"[flag] for flag in flags)

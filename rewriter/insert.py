@@ -195,7 +195,7 @@ class _Planner:
         if path and call and source.closing[value.first + 1] == value.end - 1:
             return self._in_object(key, Span(value.first + 2, value.end - 1), path)
         constant = self.splicer.conditions.constant(value)
-        if constant is None or constant.kind not in ("string", "slot"):
+        if constant is None or constant.kind not in ("string", "slot", "parameter"):
             raise self._unroutable(
                 "its JSON is no constant, so that the ID in it is not known",
                 "Give the JSON as a string, or the `id`, or a hint: /*+ same_shard_as(ID) */.",

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from config.topology import Keyspace, Topology
 
-from .binding import host, keyspace_of, why_not
+from .binding import host, keyspace_of, some_shard, why_not
 from .bound import BindError, Bound, HostStatement, Inserted
 from .plan import Access, Choose, Plan, Values
 from .routing import Key
@@ -104,7 +104,7 @@ class Insert(Plan):
                 if anywhere < 0:
                     anywhere = self._choose(keyspace, choose)
                 shard = anywhere
-            if local in (b"", b"0"):
+            if local in (b"", b"0", b"NULL"):
                 generated.add(shard)
             by_shard.setdefault(shard, []).append((number, local))
         statements, inserted = [], []
@@ -117,6 +117,18 @@ class Insert(Plan):
                 Inserted(shard, base, len(placed), placed[0][0], placed[-1][0], shard in generated)
             )
         return Bound(tuple(statements), inserted=tuple(inserted))
+
+    def probe(self, values: Values, topology: Topology) -> HostStatement:
+        """As `Sharded.probe`."""
+        keyspace = keyspace_of(topology, self.keyspace)
+        shard = some_shard(keyspace)
+        placed = []
+        for number, row in enumerate(self.rows):
+            given = next((hint.value for hint in row.hints if hint.form == "id"), None)
+            known = given is not None and given.kind == "parameter"
+            placed.append((number, values[given.index] if given is not None and known else b"1"))
+        sql = self._text(placed, values, keyspace.database_of(shard), self._base(keyspace, shard))
+        return HostStatement(host(keyspace, shard), (shard,), sql)
 
     def _text(
         self, placed: list[tuple[int, bytes]], values: Values, database: bytes, base: int | None
@@ -182,6 +194,7 @@ class Insert(Plan):
                 return self._text_key(hint, values, keyspace), local
             number = self._number(hint, values)
             if number is None:
+                local = b"NULL" if hint.form == "id" else local
                 continue
             if hint.form == "id":
                 if number == 0:  # as NULL does, it asks for the next number
@@ -194,6 +207,8 @@ class Insert(Plan):
     def _number(self, hint: Hint, values: Values) -> int | None:
         """The integer that a hint gives; None when the row does not have it."""
         if hint.value is None:
+            return None
+        if hint.value.kind == "parameter" and values[hint.value.index] == b"NULL":
             return None
         if hint.form == "json":
             return self._json(hint, values)

@@ -129,6 +129,15 @@ class Rewriter:
                     return plan, literals
         return self._miss(sql, env)
 
+    def marks(self, sql: bytes, env: Env) -> int:
+        """How many parameters the text of a prepared statement has."""
+        opened = open_comments(sql, env)
+        shape, literals = _shape(opened, env)
+        try:
+            return len(_without_end(read(opened, literals, env)).marks) if shape else 0
+        except Unreadable:
+            return 0
+
     def cached(self, sql: bytes, env: Env) -> bool:
         """Whether `plan` would find the statement's plan without making it."""
         shape, literals = _shape(open_comments(sql, env), env)

@@ -192,7 +192,7 @@ class Conditions:
         if found is None:
             return None
         value = found[0]
-        if key.takes_text and value.kind not in ("string", "slot", "hex", "bytes"):
+        if key.takes_text and value.kind not in ("string", "slot", "parameter", "hex", "bytes"):
             return None
         if value.kind == "bytes" and not key.takes_text and self._keys.env.mariadb:
             return None  # a text there, a number on MySQL

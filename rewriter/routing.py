@@ -198,13 +198,19 @@ class Comparison:
             whole = b"'" + whole if self.list_kind == "string" else whole
         return [b", ".join(placed[shard]) if shard in placed else whole for shard in shards]
 
+    def probe(self, values: tuple[bytes, ...]) -> bytes:
+        """The constants for a server that only prepares the statement: parameters as in `values`."""
+        if self.list_index >= 0:
+            return b"'" + values[self.list_index] if self.list_kind == "string" else values[self.list_index]
+        return b", ".join(values[one.index] if one.kind == "parameter" else b"1" for one in self.values)
+
     @property
     def may_fail(self) -> bool:
         """Whether `place` may raise NotPlain."""
         if self.key.takes_text and self.key.text not in ("utf-8", "binary"):
             return True
         if self.key.takes_text:
-            return any(value.kind == "slot" for value in self.values)
+            return any(value.kind in ("slot", "parameter") for value in self.values)
         return self.list_kind == "string" or any(value.may_fail for value in self.values)
 
     def integers(self, values: tuple[bytes, ...]) -> list[int]:

@@ -14,7 +14,7 @@ from .plan import Reject
 from .scope import Refuse, chain_at
 from .sharded import Several
 from .splice import Part
-from .values import Value
+from .values import Value, slot_at
 
 _AGGREGATES: Final = frozenset(
     {"COUNT", "SUM", "MIN", "MAX", "AVG", "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP"}
@@ -214,6 +214,10 @@ def _limit(splicer: Splicer, limit: Limit | None) -> tuple[Value | None, Value |
             found.append(None)
             continue
         token = splicer.source.tokens[span.first]
+        mark = slot_at(splicer.source, span.first)
+        if mark is not None and mark[0][0] == "?" and mark[1] == span.end:
+            found.append(Value("parameter", splicer.slots.index(mark[0])))
+            continue
         if span.end - span.first != 1 or token.kind != "integer" or token.literal < 0:
             raise _Cannot("this LIMIT", "it is no plain number", "Write the number.")
         found.append(Value("integer", token.literal))

@@ -133,6 +133,15 @@ class Sharded(Plan):
         """The statements for these shards. `scatter`: they are all, because nothing narrows them."""
         raise self.not_one_shard()
 
+    def probe(self, values: Values, topology: Topology) -> HostStatement:
+        """The statement for some shard, for a server that only prepares it: `values` has a `?` for each
+        parameter. Raises BindError.
+        """
+        keyspace = keyspace_of(topology, self.routing.keyspace)
+        shard = some_shard(keyspace)
+        sql = self.template.render(values + self.routing.probe(values, keyspace, shard))
+        return HostStatement(host_of(keyspace, shard), (shard,), sql)
+
     def on_one(self, shard: int, placed: list[Placed], values: Values, keyspace: Keyspace) -> HostStatement:
         """The statement for one shard."""
         columns = self.routing.columns([shard], placed, values, keyspace)

@@ -66,6 +66,8 @@ class Source:
     closing: dict[int, int]
     depth: int = 0
     """How deep parentheses nest."""
+    marks: dict[int, int] = field(default_factory=dict)
+    """The parameters of a prepared statement: for the index of each `?` token its number."""
     _padded: tuple[Token, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -163,7 +165,11 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         tokens.append(token)
         at = token.end
     closing, depth = _parentheses(tokens)
-    return Source(sql, literals, pieces, tuple(tokens), closing, depth)
+    marks: dict[int, int] = {}
+    if env.parameters:
+        places = [index for index, token in enumerate(tokens) if token.text == "?" and token.kind == OPERATOR]
+        marks = {index: number for number, index in enumerate(places)}
+    return Source(sql, literals, pieces, tuple(tokens), closing, depth, marks)
 
 
 def _pieces(sql: bytes, env: Env) -> tuple[tuple[int, int, int], ...]:

@@ -53,15 +53,17 @@ class About(NamedTuple):
 
 
 class Text:
-    """A statement's text with the session's values in it, and the names of these values."""
+    """A statement's text with the session's values in it, and the names of these values. `parameters`: also
+    with those of a prepared statement, which a server takes by itself.
+    """
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Statement, *, parameters: bool = False) -> None:
         source = statement.source
         self.source = source
         self.slots = Slots(len(source.literals))
         self.edits = Edits(source)
         if not defines_routine(source):
-            fill_slots(source, self.slots, self.edits, variables=False)
+            fill_slots(source, self.slots, self.edits, variables=False, parameters=parameters)
         take_hints(source, self.edits)
         fill_functions(source, self.edits, statement.layout([]))
         self.extras = Extras(self.slots.end)

@@ -38,8 +38,8 @@ class NotPlain(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A constant expression: `kind` is "integer", "string", "hex" (0x…), "bytes" (x'…'), "slot" or an
-    operation.
+    """A constant expression: `kind` is "integer", "string", "hex" (0x…), "bytes" (x'…'), "slot",
+    "parameter" (of a prepared statement) or an operation.
 
     `index` is that of a literal or slot, `parts` are the operands.
     """
@@ -60,6 +60,8 @@ class Value:
             return int(values[self.index], 16) & 0xFFFFFFFFFFFFFFFF
         if kind == "slot":
             return slot_integer(values[self.index])
+        if kind == "parameter":
+            return parameter_integer(values[self.index])
         if kind == "bytes":
             return int(b"0" + values[self.index][:-1], 16) & 0xFFFFFFFFFFFFFFFF
         return _OPERATIONS[kind](self.layout, [part.integer(values) for part in self.parts])
@@ -75,6 +77,8 @@ class Value:
             return _from_hex(values[self.index][:-1])
         if self.kind == "hex":
             return _from_hex(values[self.index])
+        if self.kind == "parameter":
+            return parameter_text(values[self.index], backslashes)
         return slot_text(values[self.index]) if self.kind == "slot" else _refuse_text()
 
     @property
@@ -85,7 +89,9 @@ class Value:
     @property
     def may_fail(self) -> bool:
         """Whether `integer` may raise NotPlain (for a text: only that of a slot may)."""
-        return self.kind in ("string", "slot", *ID_FUNCTIONS) or any(part.may_fail for part in self.parts)
+        return self.kind in ("string", "slot", "parameter", *ID_FUNCTIONS) or any(
+            part.may_fail for part in self.parts
+        )
 
 
 def plain_integer(raw: bytes) -> int:
@@ -124,6 +130,36 @@ def slot_text(raw: bytes) -> bytes:
         return _from_hex(found[1]).decode(ENCODINGS[found[2].decode().lower()]).encode()
     except (KeyError, UnicodeDecodeError):
         raise NotPlain from None
+
+
+_DOUBLE: Final = re.compile(rb"-?[0-9]{1,17}(?:\.[0-9]+)?e[-+]?[0-9]{1,3}\Z")
+_EXACT: Final = 1 << 53
+"""Doubles below it that are whole numbers equal just one integer."""
+
+
+def parameter_integer(raw: bytes) -> int:
+    """The integer of a parameter, written as an SQL literal. Raises NotPlain.
+
+    Also that of a double that is a whole number, as JavaScript's numbers come.
+    """
+    if _DIGITS.match(raw):
+        return int(raw)
+    if raw[:1] == b"'":
+        return quoted_integer(raw[1:])
+    if _DOUBLE.match(raw):
+        number = float(raw)
+        if number.is_integer() and abs(number) < _EXACT:
+            return int(number)
+    if raw[-1:] == b"." and _DIGITS.match(raw[:-1]):
+        return int(raw[:-1])
+    raise NotPlain
+
+
+def parameter_text(raw: bytes, backslashes: bool) -> bytes:
+    """The bytes of a text parameter, in the session's character set. Raises NotPlain for what is no text."""
+    if raw[:1] != b"'":
+        raise NotPlain
+    return unquote(raw[1:], backslashes)
 
 
 def _from_hex(digits: bytes) -> bytes:
@@ -272,6 +308,8 @@ class Slots:
 def slot_at(source: Source, at: int) -> tuple[str, int] | None:
     """The session value that the tokens at `at` stand for: its slot and where it ends; None if it is none."""
     token = source.at(at)
+    if at in source.marks:
+        return f"?{'L' if _of_limit(source, at) else ''}{source.marks[at]}", at + 1
     if token.kind == VARIABLE:
         return None if source.is_op(at + 1, ":=") or not token.text else ("@" + token.text, at + 1)
     if token.kind == "system":
@@ -286,10 +324,17 @@ def slot_at(source: Source, at: int) -> tuple[str, int] | None:
     return None
 
 
+def _of_limit(source: Source, at: int) -> bool:
+    """Whether the token is a number of LIMIT, which takes integers only."""
+    if source.is_word(at - 1, "LIMIT", "OFFSET"):
+        return True
+    return source.is_op(at - 1, ",") and source.is_word(at - 3, "LIMIT") and not source.is_op(at - 2, ")")
+
+
 MAX_CONSTANT: Final = 100
 """So many tokens may be in one constant expression."""
 
-_TEXTS: Final = ("string", "bytes")
+_TEXTS: Final = ("string", "bytes", "parameter")
 
 
 class ConstantReader:
@@ -364,7 +409,7 @@ class ConstantReader:
         slot = slot_at(source, at)
         if slot is not None and slot[1] <= self._end:
             self._at = slot[1]
-            return Value("slot", self._slots.index(slot[0]))
+            return Value("parameter" if slot[0][0] == "?" else "slot", self._slots.index(slot[0]))
         if source.is_word(at, *ID_FUNCTIONS) and source.is_op(at + 1, "("):
             return self._call(token.text)
         return None

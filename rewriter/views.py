@@ -135,7 +135,7 @@ def _view(ref: TableRef, scope: Scope) -> str:
 
 def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> Plan:
     source = statement.source
-    text = Text(statement)
+    text = Text(statement, parameters=True)
     within = {ref.span.first for ref in scope.targets}
     for at in range(len(source.tokens)):
         # the derived table is in no database: information_schema.t.column is t.column

@@ -19,6 +19,8 @@ from proxy.wire.constants import Status
 from proxy.wire.packets import Err, ProtocolError, parse_err, parse_ok
 from proxy.wire.replies import FIRST, ReplyScanner
 
+from .statements import ServerStatements
+
 _IN_TRANS = int(Status.IN_TRANS)
 _HOLD_LIMIT = 1 << 20
 
@@ -66,6 +68,7 @@ class BackendConnection(asyncio.Protocol):
         "database",
         "doomed",
         "filled",
+        "for_cursors",
         "found_rows",
         "given",
         "host",
@@ -76,6 +79,7 @@ class BackendConnection(asyncio.Protocol):
         "resetting",
         "scanner",
         "settings",
+        "statements",
         "thread_id",
         "tied",
         "transport",
@@ -94,6 +98,8 @@ class BackendConnection(asyncio.Protocol):
         self.thread_id = 0
         self.version = ""
         self.tied = False  # the server keeps state for one session: never shared before a reset
+        self.for_cursors = False  # tied only as long as a cursor is open on it
+        self.statements: ServerStatements | None = None  # what is prepared on it
         self.doomed = False  # a KILL QUERY is under way to it, which may come late: never shared again
         self.closed = False
         self.filled: Callable[[bool], None] | None = None  # told when the server reads slowly, and no more so

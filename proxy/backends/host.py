@@ -250,7 +250,8 @@ class HostPool:
         if collector.ok is None or conn.in_transaction:
             conn.close()
             return
-        conn.tied = False
+        conn.tied = conn.for_cursors = False
+        conn.statements = None
         conn.resetting = False
         conn.settings = LOGIN
         self.release(conn)

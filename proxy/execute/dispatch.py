@@ -70,7 +70,7 @@ def execute(client: ClientConnection, sql: bytes) -> None:
     if session.transaction.lost:
         refuse_lost(session, plan)
     if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
-        commit_then(client, lambda: _run(client, plan, literals))
+        commit_then(client, lambda: run_plan(client, plan, literals))
         return
     try:
         _EXECUTORS[plan.__class__](client, plan, literals)
@@ -78,7 +78,8 @@ def execute(client: ClientConnection, sql: bytes) -> None:
         raise ProxyError(error.name, **error.arguments) from None
 
 
-def _run(client: ClientConnection, plan: Plan, literals: Values) -> None:
+def run_plan(client: ClientConnection, plan: Plan, literals: Values) -> None:
+    """Run a plan that may run. Raises ProxyError."""
     try:
         _EXECUTORS[plan.__class__](client, plan, literals)
     except BindError as error:
@@ -270,7 +271,7 @@ def _several(client: ClientConnection, plan: Several, literals: Values) -> None:
     run_several(client, client.sql, plan.comments)
 
 
-def _reject(client: ClientConnection, plan: Reject, literals: Values) -> None:
+def reject(client: ClientConnection, plan: Reject, literals: Values) -> None:
     error = ProxyError(plan.error, **plan.arguments)
     if not plan.probe:
         raise error
@@ -288,7 +289,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     Insert: _write,
     Builtin: _builtin,
     LoadLocal: _load_local,
-    Reject: _reject,
+    Reject: reject,
     Several: _several,
 }
 

@@ -50,7 +50,7 @@ def tie(session: Session, conn: BackendConnection, effects: Effects, literals: V
         if kind == "lock" or what not in kept:
             kept.append(what)
     if kept:
-        conn.tied = True
+        conn.tied, conn.for_cursors = True, conn.for_cursors and not effects.ties
     else:
         del session.transaction.ties[conn.host]
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 def reset_connection(client: ClientConnection) -> None:
     """Roll back, forget settings, variables and what is tied to a connection; then OK."""
     session = client.session
+    session.prepared.clear()
     release_all(client)
     session.settings = session.login_settings
     session.diagnostics = []

@@ -302,6 +302,14 @@ class ClientConnection(asyncio.Protocol):
         self._queue.insert(0, (seq, b"\x03" + sql))
         self._queued += len(sql) + 1
 
+    def unanswered(self) -> None:
+        """A command that has no answer is done."""
+        self.begun = monotonic()
+        self.ready = True
+        if self._queue:
+            self.ready = False
+            asyncio.get_running_loop().call_soon(self._next)
+
     def _log_slow(self, outcome: str, seconds: float) -> None:
         """The slow-query log: the statement's shape, never its literals."""
         session = self.session

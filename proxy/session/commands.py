@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
+from proxy.execute import prepare
 from proxy.execute.task import TaskWork
 from proxy.local.fields import field_list
 from proxy.local.kill import kill
@@ -104,4 +105,10 @@ _COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
     Command.CHANGE_USER: change_user,
     Command.RESET_CONNECTION: _reset,
     Command.SET_OPTION: _set_option,
+    Command.STMT_PREPARE: prepare.prepare,
+    Command.STMT_EXECUTE: prepare.execute,
+    Command.STMT_SEND_LONG_DATA: prepare.send_long_data,
+    Command.STMT_CLOSE: prepare.close,
+    Command.STMT_RESET: prepare.reset,
+    Command.STMT_FETCH: prepare.fetch,
 }

@@ -36,12 +36,14 @@ class Settings:
     text.
     """
 
-    __slots__ = ("__weakref__", "_statements", "base", "values")
+    __slots__ = ("__weakref__", "_statements", "base", "system", "values")
 
     _interned: ClassVar[WeakValueDictionary[frozenset[tuple[str, bytes]], Settings]] = WeakValueDictionary()
     values: Mapping[str, bytes]
     #: What a connection has that these were applied to: these, without what is meant for one statement only.
     base: Settings
+    #: These without user variables: what the reading of a statement depends on.
+    system: Settings
     _statements: dict[int, tuple[ReferenceType[Settings], bytes]]
 
     @classmethod
@@ -60,6 +62,8 @@ class Settings:
             found._statements = {}
             rest = {name: value for name, value in kept.items() if name != NEXT}
             found.base = cls.of(rest) if len(rest) < len(kept) else found
+            rest = {name: value for name, value in rest.items() if name[0] != "@"}
+            found.system = cls.of(rest) if len(rest) < len(kept) else found
             cls._interned[key] = found
         return found
 

@@ -11,6 +11,7 @@ from proxy.wire.constants import Capability, Status
 from proxy.wire.packets import Err
 from rewriter.plans import Env
 
+from .prepared import Statements
 from .settings import LOGIN, NEXT, Settings
 from .transaction import Transaction
 
@@ -87,6 +88,7 @@ class Session:
     found_rows: int = 0
     diagnostics: list[Diagnostic] = field(default_factory=list)
     transaction: Transaction = field(default_factory=Transaction)
+    prepared: Statements = field(default_factory=Statements)
     unsafe_charset: bool = False  # bytes of its characters can look like quotes: see wire.charsets
     env: Env = None  # type: ignore[assignment]  # made by refresh_env, which the constructor's user calls
     introduction: Introduction | None = None

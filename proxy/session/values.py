@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from proxy.errors import ProxyError
+from rewriter.values import NotPlain, parameter_integer
+
 from .state import Session
 
 
@@ -41,11 +44,24 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
 }
 
 
+def _parameter(session: Session, name: str) -> bytes:
+    """A parameter of the prepared statement that is executed: "0", or "L0" for a number of LIMIT."""
+    value = session.prepared.values[int(name.lstrip("L"))]
+    if not name.startswith("L") or value == b"?":
+        return value
+    try:
+        return b"%d" % parameter_integer(value)
+    except NotPlain:
+        raise ProxyError("wrong_arguments", command="mysqld_stmt_execute") from None
+
+
 def slot(session: Session, name: str) -> bytes:
     """The SQL literal for one slot of `Plan.session_slots`."""
     known = _SLOTS.get(name)
     if known is not None:
         return known(session)
+    if name.startswith("?"):
+        return _parameter(session, name[1:])
     if name.startswith("@") and not name.startswith("@@"):
         return session.settings.values.get(name, b"NULL")
     raise KeyError(name)

@@ -10,6 +10,10 @@ nothing else.
 session must know: the last status flags, the warning count, the insert id, an error. It keeps a few bytes
 only where a header or one of the short packets it reads is cut. A row's bytes are never touched. What cannot
 be a reply raises `ProtocolError`, nothing else; the scanner is of no use after that.
+
+Prepared statements add two forms. The reply to COM_STMT_PREPARE (`start` with PREPARED) is a packet with
+the numbers of parameters and columns, then the definitions of both, each with its EOF. And when an EXECUTE
+opens a cursor, the EOF behind the column definitions says so (CURSOR_EXISTS), and no rows follow.
 """
 
 from __future__ import annotations
@@ -24,9 +28,11 @@ _EOF = Struct("<HH")
 _EOF_PACKET = Struct("<IBHH")
 _PACKET = Struct("<IB").unpack_from
 
-FIRST, COLUMNS, COLUMNS_END, ROWS, DONE = range(5)
+FIRST, COLUMNS, COLUMNS_END, ROWS, DONE, PREPARED = range(6)
 _HEADER_LIMIT = 1 << 13
 _MORE = int(Status.MORE_RESULTS_EXISTS)
+_CURSOR = int(Status.CURSOR_EXISTS)
+_PREPARE_OK = Struct("<xIHHxH")
 
 
 class ReplyScanner:
@@ -44,6 +50,7 @@ class ReplyScanner:
         "_carry",
         "_columns",
         "_continued",
+        "_definitions",
         "_fed",
         "_header",
         "_skip",
@@ -66,11 +73,14 @@ class ReplyScanner:
         self.rows = 0
         self.files = False
         self._header = b""  # count, definitions and EOF of the last result set that came in one piece
+        self._definitions = -1  # of a COM_STMT_PREPARE: how many follow the block at hand; else -1
         self._fed = True
         self.start()
 
     def start(self, state: int = FIRST) -> None:
-        """Expect a new reply. `state` is ROWS for COM_FIELD_LIST, whose definitions come without a count."""
+        """Expect a new reply. `state` is ROWS for COM_FIELD_LIST and COM_STMT_FETCH, whose packets come
+        without a count, and PREPARED for COM_STMT_PREPARE.
+        """
         self.state = state
         self.warnings = 0
         self.ok: Ok | None = None
@@ -195,11 +205,13 @@ class ReplyScanner:
                 if state == FIRST:
                     state = self._first(data[pos + 4 : stop])
                     begun = begun and state != FIRST
+                elif state == PREPARED:
+                    state = self._prepared(data[pos + 4 : stop])
                 else:
                     if first != 0xFE or length != 5:
                         raise ProtocolError("no EOF packet ends the column definitions")
-                    state = ROWS
-                    if begun and stop <= _HEADER_LIMIT:
+                    state = self._definitions_end(data[pos + 4 : stop])
+                    if begun and state == ROWS and stop <= _HEADER_LIMIT:
                         self._header = data[:stop]
             if stop > end:
                 self._skip = stop - end
@@ -245,11 +257,39 @@ class ReplyScanner:
         self.rows_begun = True
         return COLUMNS
 
+    def _prepared(self, payload: bytes) -> int:
+        """The first packet of a COM_STMT_PREPARE's reply; returns the next state."""
+        if len(payload) < _PREPARE_OK.size or payload[0]:
+            raise ProtocolError("no COM_STMT_PREPARE response")
+        _, columns, parameters, self.warnings = _PREPARE_OK.unpack_from(payload)
+        return self._block(parameters, columns)
+
+    def _block(self, count: int, following: int) -> int:
+        """Expect `count` definitions and then `following` more; returns the next state."""
+        if not count:
+            count, following = following, 0
+        self._columns, self._definitions = count, following
+        if not count:
+            self._definitions = -1
+        return COLUMNS if count else DONE
+
+    def _definitions_end(self, payload: bytes) -> int:
+        """The EOF packet behind definitions; returns the next state."""
+        warnings, status = _EOF.unpack_from(payload, 1)
+        if self._definitions >= 0:
+            self.status = status
+            return self._block(self._definitions, 0)
+        if status & _CURSOR:
+            self.warnings, self.status = warnings, status
+            return DONE
+        return ROWS
+
     def _end(self, payload: bytes) -> int:
         """The EOF packet behind the rows, or an ERR packet anywhere; returns the next state."""
         self.ending = len(payload) + 4
         if payload[:1] == b"\xff":
             self.err = parse_err(payload)
+            self._definitions = -1
             return DONE
         if len(payload) != 5:
             raise ProtocolError("not an EOF packet")

@@ -1,0 +1,308 @@
+"""The commands of prepared statements.
+
+A statement that goes whole to one host is prepared and executed there (`statements.StatementRelay`). Any
+other is executed as text: its parameters become literals in the plan's slots, it runs as a query would, and
+the rows of the answer are made binary (`transcode.BinarySink`). For the definitions that PREPARE gives, a
+server is asked about the statement of one shard; what only the proxy can answer is run for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard
+
+from proxy.errors import ProxyError
+from proxy.local.transactions import commit_then
+from proxy.session.prepared import Statement
+from proxy.wire.binary import Execute, Quoting, literals, parse_execute
+from proxy.wire.packets import ProtocolError
+from rewriter.plans import (
+    AnyHost,
+    BindError,
+    Builtin,
+    Insert,
+    LoadLocal,
+    OneHost,
+    Plan,
+    Reject,
+    Several,
+    Sharded,
+    SystemViews,
+    Values,
+)
+
+from .dispatch import check_access, check_second_host, refuse_lost, reject, run_plan, values_of
+from .statements import OnceRelay, StatementRelay, end_cursor
+from .transcode import BinarySink, DefinitionsSink, prepare_reply
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+#: Statements of the proxy's own, of which no server knows.
+_OWN = ("show_", "explain_route")
+
+
+# -- COM_STMT_PREPARE
+
+
+def prepare(client: ClientConnection, payload: bytes) -> None:
+    """COM_STMT_PREPARE."""
+    services, session = client.services, client.session
+    sql = client.sql = payload[1:]
+    client.kind = "prepare"
+    if len(sql) > services.max_statement:
+        raise ProxyError("statement_too_long", size=len(sql), limit=services.max_statement)
+    if session.unsafe_charset and not sql.isascii():
+        raise ProxyError("charset_refused", charset=session.env.charset)
+    limit = services.settings.limits.prepared_statements
+    if len(session.prepared.by_id) >= limit:
+        raise ProxyError("too_many_statements", limit=limit)
+    env = session.prepared.env(session.env)
+    plan, found = services.rewriter.plan(sql, env)
+    check_access(session, plan, sql)
+    statement = Statement(sql, env, session.settings.system, plan, found, services.topology)
+    relay = StatementRelay(client, statement)
+    if isinstance(plan, LoadLocal):
+        raise ProxyError("unpreparable")
+    if isinstance(plan, Several):
+        relay.learn(services.topology.hosts[0], sql, None)  # it will refuse them
+        return
+    if relayed(plan):
+        host, text = _place(client, statement, plan)
+        relay.prepare(host, text, plan.database)
+        return
+    if isinstance(plan, Reject):
+        reject(client, plan, found)
+        return
+    statement.parameters = services.rewriter.marks(sql, env)
+    session.prepared.values = (b"?",) * statement.parameters
+    try:
+        if isinstance(plan, SystemViews):
+            session.prepared.values = (b"NULL",) * statement.parameters
+            _show(client, statement)
+        elif isinstance(plan, Sharded | Insert):
+            host, _, text = plan.probe(values_of(session, plan, found), services.topology)
+            relay.learn(host, text, None)
+        elif isinstance(plan, Builtin):
+            _builtin(client, relay, plan)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+
+
+def relayed(plan: Plan) -> TypeGuard[OneHost]:
+    """Whether one host runs the statement as it is."""
+    return isinstance(plan, OneHost) and not isinstance(plan, SystemViews)
+
+
+def _builtin(client: ClientConnection, relay: StatementRelay, plan: Builtin) -> None:
+    """What the proxy answers itself. Running what shows something is the way to its columns; of the rest a
+    server knows whether it can be prepared.
+    """
+    statement, session = relay.statement, client.session
+    if not plan.name.startswith(_OWN):
+        topology = client.services.topology
+        relay.own = True
+        relay.learn(next(iter(session.transaction.held), None) or topology.hosts[0], statement.sql, None)
+    elif statement.parameters:
+        client.transport.write(_reply(client, statement, []))
+        client.finish("ok")
+    else:
+        _show(client, statement)
+
+
+def _show(client: ClientConnection, statement: Statement) -> None:
+    """Run a statement for its columns."""
+    DefinitionsSink(client, lambda columns: _reply(client, statement, columns))
+    run_plan(client, statement.plan, statement.literals)
+
+
+def _reply(client: ClientConnection, statement: Statement, columns: list[bytes]) -> bytes:
+    session = client.session
+    session.prepared.add(statement)
+    status = session.status()
+    return prepare_reply(statement.id, client.seq + 1, status, statement.parameters, (), columns)
+
+
+def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tuple[str, bytes]:
+    """The host of a statement, and its text there. Raises ProxyError."""
+    session = client.session
+    held = session.transaction.held
+    try:
+        if isinstance(plan, AnyHost) and held:
+            host = next(iter(held))
+        else:
+            host = plan.host(client.services.topology)
+            if session.transaction_mode == "single" and not isinstance(plan, AnyHost):
+                check_second_host(client, [host])
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+    if plan.unchanged:
+        return host, statement.sql
+    return host, plan.template.render(values_of(session, plan, statement.literals))
+
+
+# -- COM_STMT_EXECUTE
+
+
+def execute(client: ClientConnection, payload: bytes) -> None:
+    """COM_STMT_EXECUTE."""
+    session = client.session
+    statement = _statement(client, payload, "mysqld_stmt_execute")
+    plan = _plan(client, statement)
+    client.sql, client.kind = statement.sql, plan.kind
+    check_access(session, plan, statement.sql)
+    if session.transaction.lost:
+        refuse_lost(session, plan)
+    if statement.cursor is not None:
+        end_cursor(client, statement, keep=True)
+    problem, sent = statement.problem, statement.take_sent()
+    if problem:
+        raise ProxyError(problem, command="mysqld_stmt_send_long_data")
+    try:
+        request = parse_execute(payload, statement.parameters, statement.types, False)
+    except ProtocolError as error:
+        raise _malformed(client, error) from None
+    if statement.parameters and not (request.types or statement.types):
+        raise ProxyError("wrong_arguments", command="mysqld_stmt_execute")
+    if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
+        commit_then(client, lambda: _run(client, statement, request, sent))
+    else:
+        _run(client, statement, request, sent)
+
+
+def _plan(client: ClientConnection, statement: Statement) -> Plan:
+    """The statement's plan, made anew when it is out of date. Raises ProxyError.
+
+    Text is read under the settings of now: only the database is that of PREPARE.
+    """
+    services, session = client.services, client.session
+    current = statement.topology is services.topology
+    if not relayed(statement.plan):
+        env = session.prepared.env(session.env)
+        if env.database != statement.env.database:
+            env = replace(env, database=statement.env.database)
+        if env is not statement.env and env.key != statement.env.key:
+            statement.env, current = env, False
+    if not current:
+        was = statement.plan
+        statement.plan, statement.literals = services.rewriter.plan(statement.sql, statement.env)
+        statement.topology = services.topology
+        if relayed(was) != relayed(statement.plan):
+            statement.settings = session.settings.system
+    return statement.plan
+
+
+def _run(client: ClientConnection, statement: Statement, request: Execute, sent: dict[int, bytes]) -> None:
+    plan = statement.plan
+    session = client.session
+    if relayed(plan):
+        host, text = _place(client, statement, plan)
+        relay = StatementRelay(client, statement)
+        ties = plan.effects is not None and bool(plan.effects.ties)
+        if isinstance(plan, AnyHost) and session.transaction.explicit and not ties:
+            # a statement without tables is no reason to open the transaction on a host
+            relay.aside = not session.transaction.held
+        relay.execute(host, text, plan, request, sent, _for_effects(client, statement, request))
+        return
+    statement.types = request.types or statement.types
+    session.prepared.values = _literals(client, statement, request, sent)
+    BinarySink(client)
+    if statement.exact:
+        OnceRelay(client, statement)
+    run_plan(client, plan, statement.literals)
+
+
+def _literals(
+    client: ClientConnection, statement: Statement, request: Execute, sent: Mapping[int, bytes]
+) -> Values:
+    """The parameters as SQL literals. Raises ProxyError."""
+    session = client.session
+    quoting = Quoting(session.env.charset, not session.no_backslash_escapes, session.unsafe_charset)
+    types = request.types or statement.types
+    try:
+        return literals(request.nulls, types, request.values, statement.parameters, sent, quoting)
+    except ProtocolError as error:
+        raise _malformed(client, error) from None
+
+
+def _for_effects(client: ClientConnection, statement: Statement, request: Execute) -> Values:
+    """The literals that the statement's effects may refer to: its own, and, when they are compared with the
+    insert id, its parameters.
+    """
+    effects = statement.plan.effects
+    if effects is None or effects.insert_id != "compare" or not statement.parameters:
+        return statement.literals
+    try:
+        return statement.literals + _literals(client, statement, request, {})
+    except ProxyError:
+        return statement.literals  # the server will say what is wrong with them
+
+
+def _malformed(client: ClientConnection, problem: ProtocolError) -> ProxyError:
+    """What the server says of an EXECUTE packet that cannot be read."""
+    if client.session.env.mariadb:
+        return ProxyError("wrong_arguments", command="mysqld_stmt_execute")
+    return ProxyError("malformed_packet", reason=str(problem))
+
+
+# -- the others
+
+
+def send_long_data(client: ClientConnection, payload: bytes) -> None:
+    """COM_STMT_SEND_LONG_DATA: no answer; what is wrong with it is told at EXECUTE."""
+    statement = client.session.prepared.by_id.get(int.from_bytes(payload[1:5], "little"))
+    if statement is not None and len(payload) >= 7:
+        parameter = int.from_bytes(payload[5:7], "little")
+        statement.sent_bytes += len(payload) - 7
+        if parameter >= statement.parameters:
+            statement.problem = statement.problem or "wrong_arguments"
+        elif statement.sent_bytes > client.services.settings.limits.max_packet:
+            statement.problem = "long_data_too_large"
+            statement.sent.clear()
+        else:
+            statement.sent.setdefault(parameter, bytearray()).extend(payload[7:])
+    client.unanswered()
+
+
+def close(client: ClientConnection, payload: bytes) -> None:
+    """COM_STMT_CLOSE: no answer. The servers keep the statement for others."""
+    statement = client.session.prepared.by_id.pop(int.from_bytes(payload[1:5], "little"), None)
+    if statement is not None and statement.cursor is not None:
+        end_cursor(client, statement)
+    client.unanswered()
+
+
+def reset(client: ClientConnection, payload: bytes) -> None:
+    """COM_STMT_RESET: forget long data, close the cursor."""
+    statement = _statement(client, payload, "mysqld_stmt_reset")
+    statement.forget_sent()
+    if statement.cursor is not None:
+        end_cursor(client, statement)
+    client.reply_ok()
+
+
+def fetch(client: ClientConnection, payload: bytes) -> None:
+    """COM_STMT_FETCH."""
+    statement = _statement(client, payload, "mysqld_stmt_fetch")
+    if len(payload) < 9:
+        raise ProtocolError("COM_STMT_FETCH is cut short")
+    conn = statement.cursor
+    if conn is None or conn.closed:
+        raise ProxyError("no_open_cursor", id=statement.id)
+    client.sql, client.kind = statement.sql, statement.plan.kind
+    StatementRelay(client, statement).fetch_rows(conn, payload[5:9])
+
+
+def _statement(client: ClientConnection, payload: bytes, command: str) -> Statement:
+    """The statement that a command names. Raises ProxyError."""
+    if len(payload) < 5:
+        raise ProtocolError("a command without a statement's number")
+    number = int.from_bytes(payload[1:5], "little")
+    found = client.session.prepared.by_id.get(number)
+    if found is None:
+        mariadb = client.session.env.mariadb
+        raise ProxyError(
+            "unknown_statement", id=number, command=command if mariadb else "mysql_stmt_precheck"
+        )
+    return found

@@ -1,0 +1,92 @@
+"""A session's prepared statements, by the numbers that the client knows them by. Values only.
+
+A statement keeps what it was prepared under: its database, sql_mode and character set are then part of its
+meaning, whatever the session sets later. The plan is kept with the topology that it was made for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from rewriter.env import Env
+from rewriter.plan import Plan, Values
+
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from config.topology import Topology
+    from proxy.backends.connection import BackendConnection
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """One prepared statement. `id` is the client's number, 0 until it is told.
+
+    `parameters`: how many `?` it has. `types`: what the client said of them last, two bytes each. `sent`:
+    what came by COM_STMT_SEND_LONG_DATA since the last EXECUTE, and `problem` what was wrong with it.
+    `cursor` is the connection that holds its open cursor, `number` the server's number of the statement
+    there.
+    """
+
+    sql: bytes
+    env: Env
+    settings: Settings
+    plan: Plan
+    literals: Values
+    topology: Topology
+    id: int = 0
+    parameters: int = 0
+    types: bytes = b""
+    private: bool = False  # its parameters have had several types: it is shared with nobody on a server
+    exact: bool = False  # it has a FLOAT column, whose text is not exact
+    sent: dict[int, bytearray] = field(default_factory=dict)
+    sent_bytes: int = 0
+    problem: str = ""
+    cursor: BackendConnection | None = None
+    number: int = 0
+
+    def take_sent(self) -> dict[int, bytes]:
+        """The long data, which is then gone."""
+        sent = {number: bytes(data) for number, data in self.sent.items()}
+        self.forget_sent()
+        return sent
+
+    def forget_sent(self) -> None:
+        """Forget the long data, and what was wrong with it."""
+        self.sent.clear()
+        self.sent_bytes = 0
+        self.problem = ""
+
+
+class Statements:
+    """The statements of a session. `values` are the parameters of the one that is executed as text."""
+
+    __slots__ = ("_base", "_env", "_last", "by_id", "values")
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, Statement] = {}
+        self.values: Values = ()
+        self._last = 0
+        self._base: Env | None = None
+        self._env: Env | None = None
+
+    def env(self, base: Env) -> Env:
+        """The session's settings for reading the text of a prepared statement."""
+        if self._env is None or self._base is not base:
+            self._base, self._env = base, replace(base, parameters=True)
+        return self._env
+
+    def add(self, statement: Statement) -> None:
+        """Give the statement its number."""
+        for _ in range(1 << 16):
+            self._last = self._last % 0x7FFFFFFF + 1
+            if self._last not in self.by_id:
+                break
+        statement.id = self._last
+        self.by_id[statement.id] = statement
+
+    def clear(self) -> None:
+        """Forget all: their cursors' connections are about to be reset."""
+        self.by_id.clear()
+        self.values = ()

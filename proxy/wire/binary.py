@@ -1,0 +1,358 @@
+"""The binary protocol of prepared statements: parameters in, rows out. Values only.
+
+An EXECUTE packet carries a NULL bitmap, the parameters' types (only when they are new) and their values. A
+binary row is 0x00, a NULL bitmap that begins at its third bit, and the values by their columns' types:
+numbers little-endian, dates and times as a length and that many fields, everything else as a length-encoded
+string.
+
+`parse_execute` reads an EXECUTE packet, `literal` writes a parameter as an SQL literal, `RowEncoder` makes
+binary rows of text rows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from struct import error as StructError
+from typing import Final, NamedTuple
+
+from .constants import ColumnFlag, ColumnType
+from .packets import ProtocolError, lenenc_bytes, read_lenenc, read_lenenc_bytes
+
+UNSIGNED: Final = 0x8000
+#: The flag of EXECUTE that says: the number of parameters is in the packet (query attributes follow them).
+COUNT_AVAILABLE: Final = 0x08
+CURSOR_READ_ONLY: Final = 0x01
+
+_HEAD = Struct("<IBI")
+_F32, _F64 = Struct("<f"), Struct("<d")
+
+
+class Execute(NamedTuple):
+    """A COM_STMT_EXECUTE. `nulls` is the bitmap, `types` two bytes a parameter (b"" when they were not sent),
+    `values` what follows.
+    """
+
+    statement: int
+    flags: int
+    nulls: bytes
+    types: bytes
+    values: bytes
+
+    def packet(self, statement: int, types: bytes, parameters: int) -> bytes:
+        """The payload for a server, with its number of the statement, and always with the types."""
+        head = b"\x17" + _HEAD.pack(statement, self.flags & ~COUNT_AVAILABLE, 1)
+        return head + self.nulls + b"\x01" + types + self.values if parameters else head
+
+
+def parse_execute(payload: bytes, parameters: int, known: bytes, attributes: bool) -> Execute:
+    """Read an EXECUTE packet of a statement with so many `parameters`. `known` are the types that were sent
+    before. `attributes`: the connection has CLIENT_QUERY_ATTRIBUTES; attributes are left out.
+
+    Raises ProtocolError.
+    """
+    if len(payload) < 10:
+        raise ProtocolError("COM_STMT_EXECUTE is cut short")
+    statement, flags, _ = _HEAD.unpack_from(payload, 1)
+    pos, count = 10, parameters
+    if attributes and (parameters or flags & COUNT_AVAILABLE):
+        if flags & COUNT_AVAILABLE:
+            found, pos = read_lenenc(payload, pos)
+            count = found or 0
+        if count < parameters:
+            raise ProtocolError("COM_STMT_EXECUTE has too few parameters")
+    if not count:
+        return Execute(statement, flags, b"", b"", b"")
+    size = (count + 7) // 8
+    if pos + size + 1 > len(payload):
+        raise ProtocolError("COM_STMT_EXECUTE is cut short")
+    nulls = payload[pos : pos + size]
+    bound, pos = payload[pos + size], pos + size + 1
+    types = b""
+    if bound:
+        if attributes:
+            types, pos = _named_types(payload, pos, count)
+        else:
+            types, pos = payload[pos : pos + 2 * count], pos + 2 * count
+        if len(types) < 2 * count:
+            raise ProtocolError("the parameters' types are cut short")
+    values = payload[pos:]
+    if count > parameters:
+        ends = value_ends(nulls, types or known, values, count, {})
+        values = values[: ends[parameters - 1] if parameters else 0]
+        keep = (parameters + 7) // 8
+        nulls, types = nulls[:keep], types[: 2 * parameters]
+    return Execute(statement, flags, nulls, types, values)
+
+
+def _named_types(payload: bytes, pos: int, count: int) -> tuple[bytes, int]:
+    types = []
+    for _ in range(count):
+        types.append(payload[pos : pos + 2])
+        _, pos = read_lenenc_bytes(payload, pos + 2)
+    return b"".join(types), pos
+
+
+_FIXED: Final[Mapping[int, int]] = {
+    ColumnType.TINY: 1,
+    ColumnType.SHORT: 2,
+    ColumnType.YEAR: 2,
+    ColumnType.LONG: 4,
+    ColumnType.INT24: 4,
+    ColumnType.LONGLONG: 8,
+    ColumnType.FLOAT: 4,
+    ColumnType.DOUBLE: 8,
+}
+_TIMES: Final = frozenset(
+    {ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIMESTAMP, ColumnType.TIME, ColumnType.NEWDATE}
+)
+_BLOBS: Final = frozenset(
+    {
+        ColumnType.TINY_BLOB,
+        ColumnType.MEDIUM_BLOB,
+        ColumnType.LONG_BLOB,
+        ColumnType.BLOB,
+        ColumnType.BIT,
+        ColumnType.GEOMETRY,
+        ColumnType.VECTOR,
+    }
+)
+_DECIMALS: Final = frozenset({ColumnType.DECIMAL, ColumnType.NEWDECIMAL})
+
+
+def value_ends(nulls: bytes, types: bytes, values: bytes, count: int, sent: Mapping[int, bytes]) -> list[int]:
+    """Where each parameter's value ends in `values`. `sent`: parameters that came by SEND_LONG_DATA.
+
+    Raises ProtocolError when they do not fit.
+    """
+    if len(types) < 2 * count:
+        raise ProtocolError("the types of the parameters were never sent")
+    ends = []
+    pos = 0
+    for number in range(count):
+        type_ = types[2 * number]
+        if number not in sent and not nulls[number >> 3] >> (number & 7) & 1 and type_ != ColumnType.NULL:
+            fixed = _FIXED.get(type_)
+            if fixed is None:
+                length, pos = read_lenenc(values, pos)
+                fixed = length or 0
+            pos += fixed
+            if pos > len(values):
+                raise ProtocolError("a parameter's value is cut short")
+        ends.append(pos)
+    return ends
+
+
+# -- parameters as SQL
+
+
+@dataclass(frozen=True, slots=True)
+class Quoting:
+    """How strings are written: `charset` is character_set_client; `backslashes` escape in literals; `unsafe`:
+    bytes of its characters can look like quotes.
+    """
+
+    charset: str
+    backslashes: bool
+    unsafe: bool
+
+
+def literals(
+    nulls: bytes, types: bytes, values: bytes, count: int, sent: Mapping[int, bytes], quoting: Quoting
+) -> tuple[bytes, ...]:
+    """The parameters as SQL literals. Raises ProtocolError."""
+    ends = value_ends(nulls, types, values, count, sent)
+    found = []
+    begin = 0
+    for number, end in enumerate(ends):
+        type_ = types[2 * number]
+        if number in sent:
+            found.append(_text(sent[number], type_, quoting))
+        elif nulls[number >> 3] >> (number & 7) & 1 or type_ == ColumnType.NULL:
+            found.append(b"NULL")
+        else:
+            unsigned = bool(types[2 * number + 1] & 0x80)
+            found.append(_literal(values[begin:end], type_, unsigned, quoting))
+        begin = end
+    return tuple(found)
+
+
+def _literal(raw: bytes, type_: int, unsigned: bool, quoting: Quoting) -> bytes:
+    if type_ in (ColumnType.FLOAT, ColumnType.DOUBLE):
+        number = (_F32 if type_ == ColumnType.FLOAT else _F64).unpack(raw)[0]
+        if not math.isfinite(number):
+            raise ProtocolError("a number is infinite or none")
+        return float_literal(number)
+    if type_ in _FIXED:
+        return b"%d" % int.from_bytes(raw, "little", signed=not unsigned)
+    if type_ in _TIMES:
+        return _time_literal(raw[1:], type_)
+    text, _ = read_lenenc_bytes(raw, 0)
+    return _text(text or b"", type_, quoting)
+
+
+def float_literal(number: float) -> bytes:
+    """A double as an SQL literal of just that value and type."""
+    text = repr(number)
+    return (text if "e" in text else text + "e0").encode()
+
+
+_PLAIN_DECIMAL: Final = re.compile(rb"[-+]?(?:[0-9]{1,65}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})\Z")
+
+
+def _text(text: bytes, type_: int, quoting: Quoting) -> bytes:
+    if type_ in _DECIMALS and _PLAIN_DECIMAL.match(text):
+        return text if b"." in text else text + b"."  # with its point it is DECIMAL however short
+    introducer = b""
+    if type_ in _BLOBS:
+        introducer = b"_binary"
+    elif quoting.unsafe and not text.isascii():
+        introducer = b"_" + quoting.charset.encode()
+    if introducer and (quoting.unsafe or not quoting.backslashes):
+        return introducer + b" x'" + text.hex().encode() + b"'"
+    if quoting.backslashes:
+        text = text.replace(b"\\", b"\\\\").replace(b"\0", b"\\0")
+    return introducer + b"'" + text.replace(b"'", b"''") + b"'"
+
+
+_DAYS = Struct("<HBB")
+_CLOCK = Struct("<BBB")
+_DURATION = Struct("<BIBBB")
+_MICROS = Struct("<I")
+
+
+def _time_literal(raw: bytes, type_: int) -> bytes:
+    """DATE'…', TIMESTAMP'…' or TIME'…'; a plain string when such a literal may be refused (zero dates)."""
+    try:
+        if type_ == ColumnType.TIME:
+            return b"TIME'" + _duration(raw) + b"'"
+        year, month, day = _DAYS.unpack_from(raw) if raw else (0, 0, 0)
+        hour, minute, second = _CLOCK.unpack_from(raw, 4) if len(raw) > 4 else (0, 0, 0)
+        micros = _MICROS.unpack_from(raw, 7)[0] if len(raw) > 7 else 0
+    except StructError:
+        raise ProtocolError("a date is cut short") from None
+    text = b"%04d-%02d-%02d" % (year, month, day)
+    name = b"DATE"
+    if type_ not in (ColumnType.DATE, ColumnType.NEWDATE):
+        text += b" %02d:%02d:%02d" % (hour, minute, second)
+        name = b"TIMESTAMP"
+    if len(raw) > 7:
+        text += b".%06d" % micros
+    return (name if month and day else b"") + b"'" + text + b"'"
+
+
+def _duration(raw: bytes) -> bytes:
+    if not raw:
+        return b"00:00:00"
+    negative, days, hour, minute, second = _DURATION.unpack_from(raw)
+    text = b"%s%02d:%02d:%02d" % (b"-" if negative else b"", days * 24 + hour, minute, second)
+    return text + (b".%06d" % _MICROS.unpack_from(raw, 8)[0] if len(raw) > 8 else b"")
+
+
+# -- rows
+
+
+class ColumnShape(NamedTuple):
+    """What a column's binary value depends on."""
+
+    type: int
+    unsigned: bool
+
+
+def _integer(size: int) -> Callable[[bytes], bytes]:
+    mask = (1 << 8 * size) - 1
+    return lambda text: (int(text) & mask).to_bytes(size, "little")
+
+
+def _date(text: bytes) -> bytes:
+    """`2020-01-31`, `2020-01-31 12:00:00.000001`: the shortest of 0, 4, 7 and 11 bytes that hold it."""
+    day, _, clock = text.partition(b" ")
+    year, month, date = (int(part) for part in day.split(b"-"))
+    hour = minute = second = micros = 0
+    if clock:
+        clock, _, fraction = clock.partition(b".")
+        hour, minute, second = (int(part) for part in clock.split(b":"))
+        micros = int(fraction.ljust(6, b"0")) if fraction else 0
+    packed = _DAYS.pack(year, month, date)
+    if micros:
+        return b"\x0b" + packed + _CLOCK.pack(hour, minute, second) + _MICROS.pack(micros)
+    if hour or minute or second:
+        return b"\x07" + packed + _CLOCK.pack(hour, minute, second)
+    return b"\x04" + packed if year or month or date else b"\0"
+
+
+def _time(text: bytes) -> bytes:
+    """`-838:59:59.000001`: 0, 8 or 12 bytes."""
+    negative = text.startswith(b"-")
+    clock, _, fraction = text.lstrip(b"-").partition(b".")
+    hours, minute, second = (int(part) for part in clock.split(b":"))
+    micros = int(fraction.ljust(6, b"0")) if fraction else 0
+    if not (hours or minute or second or micros):
+        return b"\0"
+    packed = _DURATION.pack(negative, hours // 24, hours % 24, minute, second)
+    return b"\x0c" + packed + _MICROS.pack(micros) if micros else b"\x08" + packed
+
+
+_ENCODERS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
+    ColumnType.TINY: _integer(1),
+    ColumnType.SHORT: _integer(2),
+    ColumnType.YEAR: _integer(2),
+    ColumnType.INT24: _integer(4),
+    ColumnType.LONG: _integer(4),
+    ColumnType.LONGLONG: _integer(8),
+    ColumnType.FLOAT: lambda text: _F32.pack(float(text)),
+    ColumnType.DOUBLE: lambda text: _F64.pack(float(text)),
+    ColumnType.DATE: _date,
+    ColumnType.NEWDATE: _date,
+    ColumnType.DATETIME: _date,
+    ColumnType.TIMESTAMP: _date,
+    ColumnType.TIME: _time,
+}
+
+
+class RowEncoder:
+    """Makes binary rows of text rows, for columns of these types."""
+
+    __slots__ = ("_count", "_encoders", "_size")
+
+    def __init__(self, types: Sequence[int]) -> None:
+        self._encoders = [_ENCODERS.get(type_) for type_ in types]
+        self._count = len(self._encoders)
+        self._size = (self._count + 9) // 8
+
+    def row(self, payload: bytes) -> bytes:
+        """The binary row of a text row's payload. Raises ProtocolError."""
+        nulls = bytearray(self._size)
+        pieces: list[bytes] = [b"\0", b""]
+        pos = 0
+        try:
+            for number, encoder in enumerate(self._encoders, 2):
+                begin = pos
+                length, pos = read_lenenc(payload, pos)
+                if length is None:
+                    nulls[number >> 3] |= 1 << (number & 7)
+                    continue
+                at, pos = pos, pos + length
+                pieces.append(payload[begin:pos] if encoder is None else encoder(payload[at:pos]))
+        except (ValueError, StructError, OverflowError):
+            raise ProtocolError("a value is none of its column's type") from None
+        if pos != len(payload):
+            raise ProtocolError("a row's values do not fill it")
+        pieces[1] = bytes(nulls)
+        return b"".join(pieces)
+
+
+__all__ = [
+    "ColumnFlag",
+    "Execute",
+    "Quoting",
+    "RowEncoder",
+    "float_literal",
+    "lenenc_bytes",
+    "literals",
+    "parse_execute",
+    "value_ends",
+]
