@@ -134,9 +134,8 @@ def test_odd_values(sides: Sides, flavour: str, strict: bool) -> None:
         assert answer.kind == "ok", answer
     # as parameters, but not as literals, MySQL stores the largest integer as a negative TIME, and a DATETIME
     # as text without its microseconds
-    strange = [(name, ODD[6]) for name in ("clock", "clock6")]
+    strange = [(name, odd) for name in ("clock", "clock6") for odd in (ODD[6], ODD[9])]
     strange += [(name, ODD[13]) for name in ("fixed", "name", "latin", "bytes_", "body", "blob_")]
-    strange = strange if flavour == "mysql9" else []
     wrong = []
     for name in COLUMNS:
         if name == "place":
@@ -148,7 +147,7 @@ def test_odd_values(sides: Sides, flavour: str, strict: bool) -> None:
                 what(side.run(f"SELECT `{name}` FROM everything WHERE id = ?", b.integer(number)))[2]
                 for side in sides
             ]
-            if (name, odd) in strange:
+            if flavour == "mysql9" and (name, odd) in strange:
                 done, read = done[:2], read[:2]
             if any(one != done[0] for one in done) or any(one != read[0] for one in read):
                 wrong.append((name, odd, done, read))

@@ -134,4 +134,4 @@ def test_the_document_speaks_of_no_other_metric(services: Any) -> None:
 def test_every_kind_of_plan_is_documented() -> None:
     rows = set(re.findall(r"^\| `(\w+)` \| [A-Z]", DOCUMENT.read_text(), re.M))
     kinds = {one.kind for one in vars(plans).values() if isinstance(one, type) and hasattr(one, "kind")}
-    assert {kind for kind in kinds if isinstance(kind, str)} | {"command", "unplanned"} == rows
+    assert {kind for kind in kinds if isinstance(kind, str)} | {"command", "prepare", "unplanned"} == rows
