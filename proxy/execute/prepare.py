@@ -24,6 +24,7 @@ from rewriter.plans import (
     Insert,
     LoadLocal,
     OneHost,
+    Physical,
     Plan,
     Reject,
     Several,
@@ -32,7 +33,8 @@ from rewriter.plans import (
     Values,
 )
 
-from .dispatch import check_access, check_second_host, refuse_lost, reject, run_plan, values_of
+from .dispatch import check_access, refuse_lost, reject, run_plan, values_of
+from .single import Spot, check_single
 from .statements import OnceRelay, StatementRelay, end_cursor
 from .transcode import BinarySink, DefinitionsSink, prepare_reply
 
@@ -133,8 +135,6 @@ def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tup
             host = next(iter(held))
         else:
             host = plan.host(client.services.topology)
-            if session.transaction_mode == "single" and not isinstance(plan, AnyHost):
-                check_second_host(client, [host])
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
     if plan.unchanged:
@@ -198,6 +198,9 @@ def _run(client: ClientConnection, statement: Statement, request: Execute, sent:
     session = client.session
     if relayed(plan):
         host, text = _place(client, statement, plan)
+        if session.transaction_mode == "single" and not isinstance(plan, AnyHost):
+            locations = plan.locations if isinstance(plan, Physical) else ()
+            check_single(client, [Spot(host, *location) for location in locations] or [Spot(host)])
         relay = StatementRelay(client, statement)
         ties = plan.effects is not None and bool(plan.effects.ties)
         if isinstance(plan, AnyHost) and session.transaction.explicit and not ties:
