@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from proxy.errors import ProxyError
 from proxy.local.transactions import commit_then
 from proxy.session.prepared import Statement
+from proxy.session.transaction import Spot
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
 from proxy.wire.packets import ProtocolError
 from rewriter.plans import (
@@ -34,7 +35,7 @@ from rewriter.plans import (
 )
 
 from .dispatch import check_access, refuse_lost, reject, run_plan, values_of
-from .single import Spot, check_single
+from .single import check_single
 from .statements import OnceRelay, StatementRelay, end_cursor
 from .transcode import BinarySink, DefinitionsSink, prepare_reply
 
@@ -131,10 +132,8 @@ def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tup
     session = client.session
     held = session.transaction.held
     try:
-        if isinstance(plan, AnyHost) and held:
-            host = next(iter(held))
-        else:
-            host = plan.host(client.services.topology)
+        own = next(iter(held), None) if isinstance(plan, AnyHost) else None
+        host = own or plan.host(client.services.topology)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
     if plan.unchanged:
