@@ -145,6 +145,7 @@ _KINDS = (
     ),
     ErrorKind("invalid_id", 1264, "22003", "ID {id} cannot be a row of '{table}': {reason}.", "Leave out the id, or give one of this table."),
     ErrorKind("no_open_shard", 1105, "HY000", "No shard of keyspace '{keyspace}' is open for new objects.", "Open a range in the topology."),
+    ErrorKind("tables_not_locked", 1105, "HY000", "LOCK TABLES locks nothing on {tables}: their rows are on many servers.", "Use START TRANSACTION and SELECT … FOR UPDATE."),
     ErrorKind("shard_offline", 1105, "HY000", "Shard {shard} of keyspace '{keyspace}' is {state}.", "Try again when the topology serves it."),
     ErrorKind(
         "second_shard", 1105, "HY000",

@@ -20,6 +20,7 @@ from .context import Statement, refused
 from .env import Env, database_of
 from .insert import insert
 from .load import load
+from .locks import lock, switch_keys
 from .plan import Plan, Reject
 from .plans import Builtin, Several
 from .rules import admin, confined, do, explain, explain_route, query, too_deep
@@ -44,6 +45,8 @@ RULES: Final[tuple[Rule, ...]] = (
     load,
     system_views,
     confined,
+    lock,
+    switch_keys,
     too_deep,
     explain,
     query,
@@ -156,6 +159,8 @@ class Rewriter:
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         opened = open_comments(sql, env)
+        if opened is not sql and not opened.strip(b" \t\r\n\f\v;"):
+            return Builtin(name="empty"), (b"",)  # a comment for servers of another kind
         shape, literals = _shape(opened, env)
         if not shape:
             self.misses += 1

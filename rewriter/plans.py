@@ -253,7 +253,8 @@ class Builtin(Plan):
     show_create_table     database, table: str
     show_create_database  database: str; if_not_exists: bool
     show_nothing          database: str; what: str (TRIGGERS, EVENTS, OPEN TABLES)
-    unlock_tables         nothing
+    lock_tables           tables: str (those that are not locked)
+    switch_keys           nothing
     empty                 nothing (only comments, or nothing at all)
 
     A Template renders, with the values, the argument's SQL text: a quoted string (`like`), a number, an

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 from rewriter.plans import Builtin, Values
 
-from . import catalog, explain, kill, set, show, status, transactions, use
+from . import catalog, explain, kill, locks, set, show, status, transactions, use
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -38,6 +38,8 @@ _HANDLERS: dict[str, Handler] = {
     "show_status": status.show_status,
     "show_warnings": show.warnings,
     "show_errors": show.errors,
+    "lock_tables": locks.lock_tables,
+    "switch_keys": locks.switch_keys,
     "show_databases": catalog.databases,
     "show_tables": catalog.tables,
     "show_columns": catalog.columns,

@@ -1,0 +1,22 @@
+"""LOCK TABLES of sharded tables, and ALTER TABLE … DISABLE KEYS: accepted, and nothing done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rewriter.plans import Builtin, Notice, Values
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+def lock_tables(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """OK with a warning: dumps lock what they read, and only single tables can be."""
+    tables = str(plan.arguments["tables"])
+    client.session.diagnostics = client.services.notices([Notice("tables_not_locked", {"tables": tables})])
+    client.reply_ok(warnings=1)
+
+
+def switch_keys(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """OK."""
+    client.reply_ok()
