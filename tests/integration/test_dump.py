@@ -1,0 +1,107 @@
+"""Dumps of the logical view, by the servers' own programs, restored on one server and through a proxy."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.create import Connection
+from fleet.demo.programs import Program
+from fleet.demo.servers import LocalServer
+from tests.conftest import StartDemo
+from tests.integration.fixtures import Connect
+from tests.support.demo import Demo
+
+OPTIONS = {
+    "snapshot": ["--single-transaction", "--routines", "--triggers", "--events"],
+    "locks": ["--lock-tables", "--no-tablespaces", "--complete-insert"],
+    "bare": ["--skip-opt", "--quick", "--extended-insert", "--hex-blob"],
+}
+
+
+@pytest.fixture(scope="module")
+def tools(program: Program, flavour: str) -> tuple[str, str]:
+    """The dump program and the CLI of the flavour."""
+    if flavour == "mariadb":
+        return str(shutil.which("mariadb-dump")), str(shutil.which("mariadb"))
+    return str(program.path.parent / "mysqldump"), str(program.path.parent / "mysql")
+
+
+def address(demo: Demo) -> list[str]:
+    return [f"--host={demo.host}", f"--port={demo.port}", "--user=demo", "--password=demo", "--protocol=tcp"]
+
+
+def dump(tool: str, demo: Demo, *options: str) -> bytes:
+    done = subprocess.run([tool, *address(demo), *options], capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"Error" not in done.stderr, done.stderr.decode()
+    return done.stdout
+
+
+def feed(tool: str, arguments: list[str], sql: bytes) -> None:
+    arguments = ["--default-character-set=utf8mb4", *arguments]  # --skip-opt names none in the dump
+    done = subprocess.run([tool, *arguments], input=sql, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def rows(connection: Connection, database: str, table: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute(f"SELECT * FROM {database}.{table}")
+        return sorted(cursor.fetchall())
+
+
+def tables(connection: Connection, database: str) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SHOW TABLES FROM {database}")
+        return [row[0] for row in cursor.fetchall()]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("database", ["demo", "legacy"])
+def test_restored_on_one_server(
+    demo: Demo, connect: Connect, plain: LocalServer, tools: tuple[str, str], database: str, options: str
+) -> None:
+    """Its tables and rows are those that the proxy shows."""
+    sql = dump(tools[0], demo, *OPTIONS[options], database)
+    through = connect(database=database)
+    with plain.connect(charset="utf8mb4") as direct, direct.cursor() as cursor:
+        cursor.execute("CREATE DATABASE restored CHARACTER SET utf8mb4")
+        try:
+            account = [f"--socket={plain.socket}", f"--user={plain.user}", f"--password={plain.password}"]
+            feed(tools[1], [*account, "restored"], sql)
+            names = tables(through, database)
+            assert tables(direct, "restored") == names
+            for name in names:
+                assert rows(direct, "restored", name) == rows(through, database, name), name
+        finally:
+            cursor.execute("DROP DATABASE restored")
+
+
+def test_with_its_database(demo: Demo, tools: tuple[str, str]) -> None:
+    """--databases names the logical database, and nothing physical is in a dump."""
+    sql = dump(tools[0], demo, "--single-transaction", "--no-data", "--databases", "demo")
+    assert b"`demo`" in sql
+    assert b"CREATE TABLE `pins`" in sql
+    assert b"local_id" not in sql
+    assert b"db00000" not in sql
+
+
+def test_restored_through_a_proxy(
+    demo: Demo, connect: Connect, start_demo: StartDemo, tools: tuple[str, str], tmp_path: Path
+) -> None:
+    """Into an empty fleet: every row of a sharded table goes to its shard by its own id."""
+    others = ("countries", "usernames")
+    left = [f"--ignore-table=demo.{name}" for name in others]
+    sql = dump(tools[0], demo, "--no-create-info", *left, "demo")
+    through = connect()
+    empty = start_demo("--empty")
+    feed(tools[1], [*address(empty), "demo"], sql)
+    with empty.connect() as other:
+        for name in tables(through, "demo"):
+            if name not in others:
+                assert rows(other, "demo", name) == rows(through, "demo", name), name
