@@ -6,6 +6,7 @@ from config.schema import Kind
 
 from .binding import Routing
 from .context import Splicer, Statement, not_yet
+from .everywhere import plan_everywhere
 from .facts import TableRef
 from .parse_write import Change, WriteParser
 from .plan import Access, Plan, Reject
@@ -26,22 +27,11 @@ def change(statement: Statement) -> Plan | None:
     scope = Scope(source)
     scope.add_block(statement.names, found.block)
     if not scope.sharded():
-        refuse_reference(scope, found.verb)
-        return plan_unsharded(statement, found.block.all_blocks(), scope, Access.WRITE)
+        blocks = tuple(found.block.all_blocks())
+        everywhere = plan_everywhere(statement, found, blocks, scope)
+        return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
     only_sharded(scope)
     return plan_change(statement, found, scope)
-
-
-def refuse_reference(scope: Scope, verb: str) -> None:
-    """Refuse a write to a table that is on every host."""
-    for ref, target in scope.targets.items():
-        if target.table is not None and target.table.kind is Kind.REFERENCE and ref.form == "table":
-            raise Refuse(
-                "not_supported_yet",
-                what=f"{verb} of a reference table",
-                reason=f"{target.database}.{ref.name} has a copy on every host",
-                alternative="Write it on every host.",
-            )
 
 
 def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from config.schema import Kind, Table
 
-from .change import refuse_reference
 from .context import Splicer, Statement, not_yet
+from .everywhere import plan_everywhere
 from .facts import Assigned, Span
 from .inserting import Hint, Insert, Row
 from .keys import Keys
@@ -35,9 +35,9 @@ def insert(statement: Statement) -> Plan | None:
     if found.query is not None:
         scope.add_query(statement.names, found.query)
     if not scope.sharded():
-        refuse_reference(scope, found.verb)
         blocks = [*found.block.all_blocks(), *(found.query.all_blocks() if found.query is not None else ())]
-        return plan_unsharded(statement, blocks, scope, Access.WRITE)
+        everywhere = plan_everywhere(statement, found, blocks, scope)
+        return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
     table = scope.targets[found.table].table
     if table is None or len(scope.targets) > 1 or found.query is not None:
         reason, alternative = "the rows come from other tables", "SELECT the rows and send them as VALUES."

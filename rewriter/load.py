@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from .change import refuse_reference
+from config.schema import Kind
+
 from .context import Statement, not_yet
 from .facts import Block
 from .parse import Parser
@@ -47,5 +48,6 @@ def _into(statement: Statement, access: Access) -> Plan:
     if scope.sharded():
         what = f"LOAD {source.at(1).text}"
         return not_yet(what, "its rows belong to different shards", "INSERT the rows, many at a time.")
-    refuse_reference(scope, "LOAD")
+    if any(one.table is not None and one.table.kind is Kind.REFERENCE for one in scope.targets.values()):
+        return not_yet("LOAD of a reference table", "it has a copy on every host", "INSERT the rows.")
     return plan_unsharded(statement, [block], scope, access)

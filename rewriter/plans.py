@@ -12,6 +12,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Physical      names physical databases (db03429.pins), or the session is in one
     ShardSelect   a SELECT on sharded tables: one shard, some, or all
     ShardWrite    UPDATE or DELETE on a sharded table
+    Everywhere    a write to reference tables, on every host
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
@@ -48,6 +49,7 @@ __all__ = [
     "Builtin",
     "Choose",
     "Env",
+    "Everywhere",
     "HostStatement",
     "Insert",
     "Inserted",
@@ -186,6 +188,22 @@ class Several(Plan):
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         del values, topology, choose
         raise BindError("syntax_error", reason="You have an error in your SQL syntax: several statements")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Everywhere(Plan):
+    """A write that every host runs alike."""
+
+    kind: ClassVar[str] = "everywhere"
+    access: Access = Access.WRITE
+    verb: str
+    template: Template
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        """One statement for each master, in the order of their names."""
+        del choose
+        sql = self.template.render(values)
+        return Bound(tuple(HostStatement(host, (), sql) for host in sorted(topology.hosts)))
 
 
 def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -> Host:

@@ -23,6 +23,7 @@ from rewriter.plans import (
     BindError,
     Bound,
     Builtin,
+    Everywhere,
     Insert,
     LoadLocal,
     Passthrough,
@@ -37,6 +38,7 @@ from rewriter.plans import (
 )
 
 from .aside import run_aside, run_probe
+from .everywhere import run_everywhere
 from .fanout import FanOut
 from .files import FileRelay
 from .sequences import make_ids
@@ -263,6 +265,14 @@ def _views(client: ClientConnection, plan: SystemViews, literals: Values) -> Non
     TaskWork(client).start(run_views(client, plan, literals, values))
 
 
+def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) -> None:
+    bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
+    if client.session.transaction_mode == "single":
+        check_single(client, [Spot(statement.host) for statement in bound.statements])
+    work = TaskWork(client)
+    work.start(run_everywhere(client, bound, work.conns))
+
+
 def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
@@ -287,6 +297,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     ShardSelect: _select,
     ShardWrite: _write,
     Insert: _write,
+    Everywhere: _everywhere,
     Builtin: _builtin,
     LoadLocal: _load_local,
     Reject: reject,

@@ -28,6 +28,7 @@ from .trace import generated, tie, trace, trace_routine
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+    from proxy.session.settings import Settings
     from proxy.session.state import Session
 
 _QUERY = Struct("<IB").pack
@@ -56,14 +57,17 @@ def query_packet(sql: bytes) -> bytes:
     return frame(b"\x03" + sql)
 
 
-def preludes(session: Session, conn: BackendConnection, *, opens: bool = True) -> tuple[bytes, int]:
+def preludes(
+    session: Session, conn: BackendConnection, settings: Settings | None = None, *, opens: bool = True
+) -> tuple[bytes, int]:
     """The packets that bring `conn` into the session's state before its next statement, and how many they
-    are. `opens`: the statement opens a transaction, of its own at least, as any that touches a table.
+    are. `settings`: others than the session's, for one statement. `opens`: the statement opens a transaction,
+    of its own at least, as any that touches a table.
 
     From here on the connection is taken to be in that state: a prelude that fails closes it.
     """
     packets, count = b"", 0
-    settings = session.settings.base
+    settings = (settings or session.settings).base
     if conn.settings is not settings:
         packets = query_packet(settings.statement_from(conn.settings))
         conn.settings = settings

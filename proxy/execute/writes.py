@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
+from proxy.session.settings import Settings
 from proxy.session.state import Diagnostic
 from proxy.wire.packets import Err, Ok, lenenc_bytes, read_lenenc_bytes
 from rewriter.plans import Bound, HostStatement, Inserted
@@ -75,7 +76,7 @@ class _Pipeline:
 
 
 @dataclass(slots=True)
-class _HostWork:
+class HostWork:
     """One host's part of the statement. `kept`: the session holds the connection, whatever happens here."""
 
     host: str
@@ -91,33 +92,33 @@ async def run_writes(client: ClientConnection, bound: Bound, running: set[Backen
         Outcome(statement, bound.inserted[index] if bound.inserted else None)
         for index, statement in enumerate(bound.statements)
     ]
-    works: dict[str, _HostWork] = {}
+    works: dict[str, HostWork] = {}
     for outcome in outcomes:
         host = outcome.statement.host
-        works.setdefault(host, _HostWork(host, [])).outcomes.append(outcome)
+        works.setdefault(host, HostWork(host, [])).outcomes.append(outcome)
     session = client.session
     atomic = (session.transaction.explicit or not session.autocommit) and len(outcomes) > 1
     try:
         for host in sorted(works):  # in this order everywhere: two statements never wait for each other
-            await _connect(client, works[host])
+            await connect(client, works[host])
         running.update(work.conn for work in works.values() if work.conn is not None)
-        await asyncio.gather(*(_run_host(client, work, atomic) for work in works.values()))
+        await asyncio.gather(*(run_host(client, work, atomic) for work in works.values()))
         failed = [outcome for outcome in outcomes if outcome.error is not None]
         if failed and atomic:
-            await _undo(works.values())
+            await undo(works.values())
     except BaseException:
         for work in works.values():
             if work.conn is not None and not work.kept:
                 client.services.backends.release(work.conn)
         raise
-    _give_back(client, works.values(), failed=bool(failed))
+    give_back(client, works.values(), failed=bool(failed))
     if failed:
         _report(client, outcomes, failed, undone=atomic)
     else:
         _answer(client, bound, outcomes, works)
 
 
-def _give_back(client: ClientConnection, works: Iterable[_HostWork], *, failed: bool) -> None:
+def give_back(client: ClientConnection, works: Iterable[HostWork], *, failed: bool) -> None:
     conns = [work.conn for work in works if work.conn is not None]
     give_all_back(client, [conn for conn in conns if not conn.closed], failed=failed)
     for conn in conns:
@@ -125,7 +126,7 @@ def _give_back(client: ClientConnection, works: Iterable[_HostWork], *, failed: 
             connection_lost_in_transaction(client, conn, None)
 
 
-async def _connect(client: ClientConnection, work: _HostWork) -> None:
+async def connect(client: ClientConnection, work: HostWork) -> None:
     session = client.session
     work.conn = session.transaction.held.get(work.host)
     work.kept = work.conn is not None
@@ -138,12 +139,22 @@ async def _connect(client: ClientConnection, work: _HostWork) -> None:
                 outcome.error = error
 
 
-async def _run_host(client: ClientConnection, work: _HostWork, atomic: bool) -> None:
-    """One network write for the host, and its replies."""
+async def run_host(
+    client: ClientConnection,
+    work: HostWork,
+    atomic: bool,
+    settings: Settings | None = None,
+    opening: tuple[bytes, int] = (b"", 0),
+) -> None:
+    """One network write for the host, and its replies. With `atomic` a savepoint comes first. `settings`:
+    others than the session's. `opening`: packets in front, each answered by OK, and how many they are.
+    """
     conn = work.conn
     if conn is None:
         return
-    packets, count = preludes(client.session, conn)
+    packets, count = preludes(client.session, conn, settings)
+    packets += opening[0]
+    count += opening[1]
     work.kept = client.session.transaction.held.get(work.host) is conn
     if atomic:
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
@@ -156,7 +167,7 @@ async def _run_host(client: ClientConnection, work: _HostWork, atomic: bool) -> 
         work.diagnostics = await settle(client, conn)
 
 
-async def _undo(works: Iterable[_HostWork]) -> None:
+async def undo(works: Iterable[HostWork]) -> None:
     """Take the statement back on every host whose transaction is still open."""
     for work in works:
         conn = work.conn
@@ -204,7 +215,7 @@ def _shards(outcomes: list[Outcome]) -> str:
 
 
 def _answer(
-    client: ClientConnection, bound: Bound, outcomes: list[Outcome], works: dict[str, _HostWork]
+    client: ClientConnection, bound: Bound, outcomes: list[Outcome], works: dict[str, HostWork]
 ) -> None:
     services, session = client.services, client.session
     if session.transaction.next_isolation is not None and session.autocommit:

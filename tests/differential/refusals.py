@@ -36,7 +36,6 @@ REFUSABLE: dict[str, frozenset[str]] = {
     "on duplicate key": NOT_YET,
     "replace": NOT_YET,
     "timed insert": frozenset({"unroutable_write", "invalid_id"}),
-    "reference write": NOT_YET,
 }
 
 _NAMES = (

@@ -1,0 +1,97 @@
+"""A write to a reference table: every host runs it, and all do the same.
+
+The first host, in the order of names, runs it in a transaction that stays open until all others have done
+theirs: its row locks put writes to the same rows into one order for all hosts. When it fails there, nothing
+has happened anywhere. Every host is given the same time for NOW() and the like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.wire.packets import Err
+from rewriter.plans import Bound
+
+from .relay import query_packet
+from .writes import HostWork, Outcome, connect, give_back, run_host, undo
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+_START = (query_packet(b"START TRANSACTION"), 1)
+
+
+async def run_everywhere(client: ClientConnection, bound: Bound, running: set[BackendConnection]) -> None:
+    """Run the statements of `bound`, one for each host, and answer as the first host does."""
+    works = [HostWork(one.host, [Outcome(one, None)]) for one in bound.statements]
+    outcomes = [work.outcomes[0] for work in works]
+    session = client.session
+    within = session.transaction.explicit or not session.autocommit
+    settings = session.settings
+    if settings.get("timestamp") is None:
+        settings = settings.with_values({"timestamp": b"%.6f" % time.time()})
+    try:
+        for work in works:
+            await connect(client, work)
+        running.update(work.conn for work in works if work.conn is not None)
+        unreachable = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
+        if unreachable is None:
+            await run_host(client, works[0], within, settings, (b"", 0) if within else _START)
+            if outcomes[0].error is None:
+                await asyncio.gather(*(run_host(client, work, within, settings) for work in works[1:]))
+            failed = [outcome for outcome in outcomes if outcome.error is not None]
+            if failed and within:
+                # where it did not run, the savepoint is still that of an earlier statement
+                await undo(work for work in works if work.outcomes[0].ok or work.outcomes[0].error)
+            elif not within:
+                await _end(works[0], commit=not failed)
+    except BaseException:
+        for work in works:
+            if work.conn is not None and not work.kept:
+                client.services.backends.release(work.conn)
+        raise
+    give_back(client, works, failed=any(outcome.error for outcome in outcomes))
+    _answer(client, works, undone=within)
+
+
+async def _end(work: HostWork, *, commit: bool) -> None:
+    """End the first host's transaction. A COMMIT that fails is the host's failure."""
+    if work.conn is None or work.conn.closed:
+        return
+    try:
+        reply = await Collector().run(work.conn, query_packet(b"COMMIT" if commit else b"ROLLBACK"))
+    except ProxyError as error:
+        work.outcomes[0].error = work.outcomes[0].error or error
+        return
+    work.outcomes[0].error = work.outcomes[0].error or reply.err
+
+
+def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) -> None:
+    """The first host's answer, or what went wrong and where."""
+    failed = [work for work in works if work.outcomes[0].error is not None]
+    done = [work.host for work in works[1:] if work.outcomes[0].ok is not None and work not in failed]
+    if failed:
+        first = failed[0].outcomes[0].error
+        assert first is not None
+        if undone or not done:
+            client.fail(first)
+            return
+        text = first.text() if isinstance(first, Err) else str(first)
+        raise ProxyError(
+            "partial_write",
+            done=", ".join(done),
+            failed=", ".join(work.host for work in works if work.host not in done),
+            reason=f"{text} (error {first.code})",
+        )
+    ok = works[0].outcomes[0].ok
+    if ok is None:
+        raise ProxyError("merge_failed", reason="a write was answered by rows")
+    session = client.session
+    session.diagnostics = works[0].diagnostics
+    session.row_count = ok.affected
+    client.reply_ok(affected=ok.affected, insert_id=ok.insert_id, warnings=ok.warnings, info=ok.info)

@@ -1,0 +1,121 @@
+"""Writes to a reference table: all hosts do the same, or the error says which did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pymysql
+import pytest
+
+from tests.support.demo import Demo
+
+Connection = pymysql.connections.Connection
+
+
+@pytest.fixture
+def connection(demo: Demo) -> Iterator[Connection]:
+    with demo.connect() as connection:
+        yield connection
+        connection.rollback()
+        run(connection, "DELETE FROM countries WHERE code LIKE '0%%'")
+
+
+def run(connection: Connection, sql: str, *values: object) -> int:
+    with connection.cursor() as cursor:
+        return cursor.execute(sql, values)
+
+
+def rows(connection: Connection, sql: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+def on_hosts(demo: Demo) -> list[list[tuple[object, ...]]]:
+    """The rows of each host, asked directly."""
+    found = []
+    for host in demo.ready["hosts"]:
+        with pymysql.connect(
+            host=host["host"], port=host["port"], user=host["user"], password=host["password"]
+        ) as own:
+            found.append(
+                rows(own, "SELECT code, name FROM `global`.countries WHERE code LIKE '0%' ORDER BY 1")
+            )
+    return found
+
+
+def test_every_host_has_the_rows(connection: Connection, demo: Demo) -> None:
+    assert run(connection, "INSERT INTO countries VALUES ('0a', %s), ('0b', NOW(6))", "Zañá") == 2
+    first, second = on_hosts(demo)
+    assert first == second
+    assert [code for code, _ in first] == ["0a", "0b"]
+    assert run(connection, "UPDATE countries SET name = CONCAT(name, '!') WHERE code LIKE '0%%'") == 2
+    assert run(connection, "REPLACE INTO demo.countries SET code = '0a', name = 'again'") == 2
+    assert run(connection, "DELETE FROM countries WHERE code LIKE '0%%' ORDER BY code DESC LIMIT 1") == 1
+    assert on_hosts(demo) == [[("0a", "again")]] * 2
+    assert run(connection, "INSERT INTO countries SELECT '0c', name FROM countries WHERE code = '0a'") == 1
+    assert rows(connection, "SELECT @@timestamp > 1700000000, ROW_COUNT()")[0][0] == 1
+
+
+def test_the_servers_error_and_nothing_done(connection: Connection, demo: Demo) -> None:
+    run(connection, "INSERT INTO countries VALUES ('0a', 'x')")
+    with pytest.raises(pymysql.IntegrityError):
+        run(connection, "INSERT INTO countries VALUES ('0b', 'x'), ('0a', 'y')")
+    assert on_hosts(demo) == [[("0a", "x")]] * 2
+
+
+def test_one_host_refuses(connection: Connection, demo: Demo) -> None:
+    hosts = sorted(demo.ready["hosts"], key=lambda host: f"{host['host']}:{host['port']}")
+    last = hosts[-1]
+    with pymysql.connect(
+        host=last["host"], port=last["port"], user=last["user"], password=last["password"], autocommit=True
+    ) as own:
+        run(own, "INSERT INTO `global`.countries VALUES ('0z', 'only here')")
+        with pytest.raises(pymysql.IntegrityError):
+            run(connection, "INSERT INTO countries VALUES ('0z', 'x')")
+        assert rows(connection, "SELECT 1") == [(1,)]
+        run(own, "DELETE FROM `global`.countries WHERE code = '0z'")
+    assert on_hosts(demo) == [[], []]
+
+
+def test_in_a_transaction(connection: Connection, demo: Demo) -> None:
+    connection.begin()
+    run(connection, "INSERT INTO countries VALUES ('0a', 'x')")
+    assert on_hosts(demo) == [[], []]
+    connection.rollback()
+    assert on_hosts(demo) == [[], []]
+    connection.begin()
+    run(connection, "INSERT INTO countries VALUES ('0a', 'x')")
+    with pytest.raises(pymysql.IntegrityError):
+        run(connection, "INSERT INTO countries VALUES ('0b', 'x'), ('0a', 'y')")
+    connection.commit()
+    assert on_hosts(demo) == [[("0a", "x")]] * 2
+
+
+def test_concurrent_writes_leave_the_hosts_alike(connection: Connection, demo: Demo) -> None:
+    run(connection, "INSERT INTO countries VALUES ('0a', 'x')")
+
+    def write(number: int) -> None:
+        with demo.connect() as own:
+            for step in range(20):
+                run(own, "UPDATE countries SET name = %s WHERE code = '0a'", f"{number}-{step}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    first, second = on_hosts(demo)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO countries VALUES ('0a', UUID())",
+        "UPDATE countries SET name = RAND() WHERE code = '0a'",
+        "DELETE FROM countries WHERE code LIKE '0%%' LIMIT 1",
+        "UPDATE countries SET name = @x WHERE code = '0a'",
+    ],
+)
+def test_what_would_differ_is_refused(connection: Connection, sql: str) -> None:
+    with pytest.raises(pymysql.NotSupportedError, match="must be the same on every host"):
+        run(connection, sql)
