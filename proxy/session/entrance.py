@@ -33,12 +33,18 @@ class Entrance(asyncio.Protocol):
         self._services = services
         self._networks = networks
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self._address = ""
         self._data = b""
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if not self._trusted():
+        peer = transport.get_extra_info("peername")
+        if peer is None:  # gone already, as balancers go that only look whether there is a port
+            self._transport.close()
+            return
+        self._address = f"{peer[0]}:{peer[1]}"
+        if not self._trusted(peer[0]):
             self._hand_over(None, b"")
             return
         seconds = self._services.settings.timeouts.login
@@ -58,9 +64,8 @@ class Entrance(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
 
-    def _trusted(self) -> bool:
-        peer = self._transport.get_extra_info("peername")
-        address = ip_address(peer[0].partition("%")[0])
+    def _trusted(self, host: str) -> bool:
+        address = ip_address(host.partition("%")[0])
         if address.version == 6 and address.ipv4_mapped is not None:
             address = address.ipv4_mapped  # of a listener for both families
         return any(address in network for network in self._networks)
@@ -76,8 +81,7 @@ class Entrance(asyncio.Protocol):
             client.data_received(rest)
 
     def _refuse(self, reason: str) -> None:
-        peer = self._transport.get_extra_info("peername")
-        log.warning("PROXY header refused", address=f"{peer[0]}:{peer[1]}", reason=reason)
+        log.warning("PROXY header refused", address=self._address, reason=reason)
         self._services.stats.refused("proxy_header")
         if self._timer is not None:
             self._timer.cancel()

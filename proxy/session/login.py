@@ -271,4 +271,4 @@ def _peer(client: ClientConnection) -> tuple[str, bool]:
     peer = client.peer or client.transport.get_extra_info("peername")
     if isinstance(peer, tuple) and peer:
         return f"{peer[0]}:{peer[1]}", False
-    return "localhost", True
+    return ("unknown", False) if peer is None else ("localhost", True)  # None: it is gone already

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import pymysql
 import pytest
 
 from fleet.demo.certificates import LocalAuthority
-from fleet.demo.process import reserve_port
+from fleet.demo.process import free_port, reserve_port, spawn, stop_all
 from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import Raw
 from tests.integration.secure import SecureRaw, trusting
 from tests.integration.test_tls import logged
 from tests.support.demo import Demo
+from tests.support.waiting import wait_until
 from tests.wire.test_proxy_header import BAD, GOOD
 
 V1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 3306\r\n"
@@ -141,3 +145,46 @@ def test_failed_log_ins_count_for_the_client(balanced: Balanced) -> None:
     assert slow >= 0.1 + 0.2 + 0.4
     lines = logged(balanced.own, "log-in refused")
     assert {line["address"] for line in lines} == {"192.0.2.50:1"}
+
+
+@pytest.fixture
+def haproxy(balanced: Balanced, tmp_path: Path) -> Iterator[dict[str, int]]:
+    """A real balancer, with a port for each version of the header; it also checks that the proxy is there."""
+    program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+    if program is None:
+        pytest.skip("haproxy is not installed")
+    ports = {option: free_port() for option in ("send-proxy", "send-proxy-v2")}
+    lines = [
+        "defaults",
+        "    mode tcp",
+        *(f"    timeout {one} 20s" for one in ("connect", "client", "server")),
+    ]
+    for option, port in ports.items():
+        check = "check inter 100ms check-send-proxy"
+        lines += [f"listen {option}", f"    bind 127.0.0.1:{port}"]
+        lines += [f"    server proxy 127.0.0.1:{balanced.port} {option} {check}"]
+    file = tmp_path / "haproxy.cfg"
+    file.write_text("\n".join(lines) + "\n")
+    child = spawn([program, "-db", "-f", str(file)], tmp_path / "haproxy.log")
+    try:
+        yield ports
+    finally:
+        stop_all([child], timeout=5.0)
+
+
+def test_behind_haproxy(balanced: Balanced, haproxy: dict[str, int]) -> None:
+    context = trusting(balanced.authority.ca)
+    for option, port in haproxy.items():
+
+        def user(port: int = port, **arguments: Any) -> Any:
+            mine = {"host": "127.0.0.1", "port": port, "bind_address": "127.0.0.9"}
+            try:
+                connection = balanced.own.demo.connect(**mine, **arguments)
+            except pymysql.OperationalError:
+                return None  # not up yet
+            with connection, connection.cursor() as cursor:
+                cursor.execute("SELECT USER()")
+                return cursor.fetchall()[0][0]
+
+        assert wait_until(user, f"an answer through {option}") == "demo@127.0.0.9"
+        assert user(ssl=context) == "demo@127.0.0.9"
