@@ -300,8 +300,7 @@ def test_a_new_certificate(own: MakeOwn, authority: LocalAuthority) -> None:
             cert.write_text(cert.read_text()[:200])
         else:
             authority.issue(start=dt.timedelta(days=-9), end=dt.timedelta(days=-8))
-        if spoil != "expired":
-            proxy.signal(signal.SIGHUP)
+        proxy.signal(signal.SIGHUP)
         more_refusals(proxy, before, spoil)
         assert serial() == second
         with proxy.connect(ssl=context).cursor() as cursor:
