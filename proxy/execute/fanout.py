@@ -326,6 +326,8 @@ class FanOut:
             return
         if session.transaction.next_isolation is not None and session.autocommit:
             session.use_up()
+        if session.tracker is not None:
+            session.tracker.touched |= {"R", "S"}
         notices = client.services.notices(self.bound.warnings)
         session.diagnostics = self.diagnostics + notices
         session.row_count = -1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.execute.tracked import choose_relay
+
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
@@ -21,6 +23,7 @@ def reset_connection(client: ClientConnection) -> None:
     session.scatter_writes = False
     session.transaction_mode = session.user.transaction_mode
     session.refresh_env()
+    choose_relay(client)
     client.reply_ok()
 
 

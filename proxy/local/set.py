@@ -18,8 +18,10 @@ from proxy.execute.aside import borrowed
 from proxy.execute.relay import fetch_warnings
 from proxy.execute.task import TaskWork
 from proxy.execute.trace import read_variables, trace
+from proxy.execute.tracked import choose_relay
 from proxy.session.settings import variable_name
-from proxy.session.state import Diagnostic
+from proxy.session.state import Diagnostic, Session
+from proxy.session.tracking import Tracker, shown, tracked
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.resultset import NUMERIC, decode_column
@@ -130,6 +132,13 @@ class _Simple:
         self.settings.update(found)
         return True
 
+    def _track(self, tracker: Tracker) -> None:
+        """Have the OK packet tell what was set."""
+        names = [name for name in self.settings if name[0] != "@" and name != "collation_connection"]
+        tracker.variables |= shown(self.settings, names)
+        tracker.changed = tracker.changed or bool(self.settings) or not self.next
+        choose_relay(self.client)
+
     def apply(self, warnings: list[Diagnostic] | None = None, *, read_back: bool = False) -> None:
         """Change the session and answer. `read_back`: its settings are a server's, known already; `warnings`
         are what that server had to say.
@@ -141,6 +150,8 @@ class _Simple:
             session.set_next(b", ".join(self.next))
         if self.settings:
             session.settings = session.settings.with_values(self.settings)
+        if session.tracker is not None:
+            self._track(session.tracker)
         was = session.autocommit
         if self.settings or self.own or read_back:
             session.refresh_env()
@@ -235,6 +246,8 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         for name in defaults:
             kept.pop(name, None)
         session.settings = type(session.settings).of(kept)
+        if session.tracker is not None:
+            session.tracker.variables = await _shown_by(conn, session, names)
         conn.settings = session.settings.base
         await read_variables(session, conn, variables)
     simple.apply(found, read_back=True)
@@ -284,6 +297,21 @@ def _server_name(client: ClientConnection, name: str) -> str:
     """The server's name for a variable: those of SET TRANSACTION have others in MariaDB before 11.1."""
     env = client.session.env
     return _OLD_NAMES.get(name, name) if env.mariadb and env.server_version < 110101 else name
+
+
+async def _shown_by(conn: BackendConnection, session: Session, names: list[str]) -> dict[str, str]:
+    """What was set as session tracking shows it, of those variables that it shall show."""
+    wanted = tracked(session)
+    asked = [name.removeprefix("@@session.") for name in names]
+    asked = [name for name in asked if name != "collation_connection" and (wanted is None or name in wanted)]
+    if not asked:
+        return {}
+    quoted = b", ".join(quote(name, no_backslash_escapes=True) for name in asked)
+    reply = await Collector().query(conn, b"SHOW SESSION VARIABLES WHERE Variable_name IN (" + quoted + b")")
+    if reply.err is not None:
+        return {}
+    rows = [[(value or b"").decode("utf-8", "replace") for value in row] for row in reply.values()]
+    return {name.lower(): value for name, value in rows}
 
 
 async def _read_back(

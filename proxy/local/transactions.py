@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.execute.relay import connection_lost_in_transaction, preludes, query_packet
+from proxy.execute.relay import Relay, connection_lost_in_transaction, preludes, query_packet
 from proxy.execute.task import TaskWork
 from proxy.wire.packets import Err
 from rewriter.plans import Builtin, Passthrough, Physical, Values
@@ -97,6 +97,8 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
     def after() -> None:
         if chain:
             transaction.start(begun)
+            if client.session.tracker is not None:
+                client.session.tracker.ended()
         client.session.row_count = 0
         client.session.keep_warnings()
         client.reply_ok()
@@ -107,7 +109,7 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
         for conn in transaction.end():
             client.services.backends.release(conn)
         after()
-    elif len(hosts) == 1 and not chain and not release:
+    elif len(hosts) == 1 and not chain and not release and type(client.relay) is Relay:
         # the usual case: the host's own OK packet goes to the client
         transaction.explicit = False
         transaction.savepoints.clear()

@@ -55,6 +55,8 @@ def _chosen(client: ClientConnection, database: str) -> None:
     client.session.refresh_env()
     client.session.row_count = 0
     client.session.keep_warnings()
+    if client.session.tracker is not None:
+        client.session.tracker.schema = database
     client.reply_ok()
 
 

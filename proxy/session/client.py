@@ -18,7 +18,16 @@ import structlog
 from proxy.errors import ProxyError
 from proxy.execute.relay import Relay
 from proxy.wire.constants import MAX_PAYLOAD, Command
-from proxy.wire.packets import Err, PacketReader, PacketTooLarge, ProtocolError, err_packet, ok_packet
+from proxy.wire.packets import (
+    Err,
+    Ok,
+    PacketReader,
+    PacketTooLarge,
+    ProtocolError,
+    err_packet,
+    ok_packet,
+    tracked_ok_packet,
+)
 from rewriter.shape import digest
 
 from .sinks import CommandSink, Numbered
@@ -233,16 +242,22 @@ class ClientConnection(asyncio.Protocol):
         self, *, affected: int = 0, insert_id: int = 0, warnings: int = 0, info: bytes = b""
     ) -> None:
         """An OK packet, and the command is done."""
-        self.transport.write(
-            ok_packet(
-                self.seq + 1,
-                self.session.status(),
-                affected=affected,
-                insert_id=insert_id,
-                warnings=warnings,
-                info=info,
+        session = self.session
+        ok = Ok(affected, insert_id, session.status(), warnings, info)
+        state = session.tracker.take(session) if session.tracker is not None else b""
+        if state:
+            self.transport.write(tracked_ok_packet(self.seq + 1, ok, state))
+        else:
+            self.transport.write(
+                ok_packet(
+                    self.seq + 1,
+                    ok.status,
+                    affected=affected,
+                    insert_id=insert_id,
+                    warnings=warnings,
+                    info=info,
+                )
             )
-        )
         self.finish("ok")
 
     def write_error(self, error: ProxyError | Err, seq: int | None = None) -> None:
@@ -257,6 +272,8 @@ class ClientConnection(asyncio.Protocol):
         message = error.text() if isinstance(error, Err) else str(error)
         self.session.diagnostics = [Diagnostic("Error", error.code, message)]
         self.session.row_count = -1
+        if self.session.tracker is not None:
+            self.session.tracker.forget()
         self.write_error(error, seq)
         self.finish("error" if isinstance(error, Err) else error.kind.name)
 

@@ -34,6 +34,7 @@ from proxy.wire.server_auth import Done, Failed, Send, ServerAuthenticator, Step
 
 from .settings import Settings
 from .state import Introduction, Session
+from .tracking import Tracker
 
 if TYPE_CHECKING:
     from .client import ClientConnection
@@ -61,6 +62,7 @@ CAPABILITIES = (
     | Capability.PLUGIN_AUTH
     | Capability.CONNECT_ATTRS
     | Capability.PLUGIN_AUTH_LENENC_CLIENT_DATA
+    | Capability.SESSION_TRACK
 )
 
 
@@ -168,6 +170,8 @@ class Authentication:
         session.local_files = Capability.LOCAL_FILES in response.capabilities
         session.multi_statements = Capability.MULTI_STATEMENTS in response.capabilities
         session.found_rows_flag = Capability.FOUND_ROWS in response.capabilities
+        if Capability.SESSION_TRACK in self.introduction.capabilities:
+            session.tracker = Tracker()
         values = services.collations.settings_for(response.collation or self.introduction.collation)
         session.settings = session.login_settings = Settings.of(values)
         session.refresh_env()

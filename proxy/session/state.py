@@ -13,6 +13,7 @@ from rewriter.plans import Env
 
 from .prepared import Statements
 from .settings import LOGIN, NEXT, Settings
+from .tracking import Tracker
 from .transaction import Transaction
 
 _NONE = Capability(0)
@@ -93,6 +94,8 @@ class Session:
     env: Env = None  # type: ignore[assignment]  # made by refresh_env, which the constructor's user calls
     introduction: Introduction | None = None
     login_settings: Settings = LOGIN  # what COM_RESET_CONNECTION goes back to
+
+    tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
 
     @property
     def default_autocommit(self) -> bool:

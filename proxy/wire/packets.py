@@ -16,7 +16,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
-from .constants import MAX_PAYLOAD
+from .constants import MAX_PAYLOAD, Status
 
 _U16 = Struct("<H")
 _U16_U16 = Struct("<HH")
@@ -111,6 +111,15 @@ def ok_packet(
         b"\0" + lenenc(affected) + lenenc(insert_id) + _U16.pack(status) + _U16.pack(min(warnings, 0xFFFF))
     )
     return frame(payload + info, seq)
+
+
+def tracked_ok_packet(seq: int, ok: Ok, state: bytes) -> bytes:
+    """An OK packet with session state changes, for a client with CLIENT_SESSION_TRACK."""
+    status = ok.status | Status.SESSION_STATE_CHANGED
+    info = (ok.info or b"\0") + lenenc_bytes(state)
+    return ok_packet(
+        seq, status, affected=ok.affected, insert_id=ok.insert_id, warnings=ok.warnings, info=info
+    )
 
 
 def eof_packet(seq: int, status: int, warnings: int = 0) -> bytes:

@@ -1,0 +1,59 @@
+"""A relay for sessions that want to be told of their transactions: servers' OK packets are added to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.backends.connection import BackendConnection
+from proxy.session.tracking import follows_replies
+from proxy.wire.constants import Status
+from proxy.wire.packets import tracked_ok_packet
+
+from .relay import Relay
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+_STATE_WORDS = (b"PREPARE", b"DEALLOCATE", b"CREATE TEMPORARY", b"DROP TEMPORARY", b"DROP PREPARE")
+
+
+class TrackedRelay(Relay):
+    """Takes the usual way for every statement, and looks at what comes back."""
+
+    __slots__ = ()
+
+    def ask(self, host: str, sql: bytes) -> None:
+        self.run(host, sql)
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        said, session = conn.scanner, self.client.session
+        tracker = session.tracker
+        if tracker is not None and said.err is None:
+            ok = said.ok
+            if ok is None:
+                tracker.touched |= {"R", "S"}
+            elif data[4:5] == b"\0":
+                word = self.sql.lstrip()[:20].upper()
+                tracker.changed = word.startswith(_STATE_WORDS)
+                tracker.touched |= _touched(word)
+                if self.base is not None and ok.insert_id:
+                    data = self._composed(conn, data, self.base)
+                    ok = said.ok or ok
+                state = tracker.take(session, bool(ok.status & Status.IN_TRANS))
+                self.client.transport.write(tracked_ok_packet(data[3], ok, state) if state else data)
+                return
+        super().reply_data(conn, data)
+
+
+def _touched(word: bytes) -> set[str]:
+    """What a statement without a result set has done to tables, by its first word."""
+    if word.startswith((b"INSERT", b"REPLACE", b"LOAD")):
+        return {"W"}
+    return {"R", "W"} if word.startswith((b"UPDATE", b"DELETE")) else set()
+
+
+def choose_relay(client: ClientConnection) -> None:
+    """Give the client the relay that its `session_track_*` variables ask for."""
+    wanted = TrackedRelay if client.session.tracker is not None and follows_replies(client.session) else Relay
+    if type(client.relay) is not wanted:
+        client.relay = wanted(client)
