@@ -111,7 +111,7 @@ def test_what_is_advertised() -> None:
     """Only what works."""
     missing = (
         Capability.SSL | Capability.COMPRESS | Capability.ZSTD_COMPRESSION_ALGORITHM
-        | Capability.DEPRECATE_EOF | Capability.SESSION_TRACK | Capability.QUERY_ATTRIBUTES
+        | Capability.DEPRECATE_EOF | Capability.QUERY_ATTRIBUTES
         | Capability.MULTI_FACTOR_AUTHENTICATION
     )  # fmt: skip
     assert not CAPABILITIES & missing
