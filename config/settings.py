@@ -282,6 +282,9 @@ class Limits(Model):
     scatter_rows: Count = 1_000_000
     scatter_bytes: Size = 1 << 30
     prepared_statements: Positive = 10_000
+    gather_rows: Count = 1_000_000
+    gather_bytes: Size = 1 << 30
+    gathers: Positive = 8
 
 
 class Timeouts(Model):

@@ -85,7 +85,7 @@ class Worker:
             await self._start_status()
             self.source = open_source(self.settings, self.schema)
             topology = await self.source.start(self._changed, self._refused)
-            backends = Backends(self._make_pool)
+            backends = Backends(self._make_pool, self.settings.limits.gathers)
             ticker = self.tasks.spawn(self._tick(backends), "tick")
             facts = await self._learn_facts(backends, topology)
             if facts is None:

@@ -136,6 +136,10 @@ _KINDS = (
     ),
     ErrorKind("scatter_bytes", 1104, "42000", "The scatter returned more than {limit} bytes (limits.scatter_bytes).", "Add a condition on the routing column or a LIMIT."),
     ErrorKind(
+        "gather_limit", 1104, "42000", "The statement would gather more than {limit} {unit} from the shards (limits.{setting}).",
+        "Add conditions on single tables, best on a routing column: only rows that they let through are gathered.",
+    ),
+    ErrorKind(
         "routing_column_update", 1105, "HY000", "Cannot change '{column}' of '{table}': a row does not move to another shard.",
         "INSERT the row with its new value, then DELETE the old one.",
     ),

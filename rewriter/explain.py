@@ -11,6 +11,7 @@ from typing import Final
 from config.topology import Keyspace, Topology
 
 from .env import Env
+from .gather import Gather
 from .inserting import Insert
 from .plan import Plan, Reject, Values
 from .planner import Rewriter
@@ -53,17 +54,62 @@ def explain(
     values = literals + tuple(slot(name) for name in plan.session_slots)
     rows: Rows = [("plan", _title(plan))]
     bound: Bound | None = None
-    if not isinstance(plan, Reject | Builtin | Several):
+    gather = plan if isinstance(plan, Gather) else None
+    if not isinstance(plan, Reject | Builtin | Several | Gather):
         try:
             bound = plan.bind(values, topology, _first)
         except BindError as error:
-            rows[0] = ("plan", "refused")
-            rows += _refusal(error.name, error.arguments)
-    rows += _about(plan, values, topology)
+            gather = plan.gather if isinstance(plan, ShardSelect) else None
+            if gather is None or error.name != "not_supported_yet":
+                gather = None
+                rows[0] = ("plan", "refused")
+                rows += _refusal(error.name, error.arguments)
+    if gather is not None:
+        rows[0] = ("plan", _title(gather))
+        values = literals + tuple(slot(name) for name in gather.session_slots)
+        rows += _gathered(gather, values, lambda sql: _bindings(rewriter, sql, env, topology, slot), topology)
+    else:
+        rows += _about(plan, values, topology)
     if bound is not None:
         rows += _bound(plan, bound, topology)
     rows.append(("topology", f"version {topology.version}"))
     rows.append(("cache", "plan was cached" if cached else "plan was made now"))
+    return rows
+
+
+def _bindings(
+    rewriter: Rewriter, sql: bytes, env: Env, topology: Topology, slot: Callable[[str], bytes]
+) -> Rows:
+    """How one piece is read."""
+    plan, literals = rewriter.plan(sql, env)
+    values = literals + tuple(slot(name) for name in plan.session_slots)
+    try:
+        bound = plan.bind(values, topology, _first)
+    except BindError as error:
+        return _refusal(error.name, error.arguments)
+    about = [row for row in _about(plan, values, topology) if row[0] in ("routing", "id", "key")]
+    return about + _bound(plan, bound, topology)
+
+
+def _gathered(plan: Gather, values: Values, read: Callable[[bytes], Rows], topology: Topology) -> Rows:
+    """The pieces in the order in which they are gathered, and the rest."""
+    rows: Rows = []
+    names = tuple(b"`g%d`" % number for number in range(1, len(plan.pieces) + 1))
+    for number, piece in enumerate(plan.pieces, 1):
+        link = piece.link
+        where = "" if not piece.real else ", as a table that is not temporary"
+        if link is None:
+            rows.append((f"piece {number}", f"{piece.label} into g{number}{where}"))
+            rows += read(piece.sql(values, piece.shown))
+            continue
+        by = f"by the values of {link.values} in g{link.source + 1}"
+        rows.append((f"piece {number}", f"{piece.label} into g{number}{where}, {by}"))
+        if not link.bounded:
+            rows.append(("scatter", "only when there are too many values for one list"))
+        rows.append(("", piece.sql(values, piece.shown, b"...").decode("utf-8", "replace")[:MAX_SQL]))
+    host = topology.default or next(iter(topology.hosts), "")
+    rows.append(("rest on", host))
+    rows.append(("", plan.rest_sql(values, names).decode("utf-8", "replace")[:MAX_SQL]))
     return rows
 
 
@@ -81,6 +127,7 @@ def _title(plan: Plan) -> str:
         SystemViews: "query on information_schema, with the logical databases",
         AnyHost: "no sharded table: any host",
         ShardSelect: "read from shards",
+        Gather: "rows gathered from shards, then run by one server",
         ShardWrite: "write to shards",
         Everywhere: "write to every host",
         Insert: "rows to shards",

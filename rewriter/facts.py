@@ -42,10 +42,15 @@ class TableRef:
 
 
 class Condition(NamedTuple):
-    """An ON condition and the tables (indexes in the block) whose rows it restricts."""
+    """An ON condition and the tables (indexes in the block) whose rows it restricts.
+
+    `solid` are those of them that no outer join inside of this one gives rows of NULLs: any part of the
+    condition restricts these, also one that is true for NULLs.
+    """
 
     span: Span
     narrows: frozenset[int]
+    solid: frozenset[int] = frozenset()
 
 
 class Projection(NamedTuple):
@@ -80,7 +85,8 @@ class Block:
     """One SELECT (or the tables and conditions of an UPDATE or DELETE), without its set operations.
 
     `outer`: the block whose columns it also sees. `queries`: the subqueries in its expressions; those of
-    derived tables are in `tables`. `odd_joins`: the ON conditions restrict nothing that is known.
+    derived tables are in `tables`. `odd_joins`: the ON conditions restrict nothing that is known. `nullable`
+    are the tables (indexes) that an outer join may give rows of NULLs.
     """
 
     first: int
@@ -91,6 +97,7 @@ class Block:
     tables: list[TableRef] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
     odd_joins: bool = False
+    nullable: set[int] = field(default_factory=set)
     shared_columns: list[str] = field(default_factory=list)  # of USING, upper case; "*" for NATURAL
     where: Span | None = None
     group: list[SortItem] = field(default_factory=list)

@@ -34,15 +34,17 @@ class TableReader(Reader):
         """Tables joined by commas and JOINs, up to a clause or a closing parenthesis: their indexes."""
         joined = self._factor(block)
         left, right, natural, kind = frozenset[int](), joined, False, ""
+        nullable = frozenset[int]()
         while self.at < self.end and not self.at_clause():
             if self.take_op(","):
                 left, right, kind = joined, self._factor(block), ","
+                nullable = frozenset(block.nullable)
                 joined = left | right
             elif self.source.is_word(self.at, "ON") and kind:
                 self.at += 1
                 span = self.filled(self.expression(block, self._after_on))
                 narrows = {"LEFT": right, "RIGHT": left}.get(kind, joined)
-                block.conditions.append(Condition(span, narrows))
+                block.conditions.append(Condition(span, narrows, narrows - nullable))
                 block.odd_joins = block.odd_joins or kind == ","
                 kind = ","
             elif self.source.is_word(self.at, "USING") and kind:
@@ -54,6 +56,8 @@ class TableReader(Reader):
                     block.shared_columns.append("*")
                 left, right = joined, self._factor(block)
                 joined = left | right
+                nullable = frozenset(block.nullable)
+                block.nullable |= {"LEFT": right, "RIGHT": left}.get(kind, frozenset())
         return joined
 
     def _after_on(self) -> bool:

@@ -11,6 +11,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     AnyHost       no tables at all (SELECT 1, SELECT @@version): any host will do
     Physical      names physical databases (db03429.pins), or the session is in one
     ShardSelect   a SELECT on sharded tables: one shard, some, or all
+    Gather        a SELECT over rows that are gathered first, run by a server
     ShardWrite    UPDATE or DELETE on a sharded table
     Everywhere    a write to reference tables, on every host
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
@@ -33,6 +34,7 @@ from config.topology import Host, Topology
 
 from .bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, Notice, SortKey
 from .env import Env
+from .gather import Gather, Piece
 from .inserting import Insert
 from .plan import Access, Argument, Choose, Plan, Reject, Values
 from .sharded import Sharded, ShardSelect, ShardWrite
@@ -50,6 +52,7 @@ __all__ = [
     "Choose",
     "Env",
     "Everywhere",
+    "Gather",
     "HostStatement",
     "Insert",
     "Inserted",
@@ -59,6 +62,7 @@ __all__ = [
     "OneHost",
     "Passthrough",
     "Physical",
+    "Piece",
     "Plan",
     "Reject",
     "Several",

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from config.schema import Table
+
 from .facts import Block, Span, TableRef
 from .keys import Keys
 from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
@@ -70,6 +72,11 @@ class Conditions:
     def constant(self, span: Span) -> Value | None:
         """The constant that these tokens are, or None."""
         return self._constants.read(*span)
+
+    def routes_by_number(self, table: Table, column: str) -> bool:
+        """Whether rows of `table` are found by this column (upper case), and it holds integers."""
+        key = self._keys.key(table, column)
+        return key is not None and not key.takes_text
 
     # finding comparisons
 
@@ -321,6 +328,16 @@ class Conditions:
         if match.relation == "is one of":
             return Route("in", match.number)
         return Route("between", match.number) if match.relation == "between" else ALL
+
+    def terms(self, span: Span) -> list[Span]:
+        """The parts of a condition that must all be true for it to be: itself, when it is no AND."""
+        bare = self._bare(span)
+        if len(self._split(bare, "OR", "||", "XOR")) > 1:
+            return [span]
+        parts = self._split(bare, "AND", "&&")
+        if len(parts) == 1:
+            return [bare]
+        return [term for part in parts for term in self.terms(part)]
 
     def equalities(self, span: Span) -> list[Match]:
         """The `column = column` leaves that must be true for the condition to be."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from .context import Statement, not_yet
+from .context import Statement, not_yet, refused
 from .facts import Block, Query, Span, TableRef
 from .parse import Parser
 from .parse_write import WriteParser
+from .pieces import or_gather
 from .plan import Access, Plan, Reject
 from .plans import Builtin
-from .scope import Scope
+from .scope import Refuse, Scope
 from .select import plan_select
 from .statement import QUERIES, access_of
 from .tokens import WORD, Source, Unreadable
@@ -81,8 +82,15 @@ def _query(statement: Statement, first: int) -> Plan:
     scope.add_query(statement.names, found)
     if not scope.sharded():
         return plan_unsharded(statement, found.all_blocks(), scope, access(statement.source)[0])
-    only_sharded(scope)
-    return plan_select(statement, found, scope, explain=first > 0)
+    if first > 0:
+        only_sharded(scope)
+        return plan_select(statement, found, scope, explain=True)
+    try:
+        only_sharded(scope)
+        plan: Plan = plan_select(statement, found, scope)
+    except Refuse as refusal:
+        plan = refused(refusal)
+    return or_gather(statement, found, scope, plan)
 
 
 def only_sharded(scope: Scope) -> None:

@@ -21,6 +21,7 @@ from .binding import (
 )
 from .binding import host as host_of
 from .bound import Aggregate, BindError, Bound, HostStatement, Merge, SortKey
+from .gather import Gather
 from .plan import Access, Choose, Plan, Reject, Values
 from .routing import Placed
 from .splice import Template
@@ -172,11 +173,12 @@ class Several:
 class ShardSelect(Sharded):
     """A SELECT on sharded tables: on one shard as the client wrote it, on several by UNION ALL and merge.
 
-    `several` is how, or why it cannot.
+    `several` is how, or why it cannot; then `gather`, when there is one, is what can.
     """
 
     kind: ClassVar[str] = "select"
     several: Several | Reject
+    gather: Gather | None = None
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool

@@ -7,6 +7,7 @@ pool to work; `collect` reads a small reply; `Backends`, here, has a pool for ev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from .connection import BackendConnection
 from .host import HostPool
@@ -15,8 +16,11 @@ from .host import HostPool
 class Backends:
     """A pool for each host, made when it is first needed."""
 
-    def __init__(self, make_pool: Callable[[str], HostPool]) -> None:
+    def __init__(self, make_pool: Callable[[str], HostPool], gathers: int = 8) -> None:
+        """`gathers`: how many statements may gather rows on one host at the same time."""
         self._make_pool = make_pool
+        self._gathers = gathers
+        self._scratch: dict[str, HostPool] = {}
         self._pools: dict[str, HostPool] = {}
         self._retired: list[HostPool] = []
 
@@ -24,6 +28,18 @@ class Backends:
         found = self._pools.get(host)
         if found is None:
             found = self._pools[host] = self._make_pool(host)
+        return found
+
+    def scratch(self, host: str) -> HostPool:
+        """The pool of connections that rows are gathered on. It is one of its own: who waits for one of
+        these has no other, so that gathers and fan-outs never wait for each other.
+        """
+        found = self._scratch.get(host)
+        if found is None:
+            found = self._scratch[host] = self._make_pool(host)
+            most = min(self._gathers, found.limits.max_connections)
+            found.limits = replace(found.limits, max_connections=most)
+            found.state.max_connections = most
         return found
 
     @property
@@ -52,16 +68,21 @@ class Backends:
     def keep_only(self, hosts: Iterable[str]) -> None:
         """The topology names just these hosts now: the others' pools close as their statements end."""
         wanted = set(hosts)
-        for host in [host for host in self._pools if host not in wanted]:
-            pool = self._pools.pop(host)
-            pool.retire()
-            self._retired.append(pool)
+        for pools in (self._pools, self._scratch):
+            for host in [host for host in pools if host not in wanted]:
+                pool = pools.pop(host)
+                pool.retire()
+                self._retired.append(pool)
 
     def tick(self) -> None:
-        for pool in [*self._pools.values(), *self._retired]:  # a tick may end in a statement on a new host
+        for pool in [
+            *self._pools.values(),
+            *self._scratch.values(),
+            *self._retired,
+        ]:  # a tick may end in a statement on a new host
             pool.tick()
         self._retired = [pool for pool in self._retired if pool.state.size or pool.state.waiting]
 
     def close(self) -> None:
-        for pool in [*self._pools.values(), *self._retired]:
+        for pool in [*self._pools.values(), *self._scratch.values(), *self._retired]:
             pool.close()

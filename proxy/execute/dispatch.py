@@ -24,6 +24,7 @@ from rewriter.plans import (
     Bound,
     Builtin,
     Everywhere,
+    Gather,
     Insert,
     LoadLocal,
     Passthrough,
@@ -41,6 +42,8 @@ from .aside import run_aside, run_probe
 from .everywhere import run_everywhere
 from .fanout import FanOut
 from .files import FileRelay
+from .gather import start_gather
+from .policies import check_scatter
 from .sequences import make_ids
 from .several import run_several
 from .single import check_single, spots_of
@@ -180,8 +183,15 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
         if point is not None:  # the usual case, with nothing to check or merge
             client.relay.ask(point[0], point[2])
             return
-    bound = plan.bind(values, services.topology, choose)
-    ceiling = check_scatter(client, plan, bound) if bound.scatter else None
+    try:
+        bound = plan.bind(values, services.topology, choose)
+    except BindError as error:
+        if plan.gather is None or error.name != "not_supported_yet":
+            raise
+        client.kind = plan.gather.kind
+        _gather(client, plan.gather, literals)
+        return
+    ceiling = check_scatter(client, bound) if bound.scatter else None
     if not services.all_serving:
         services.check_states(plan, bound, write=False)
     statements = bound.statements
@@ -197,6 +207,10 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
         client.relay.run(statements[0].host, statements[0].sql)
         return
     FanOut(client, bound, services.definitions_of(plan, session), ceiling).start()
+
+
+def _gather(client: ClientConnection, plan: Gather, literals: Values) -> None:
+    start_gather(client, plan, values_of(client.session, plan, literals), choose)
 
 
 def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values) -> None:
@@ -295,6 +309,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     AnyHost: _any_host,
     SystemViews: _views,
     ShardSelect: _select,
+    Gather: _gather,
     ShardWrite: _write,
     Insert: _write,
     Everywhere: _everywhere,
@@ -303,23 +318,3 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     Reject: reject,
     Several: _several,
 }
-
-
-# -- policies
-# -----------------------------------------------------------------------------------------------------------
-
-
-def check_scatter(client: ClientConnection, plan: ShardSelect, bound: Bound) -> int | None:
-    """Whether the user may scatter; the most rows such a read may give, None for no limit."""
-    user = client.session.user
-    if not user.scatter_allowed:
-        shards = sum(len(statement.shards) for statement in bound.statements)
-        raise ProxyError(
-            "scatter_denied",
-            statement="SELECT",
-            shards=shards,
-            reason=f"user '{user.name}' may not scatter",
-            column="the routing column",
-            alternative="ask for scatter: allow",
-        )
-    return user.scatter_rows or client.services.settings.limits.scatter_rows or None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from config.schema import Kind
 from tests.differential.catalog import NUMBERS, Catalog, ColumnModel, Family, TableModel
 from tests.differential.expressions import Expressions
-from tests.differential.parts import NONE, Expr, Item, Key, Select, Statement, leaf
+from tests.differential.parts import Expr, Item, Key, Select, Statement, leaf
 from tests.differential.routes import Routed, Routes
 
 KINDS = (
@@ -77,7 +77,9 @@ class Selects:
             return select
         tails = (" ", " # end", " -- end", " /* id = 5 */", ";", *LOCKS)
         tail = self.rng.choice(tails)
-        return replace(select, head="SELECT " if tail in LOCKS else head, tail=tail)
+        if tail not in LOCKS:
+            return replace(select, head=head, tail=tail)
+        return replace(select, tail=tail, own=select.own | {"lock"})  # copies of rows are not locked
 
 
 class _Draft:
@@ -216,8 +218,7 @@ class _Draft:
         return Key(found, direction=direction)
 
     def _typed(self, expression: Expr, direction: str) -> Key:
-        own = frozenset({"order by json"}) if expression.family is Family.JSON else NONE
-        return Key(replace(expression, own=expression.own | own), direction=direction)
+        return Key(expression, direction=direction)
 
     def _written(self, expression: Expr, written: str, direction: str) -> Key:
         return replace(self._typed(expression, direction), written=written)
@@ -243,19 +244,17 @@ class _Draft:
             inner = expressions.some_column(*NUMBERS, Family.WIDE) or expressions.number(1)
             if self.rng.random() < 0.4:
                 inner = expressions.number(2)
-            own = frozenset({"sum of a quotient"}) if " / " in inner.sql else NONE
-            expression = Expr(("SUM(", inner, ")"), Family.DECIMAL, own)
+            expression = Expr(("SUM(", inner, ")"), Family.DECIMAL)
         else:
             inner = expressions.anything(1) if self.rng.random() < 0.3 else self._extreme()
-            own = frozenset({"order by json"}) if inner.family is Family.JSON else NONE
-            expression = Expr((self.rng.choice(("MIN(", "MAX(")), inner, ")"), inner.family, own)
+            expression = Expr((self.rng.choice(("MIN(", "MAX(")), inner, ")"), inner.family)
         return Item(expression, self.rng.choice(("", "", "", " AS n", " total")))
 
     def _extreme(self) -> Expr:
         column = self.rng.choice([one for one in self.table.columns if one.family is not Family.JSON])
         return self.expressions.column(column)
 
-    # --- more than is supported everywhere -------------------------------------------------------
+    # --- what single shards do not answer -------------------------------------------------------
 
     def _clear(self) -> ColumnModel:
         """A column whose equal values look the same."""
@@ -263,7 +262,7 @@ class _Draft:
         return self.rng.choice(found or [self.table.columns[0]])
 
     def beyond(self) -> tuple[Select, str]:
-        """What single shards answer, and what comes later over several."""
+        """What single shards answer, and a gather over several."""
         form = self.rng.choice(
             ("group", "distinct", "count distinct", "avg", "sum of aggregates", "subquery")
         )
@@ -272,26 +271,24 @@ class _Draft:
         if form == "group":
             key = expressions.column(self._clear())
             items = (Item(key), Item(leaf("COUNT(*)", Family.INTEGER)))
-            return Select(self.source, items, where, group=(key,), own=frozenset({"group by"})), "GROUP BY"
+            return Select(self.source, items, where, group=(key,)), "GROUP BY"
         if form == "distinct":
             items = (Item(expressions.column(self._clear())),)
-            own = frozenset({"distinct"})
-            return Select(self.source, items, where, head="SELECT DISTINCT ", own=own), "DISTINCT"
+            return Select(self.source, items, where, head="SELECT DISTINCT "), "DISTINCT"
         if form == "subquery":
             column = self.rng.choice(self.table.columns).name
             inner = leaf(
                 f"{self.qualifier}{column} IN (SELECT {column} FROM {self.table.name})", Family.BOOLEAN
             )
             items = (Item(leaf("COUNT(*)", Family.INTEGER)),)
-            return Select(self.source, items, (*where, inner), own=frozenset({"subquery"})), "subquery"
+            return Select(self.source, items, (*where, inner)), "subquery"
         some = expressions.column(self.rng.choice(self.table.of(*NUMBERS, Family.WIDE, Family.TEXT)))
         one = {
             "count distinct": Expr(("COUNT(DISTINCT ", some, ")"), Family.INTEGER),
             "avg": Expr(("AVG(", some, ")"), Family.DECIMAL),
             "sum of aggregates": leaf("COUNT(*) + 1", Family.INTEGER),
         }[form]
-        feature = {"sum of aggregates": "expression of aggregates"}.get(form, form)
-        return Select(self.source, (Item(one),), where, own=frozenset({feature})), form
+        return Select(self.source, (Item(one),), where), form
 
 
 def _is_id(expression: Expr) -> bool:

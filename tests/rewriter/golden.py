@@ -20,11 +20,14 @@ from rewriter.plans import (
     Bound,
     Builtin,
     Env,
+    Gather,
     HostStatement,
     OneHost,
+    Piece,
     Plan,
     Reject,
     Sharded,
+    ShardSelect,
     Template,
 )
 from tests.rewriter.support import TOPOLOGY, contract, expand, first, rewriter, values_of
@@ -100,12 +103,34 @@ def _assignment(one: Assignment, values: tuple[bytes, ...]) -> str:
 def _bound(plan: Plan, values: tuple[bytes, ...]) -> Case:
     if plan.kind in ("reject", "builtin"):
         return {}
+    if isinstance(plan, Gather):
+        return _gathered(plan, values)
     try:
         bound = plan.bind(values, TOPOLOGY, first)
     except BindError as error:
+        if isinstance(plan, ShardSelect) and plan.gather is not None and error.name == "not_supported_yet":
+            literals = values[: len(values) - len(plan.session_slots)]
+            return {"else": _gathered(plan.gather, values_of(plan.gather, literals))}
         arguments = {name: contract(text) for name, text in error.arguments.items() if text}
         return {"bind_error": error.name, "arguments": arguments}
     return _outcome(bound)
+
+
+def _gathered(plan: Gather, values: tuple[bytes, ...]) -> Case:
+    names = tuple(b"g%d" % number for number in range(1, len(plan.pieces) + 1))
+    return {
+        "pieces": [_piece(piece, name, values) for name, piece in zip(names, plan.pieces, strict=True)],
+        "rest": contract(plan.rest_sql(values, names).decode()),
+    }
+
+
+def _piece(piece: Piece, name: bytes, values: tuple[bytes, ...]) -> str:
+    link = piece.link
+    sql = piece.sql(values, piece.shown, b"..." if link is not None else None).decode()
+    text = f"{name.decode()}{' (real)' if piece.real else ''}: {contract(sql)}"
+    if link is None:
+        return text
+    return f"{text} ({link.values} of g{link.source + 1}{'' if link.bounded else ', a scatter'})"
 
 
 def _outcome(bound: Bound) -> Case:

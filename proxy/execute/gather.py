@@ -1,0 +1,352 @@
+"""A statement over rows that are gathered from the shards first, run by a real MySQL.
+
+In steps: a connection of the scratch host; the definitions of the tables; a temporary table for each piece;
+the pieces' rows, one piece after another, each from all its hosts at once, put in by INSERTs of bounded size
+while they come; then the rest of the statement, whose reply the client gets.
+
+The scratch connection is outside of the session's transaction: it holds nothing but copies. The pieces are
+read on the session's own connections, so that a transaction sees its own rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.session.settings import FRESH, LOGIN, Settings
+from rewriter.gather import SCRATCH, Gather, Piece, quoted
+from rewriter.plan import Choose, Values
+from rewriter.plans import BindError, Bound, ShardSelect
+
+from .gathered import Reading, ServerError
+from .policies import check_scatter
+from .relay import fetch_warnings, query_packet
+from .rest import Rest
+from .scratch import Scratch, shape_of
+from .single import check_single, spots_of
+from .task import TaskWork
+from .trace import trace
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from proxy.session.client import ClientConnection
+
+_NO_DATABASE: Final = 1049
+
+LOADING: Final = LOGIN.with_values(
+    {
+        "sql_mode": b"'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'",
+        "time_zone": b"'+00:00'",
+        "autocommit": b"1",
+    }
+)
+"""How rows are put in: whatever is stored on a shard must be taken as it is."""
+
+
+class GatherWork(TaskWork):
+    """The client's work while it gathers. `rest` is set when the rest is at work."""
+
+    __slots__ = ("bytes", "rest", "rows", "scattered")
+
+    def __init__(self, client: ClientConnection) -> None:
+        super().__init__(client)
+        self.rest: Rest | None = None
+        self.rows = 0
+        self.bytes = 0
+        self.scattered = 0
+
+    def count(self, rows: int, size: int, ceiling: int | None) -> ProxyError | None:
+        """More has been gathered; the limit that is exceeded now. `ceiling`: the rows are a scatter's."""
+        limits = self.client.services.settings.limits
+        self.rows += rows
+        self.bytes += size
+        if ceiling is not None:
+            self.scattered += rows
+            if self.scattered > ceiling:
+                return ProxyError("scatter_limit", limit=ceiling, user=self.client.session.user.name)
+        if limits.gather_rows and self.rows > limits.gather_rows:
+            return ProxyError("gather_limit", limit=limits.gather_rows, unit="rows", setting="gather_rows")
+        if limits.gather_bytes and self.bytes > limits.gather_bytes:
+            return ProxyError("gather_limit", limit=limits.gather_bytes, unit="bytes", setting="gather_bytes")
+        return None
+
+    def kill_query(self) -> None:
+        """What runs ends with error 1317; between two statements `check` finds out."""
+        self.killed = True
+        running = [conn for conn in self.conns if conn.receiver is not None]
+        for conn in running:
+            self.client.services.backends.kill_query(conn)
+        if not running and self.task is not None:
+            self.task.cancel()
+            if self._prevent():
+                self.client.fail(ProxyError("killed"))
+
+    def check(self) -> None:
+        """Raise what a KILL asks for that has hit nothing."""
+        if self.killed:
+            raise ProxyError("killed")
+
+    def flow(self) -> None:
+        if self.rest is not None:
+            self.rest.flow()
+
+
+def start_gather(client: ClientConnection, plan: Gather, values: Values, choose: Choose) -> None:
+    """Run a Gather as the client's work. `values` are the literals and the session's."""
+    work = GatherWork(client)
+    work.start(_Gathering(client, plan, values, choose, work).run())
+
+
+class _Gathering:
+    """One Gather at work."""
+
+    def __init__(
+        self, client: ClientConnection, plan: Gather, values: Values, choose: Choose, work: GatherWork
+    ) -> None:
+        self.client = client
+        self.plan = plan
+        self.values = values
+        self.choose = choose
+        self.work = work
+        mark = secrets.token_hex(8)
+        self.names = tuple(
+            quoted(f"g{number}_{mark}" if piece.real else f"g{number}")
+            for number, piece in enumerate(plan.pieces, 1)
+        )
+        self.tables: list[Scratch] = []
+        #: The values that other pieces follow from: of a piece, and its column. None: too many to be of use.
+        self.found: dict[tuple[int, str], set[bytes] | None] = {}
+
+    async def run(self) -> None:
+        services = self.client.services
+        topology = services.topology
+        host = topology.default or topology.hosts[0]
+        pool = services.backends.scratch(host)
+        conn = await pool.connection(LOADING)
+        self.work.conns.add(conn)
+        try:
+            await self._answer(conn)
+        except ServerError as error:
+            self.client.fail(error.err)
+        finally:
+            self.work.conns.discard(conn)
+            if conn.receiver is not None:
+                pool.discard(conn, kill=True)
+            services.spawn(self._clean(conn), "scratch tables")
+
+    async def _answer(self, conn: BackendConnection) -> None:
+        await self._ready(conn)
+        await self._define(conn)
+        await self._make(conn)
+        for number, piece in enumerate(self.plan.pieces):
+            self.work.check()
+            await self._fill(conn, number, piece)
+        self.work.check()
+        await self._rest(conn)
+
+    # -- the scratch tables
+    # -----------------------------------------------------------------------------------------
+
+    async def _ready(self, conn: BackendConnection) -> None:
+        """Bring the scratch connection into the state for loading."""
+        if conn.settings is FRESH:  # its tables are nothing for replicas; without the privilege they are
+            await Collector().query(conn, b"SET SESSION sql_log_bin = 0")
+        await apply(conn, LOADING)
+
+    async def _define(self, conn: BackendConnection) -> None:
+        """Learn the tables' definitions: each time, so that an ALTER TABLE takes effect at once."""
+        topology = self.client.services.topology
+        places = [_home(piece, topology) for piece in self.plan.pieces]
+        created: dict[bytes, str] = {}
+        for host in sorted({host for host, _ in places}):
+            async with self._asking(host, conn) as asked:
+                for name in dict.fromkeys(name for at, name in places if at == host):
+                    created[name] = await _definition(asked, name)
+        for piece, (_, name) in zip(self.plan.pieces, places, strict=True):
+            shape = shape_of(created[name], is_object=piece.is_object, routing=piece.routing)
+            self.tables.append(shape.select(piece.wanted))
+
+    @asynccontextmanager
+    async def _asking(self, host: str, scratch: BackendConnection) -> AsyncIterator[BackendConnection]:
+        """A connection to `host` outside of the session's transaction."""
+        if host == scratch.host:
+            yield scratch
+            return
+        pool = self.client.services.backends.pool(host)
+        conn = await pool.connection(LOADING)
+        try:
+            await apply(conn, LOADING)
+            yield conn
+        finally:
+            pool.release(conn)
+
+    async def _make(self, conn: BackendConnection) -> None:
+        for number, piece in enumerate(self.plan.pieces):
+            sql = self.tables[number].create(self.names[number], real=piece.real)
+            reply = await Collector().query(conn, sql)
+            if reply.err is not None and reply.err.code == _NO_DATABASE:
+                await _run(conn, b"CREATE DATABASE IF NOT EXISTS " + SCRATCH + b" CHARACTER SET utf8mb4")
+                reply = await Collector().query(conn, sql)
+            if reply.err is not None:
+                raise ServerError(reply.err)
+
+    async def _clean(self, conn: BackendConnection) -> None:
+        """Drop the tables and give the connection back."""
+        real = [name for name, piece in zip(self.names, self.plan.pieces, strict=True) if piece.real]
+        owner = conn.owner
+        if conn.closed:
+            if not real:
+                return
+            conn = await self.client.services.backends.scratch(conn.host).connection(LOADING)
+        try:
+            for kind, names in ((b"TEMPORARY ", [n for n in self.names if n not in real]), (b"", real)):
+                if names:
+                    tables = b", ".join(SCRATCH + b"." + name for name in names)
+                    reply = await Collector().query(conn, b"DROP " + kind + b"TABLE IF EXISTS " + tables)
+                    if reply.err is not None:
+                        conn.close()
+                        return
+        except ProxyError:
+            return  # it is closed
+        del owner
+        self.client.services.backends.release(conn)
+
+    # -- the pieces
+    # -------------------------------------------------------------------------------------------------
+
+    async def _fill(self, conn: BackendConnection, number: int, piece: Piece) -> None:
+        """Gather the rows of one piece."""
+        scratch = self.tables[number]
+        wanted = {
+            link.values: scratch.place(link.values)
+            for link in (one.link for one in self.plan.pieces)
+            if link is not None and link.source == number and _linkable(scratch, link.values)
+        }
+        found: dict[str, set[bytes]] = {column: set() for column in wanted}
+        bounds = [self._bind(sql) for sql in self._selects(number, piece)]
+        ceilings = [check_scatter(self.client, bound) for bound in bounds if bound.scatter]
+        statements = [statement for bound in bounds for statement in bound.statements]
+        if statements:
+            ceiling = min((one for one in ceilings if one is not None), default=None)
+            columns = [(place, found[column]) for column, place in wanted.items()]
+            reading = Reading(
+                self.client, self.work, scratch, columns, ceiling, reading_settings(self.client)
+            )
+            await reading.run(conn, scratch.insert(self.names[number]), statements)
+        for column, values in found.items():
+            self.found[number, column] = values
+
+    def _selects(self, number: int, piece: Piece) -> list[bytes]:
+        """The SELECTs that give the piece's rows, each of them once."""
+        columns = self.tables[number].selected
+        link = piece.link
+        ids = None if link is None else self.found.get((link.source, link.values))
+        if link is None or ids is None:
+            return [piece.sql(self.values, columns)]
+        most = self.client.services.settings.limits.in_list
+        if len(ids) > most and not link.bounded:
+            return [piece.sql(self.values, columns)]
+        sorted_ids = sorted(ids, key=int)
+        chunks = [sorted_ids[at : at + most] for at in range(0, len(sorted_ids), most)]
+        return [piece.sql(self.values, columns, b", ".join(chunk)) for chunk in chunks]
+
+    def _bind(self, sql: bytes) -> Bound:
+        """Plan a piece as the ordinary statement that it is."""
+        services, session = self.client.services, self.client.session
+        plan, literals = services.rewriter.plan(sql, session.env)
+        from .dispatch import values_of
+
+        try:
+            bound = plan.bind(values_of(session, plan, literals), services.topology, self.choose)
+        except BindError as error:
+            raise ProxyError(error.name, **error.arguments) from None
+        keyspace = ""
+        if isinstance(plan, ShardSelect):
+            keyspace = plan.keyspace
+            if not services.all_serving:
+                services.check_states(plan, bound, write=False)
+        if session.transaction_mode == "single":
+            check_single(self.client, spots_of(keyspace, bound.statements))
+        return bound
+
+    # -- the rest
+    # ---------------------------------------------------------------------------------------------------
+
+    async def _rest(self, conn: BackendConnection) -> None:
+        """Run the rest and answer the client."""
+        client, effects = self.client, self.plan.effects
+        settings = resting_settings(client)
+        packets, count = b"", 0
+        if conn.settings is not settings:
+            packets, count = query_packet(settings.statement_from(conn.settings)), 1
+            conn.settings = settings
+        rest = self.work.rest = Rest(client)
+        await rest.run(conn, packets + query_packet(self.plan.rest_sql(self.values, self.names)), count)
+        if rest.err is not None:
+            client.fail(rest.err, rest.next_seq)
+            return
+        diagnostics = await fetch_warnings(conn) if rest.warnings else []
+        client.session.found_rows = rest.rows
+        if effects is not None:
+            await trace(client.session, conn, effects)
+            conn.settings = resting_settings(client)
+        rest.finish(diagnostics)
+
+
+def resting_settings(client: ClientConnection) -> Settings:
+    """The session's settings as the rest is run with: outside of its transaction."""
+    settings = client.session.settings.base
+    if client.session.autocommit and settings.get("autocommit") is None:
+        return settings
+    return settings.with_values({"autocommit": b"1"})
+
+
+def reading_settings(client: ClientConnection) -> Settings:
+    """The session's settings as pieces are read with: texts whole, and all rows."""
+    changed = {"character_set_results": b"utf8mb4"}
+    if client.session.settings.get("sql_select_limit") is not None:
+        changed["sql_select_limit"] = b"DEFAULT"
+    return client.session.settings.base.with_values(changed)
+
+
+async def apply(conn: BackendConnection, settings: Settings) -> None:
+    """Bring a connection into a state. Raises ProxyError."""
+    if conn.settings is settings:
+        return
+    reply = await Collector().query(conn, settings.statement_from(conn.settings))
+    if reply.err is not None:
+        raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
+    conn.settings = settings
+
+
+def _linkable(scratch: Scratch, column: str) -> bool:
+    """Whether a column has whole numbers, to look for in a routing column."""
+    return any(one.name.lower() == column and one.integer for one in scratch.columns)
+
+
+def _home(piece: Piece, topology: object) -> tuple[str, bytes]:
+    try:
+        return piece.home.place(topology)  # type: ignore[arg-type]
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+
+
+async def _definition(conn: BackendConnection, name: bytes) -> str:
+    """SHOW CREATE TABLE."""
+    reply = await Collector().query(conn, b"SHOW CREATE TABLE " + name)
+    if reply.err is not None:
+        raise ServerError(reply.err)
+    rows: Sequence[Sequence[bytes | None]] = reply.values()
+    return (rows[0][1] or b"").decode("utf-8", "surrogateescape")
+
+
+async def _run(conn: BackendConnection, sql: bytes) -> None:
+    reply = await Collector().query(conn, sql)
+    if reply.err is not None:
+        raise ServerError(reply.err)

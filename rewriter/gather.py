@@ -1,0 +1,123 @@
+"""The plan of what one host cannot answer: rows gathered from the shards, and the statement run over them.
+
+Each reference to a table becomes a *piece*: an ordinary SELECT of that table's rows, narrowed as far as the
+statement itself narrows them. The rows of a piece go into a temporary table of a scratch host. The *rest* is
+the client's own text with these tables' names in the place of the references; a real MySQL runs it, so that
+types, collations and functions are its own. `pieces.py` makes these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, NamedTuple
+
+from config.topology import Host, Topology
+
+from .binding import host as host_of
+from .bound import BindError
+from .plan import Plan, Values
+from .splice import Template
+
+SCRATCH: Final = b"shardgate_scratch"
+"""The database of the temporary tables."""
+
+
+class Link(NamedTuple):
+    """A piece of which only rows matter whose `column` is among the values of another's.
+
+    `source` is the index of that other piece, which is gathered before; `values` its column, lower case.
+    `column` is this piece's routing column as SQL. `bounded`: the other piece is no scatter, so that reading
+    by its values is never more than what the statement names.
+    """
+
+    source: int
+    values: str
+    column: bytes
+    bounded: bool
+
+
+class Home(NamedTuple):
+    """Where a table's definition is: in a shard's database, or in that of an unsharded keyspace.
+
+    `keyspace` "" is the default host. `shard` None: any one, of a sharded keyspace. `database` is the
+    physical name, None for the keyspace's own.
+    """
+
+    keyspace: str
+    shard: int | None
+    database: bytes | None
+    table: str
+
+    def place(self, topology: Topology) -> tuple[Host, bytes]:
+        """The host, and the table's qualified name there. Raises BindError."""
+        name = b"." + quoted(self.table)
+        if not self.keyspace:
+            if topology.default is None or self.database is None:
+                raise BindError("unknown_database", database="of the default host")
+            return topology.default, quoted(self.database) + name
+        keyspace = topology.keyspaces.get(self.keyspace)
+        if keyspace is None:
+            raise BindError("unknown_database", database=self.keyspace)
+        shard = self.shard
+        if shard is None and keyspace.sharded:
+            shard = next(iter(keyspace.all_shards), None)
+            if shard is None:
+                raise BindError("no_open_shard", keyspace=keyspace.name)
+        if shard is not None:
+            return host_of(keyspace, shard), quoted(keyspace.database_of(shard)) + name
+        if keyspace.master is None:
+            raise BindError("unknown_database", database=self.keyspace)
+        return keyspace.master, quoted(self.database or keyspace.database_of(None)) + name
+
+
+def quoted(name: str | bytes) -> bytes:
+    """A name in backticks."""
+    text = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
+    return b"`" + text.replace(b"`", b"``") + b"`"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Piece:
+    """The rows of one reference to a table.
+
+    `label` names it for people. `source` renders FROM and WHERE of its SELECT; `filtered`: there is a WHERE.
+    `wanted` are the columns that the statement may name, lower case, None for all; `shown` says so in SQL, as
+    far as the schema knows the columns. `is_object`: it has a
+    virtual `id`. `routing`: the columns, lower case, that equal rows of one shard share: a unique key with
+    one of them is unique over all shards; None: every key is (the table is not sharded). `real`: the
+    statement opens the table more than once, which a temporary one does not allow.
+    """
+
+    label: str
+    home: Home
+    source: Template
+    filtered: bool = False
+    wanted: frozenset[str] | None = None
+    shown: bytes = b"*"
+    is_object: bool = False
+    routing: frozenset[str] | None = None
+    link: Link | None = None
+    real: bool = False
+
+    def sql(self, values: Values, columns: bytes, ids: bytes | None = None) -> bytes:
+        """The SELECT of `columns`; with `ids`, of the rows that the link's values lead to."""
+        text = b"SELECT " + columns + self.source.render(values)
+        if ids is None or self.link is None:
+            return text
+        return text + (b" AND " if self.filtered else b" WHERE ") + self.link.column + b" IN (" + ids + b")"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Gather(Plan):
+    """A SELECT over rows that are gathered first. `pieces` stand in the order to gather them in.
+
+    `rest` has a hole for the name of each piece's table, in their order, behind the plan's values.
+    """
+
+    kind: ClassVar[str] = "gather"
+    pieces: tuple[Piece, ...]
+    rest: Template
+
+    def rest_sql(self, values: Values, names: tuple[bytes, ...]) -> bytes:
+        """The statement over the tables with these (quoted) names in the scratch database."""
+        return self.rest.render(values + names)

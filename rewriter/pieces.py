@@ -1,0 +1,318 @@
+"""A SELECT to pieces and a rest: see gather.py.
+
+What a piece leaves out can never matter: the conditions that it takes over are those that every row of the
+table must fulfil, they name nothing but its own columns and constants, and the rest checks them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from .columns import add_labels
+from .context import Splicer, Statement
+from .edits import original
+from .effects import Effects, effects_of
+from .facts import Block, Query, Span, TableRef
+from .gather import SCRATCH, Gather, Home, Piece, quoted
+from .links import Links, chained
+from .plan import Access, Plan, Reject
+from .scope import Chain, Refuse, Scope, chains
+from .sharded import ShardSelect
+from .splice import Part, Template
+from .tokens import HINT, SYSTEM, VARIABLE, WORD
+from .unsharded import Text
+
+_ROOM: Final = ("sharded", "single", "passthrough", "physical", "default")
+_RESERVED: Final = frozenset(
+    {"AND", "OR", "NOT", "IS", "NULL", "LIKE", "IN", "BETWEEN", "TRUE", "FALSE", "DIV", "MOD", "XOR"}
+    | {"REGEXP", "RLIKE", "CASE", "WHEN", "THEN", "ELSE", "BINARY"}
+)
+"""Words in conditions that are never columns. END is one behind CASE."""
+_PURE: Final = frozenset(
+    {"ABS", "ASCII", "CEIL", "CEILING", "CHAR_LENGTH", "CHARACTER_LENGTH", "COALESCE", "CONCAT", "CRC32"}
+    | {
+        "DATE",
+        "DAY",
+        "DAYOFMONTH",
+        "FIELD",
+        "FIND_IN_SET",
+        "FLOOR",
+        "GREATEST",
+        "HEX",
+        "HOUR",
+        "IF",
+        "IFNULL",
+    }
+    | {
+        "INSTR",
+        "JSON_CONTAINS",
+        "JSON_EXTRACT",
+        "JSON_LENGTH",
+        "JSON_UNQUOTE",
+        "JSON_VALUE",
+        "LCASE",
+        "LEAST",
+    }
+    | {"LEFT", "LENGTH", "LOCATE", "LOWER", "LPAD", "LTRIM", "MD5", "MINUTE", "MOD", "MONTH", "NULLIF", "POW"}
+    | {"REPLACE", "REVERSE", "RIGHT", "ROUND", "RPAD", "RTRIM", "SECOND", "SIGN", "SUBSTR", "SUBSTRING"}
+    | {"TRIM", "UCASE", "UPPER", "YEAR", "AND", "OR", "NOT", "IN", "XOR", "LIKE", "BETWEEN", "CASE", "WHEN"}
+    | {"THEN", "ELSE", "DIV", "REGEXP", "RLIKE", "BINARY"}
+)
+"""What may stand before a parenthesis: functions that give the same anywhere, and operators."""
+
+
+def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | None:
+    """The plan of gathering a SELECT's rows; None when that cannot answer it exactly. May raise Refuse."""
+    refs = [ref for ref, target in scope.targets.items() if target.form in _ROOM]
+    refs.sort(key=lambda ref: ref.span.first)
+    if not refs or _refused(statement, query, scope, refs):
+        return None
+    return _Gathering(statement, query, scope, refs).plan()
+
+
+def or_gather(statement: Statement, query: Query, scope: Scope, plan: Plan) -> Plan:
+    """`plan`; gathering in its place, or for what it cannot do, where that is possible."""
+    if isinstance(plan, Reject):
+        beyond = plan.error in ("not_supported_yet", "ambiguous_column")
+        return (plan_gather(statement, query, scope) if beyond else None) or plan
+    if isinstance(plan, ShardSelect) and isinstance(plan.several, Reject):
+        return replace(plan, gather=plan_gather(statement, query, scope))
+    return plan
+
+
+def _refused(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> bool:
+    """Whether the statement does more than read, or asks for what temporary tables do not have."""
+    source = statement.source
+    if any(target.form == "system" for target in scope.targets.values()):
+        return True  # a server would show the physical databases
+    for block in query.all_blocks():
+        if block.lock is not None:
+            return True
+        if block.into is not None and source.is_word(block.into.first + 1, "OUTFILE", "DUMPFILE"):
+            return True
+        named = [ref for ref in block.tables if ref in scope.targets and scope.targets[ref].form in _ROOM]
+        places = {(ref.label, scope.targets[ref].database) for ref in named if ref.alias is None}
+        if len({label for label, _ in places}) < len(places):
+            return True  # a.t and b.t would both be t
+    if any(source.is_word(ref.span.end, "PARTITION") and source.is_op(ref.span.end + 1, "(") for ref in refs):
+        return True
+    effects = effects_of(source) or Effects()
+    return bool(effects.ties or effects.unties or effects.routine or effects.insert_id)
+
+
+class _Gathering:
+    """One statement on its way to pieces and a rest."""
+
+    def __init__(self, statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> None:
+        self.statement = statement
+        self.source = statement.source
+        self.query = query
+        self.scope = scope
+        self.refs = refs
+        self.blocks = list(query.all_blocks())
+        self.splicer = Splicer(statement, scope)
+        self.conditions = self.splicer.conditions
+        self.effects = effects_of(self.source)
+        for block in self.blocks:
+            for span in _conditions(block):
+                try:
+                    self.conditions.find(span, block)
+                except Refuse:  # an ambiguous name: the server shall say so
+                    continue
+
+    def plan(self) -> Gather | None:
+        """The plan; None with hints that choose a shard, which is no case for this."""
+        if self.splicer.hints.shard is not None or self.splicer.hints.same_shard_as is not None:
+            return None
+        terms = {ref: self._terms(ref) for ref in self.refs}
+        narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
+        links = Links(self.source, self.scope, self.query, self.refs, self.conditions)
+        order = links.order(narrowed, {ref for ref in self.refs if terms[ref]})
+        reopened = self._reopened()
+        names = self._names()
+        pieces = tuple(
+            replace(self._piece(ref, terms[ref], names), link=link, real=ref in reopened)
+            for ref, link in order
+        )
+        return self._whole(pieces, [ref for ref, _ in order])
+
+    # what a piece leaves out
+
+    def _terms(self, ref: TableRef) -> list[Span]:
+        """The conditions that a piece takes over."""
+        block = self.scope.blocks[ref]
+        number = block.tables.index(ref)
+        found = []
+        for condition in block.conditions:
+            if number in condition.narrows:
+                solid = number in condition.solid
+                found += [
+                    term
+                    for term in self.conditions.terms(condition.span)
+                    if self._mine(term, ref, block, solid=solid)
+                ]
+        if block.where is not None:
+            solid = number not in block.nullable and not block.odd_joins
+            terms = self.conditions.terms(block.where)
+            found += [term for term in terms if self._mine(term, ref, block, solid=solid)]
+        return found
+
+    def _mine(self, term: Span, ref: TableRef, block: Block, *, solid: bool) -> bool:
+        """Whether rows of `ref` for which `term` is not true can be left out."""
+        if any(term.first <= query.first < term.end for query in block.queries):
+            return False
+        if self.effects is not None and self.effects.variables and self._varies(term):
+            return False
+        routed = not self.conditions.route(term, ref).unbounded
+        if not (solid or routed):
+            return False  # it may be true for a row of NULLs
+        if term in self.conditions.matches:
+            return self.conditions.matches[term].ref is ref and routed
+        return self._pure(term) and self._only(term, ref, block)
+
+    def _varies(self, term: Span) -> bool:
+        """Whether a user variable is named."""
+        return any(self.source.tokens[at].kind == VARIABLE for at in range(*term))
+
+    def _pure(self, term: Span) -> bool:
+        """Whether the condition gives the same wherever and whenever it is evaluated."""
+        source = self.source
+        for at in range(*term):
+            token = source.tokens[at]
+            if token.kind in (VARIABLE, SYSTEM, HINT) or token.text in ("{", "?"):
+                return False
+            if source.is_op(at + 1, "(") and source.is_name(at) and not source.is_word(at, *_PURE):
+                return False
+        return True
+
+    def _only(self, term: Span, ref: TableRef, block: Block) -> bool:
+        """Whether all columns in the condition are those of `ref`, and there is one."""
+        found = False
+        for chain in chains(self.source, term, block):
+            if self._keyword(chain, term):
+                continue
+            try:
+                if self.scope.table_of(chain, block) is not ref:
+                    return False
+            except Refuse:
+                return False
+            found = True
+        return found
+
+    def _keyword(self, chain: Chain, term: Span) -> bool:
+        if len(chain.parts) > 1 or self.source.tokens[chain.first].kind != WORD:
+            return False
+        if chain.column == "END":
+            return any(self.source.is_word(at, "CASE") for at in range(term.first, chain.first))
+        return chain.column in _RESERVED
+
+    def _narrowed(self, ref: TableRef, terms: list[Span]) -> bool:
+        """Whether the piece is no scatter."""
+        if self.scope.targets[ref].form != "sharded":
+            return True
+        return any(not self.conditions.route(term, ref).unbounded for term in terms)
+
+    # what there is of a table
+
+    def _names(self) -> frozenset[str] | None:
+        """All names in the statement, lower case; None when a NATURAL join or an index hint needs more."""
+        source = self.source
+        if any("*" in block.shared_columns for block in self.blocks):
+            return None
+        if any(source.is_word(at, "INDEX", "KEY") for at in range(len(source.tokens))):
+            return None
+        return frozenset(token.name.lower() for token in source.tokens if token.kind in (WORD, "name"))
+
+    def _starred(self, ref: TableRef) -> bool:
+        block = self.scope.blocks[ref]
+        return any(one.star and ref in self.scope.starred(block, one) for one in block.projections)
+
+    def _piece(self, ref: TableRef, terms: list[Span], names: frozenset[str] | None) -> Piece:
+        source, target = self.source, self.scope.targets[ref]
+        table = quoted(target.database) + b"." + quoted(ref.name)
+        parts: list[Part] = [b" FROM ", table]
+        if ref.alias is not None:
+            parts += [b" AS ", quoted(ref.alias)]
+        for number, term in enumerate(terms):
+            start, end = source.tokens[term.first].start, source.tokens[term.end - 1].end
+            parts += [b" AND (" if number else b" WHERE (", *original(source, start, end), b")"]
+        label = f"{target.database}.{ref.name}" + (f" AS {ref.alias}" if ref.alias is not None else "")
+        routing = None
+        if target.table is not None and target.form == "sharded":
+            both = (target.table.routing, target.table.shard_key)
+            routing = frozenset(name.lower() for name in both if name)
+        wanted = None if self._starred(ref) else names
+        shown = b"*"
+        if wanted is not None and target.columns:
+            shown = b", ".join(quoted(name) for name in target.columns if name in wanted) or b"1"
+        return Piece(
+            label=label,
+            home=self._home(ref),
+            source=Template(parts),
+            filtered=bool(terms),
+            wanted=wanted,
+            shown=shown,
+            is_object=target.is_object and target.form == "sharded",
+            routing=routing,
+        )
+
+    def _home(self, ref: TableRef) -> Home:
+        target = self.scope.targets[ref]
+        database: bytes | None = target.physical or target.database.encode("utf-8", "surrogateescape")
+        if target.form == "sharded":
+            database = None
+        keyspace = "" if target.form == "default" else target.keyspace
+        return Home(keyspace, target.shard, database, ref.name)
+
+    def _reopened(self) -> set[TableRef]:
+        """The tables in CTEs, when one of them is used more than once."""
+        found = chained(self.query)
+        if not found.several:
+            return set()
+        return {ref for cte in found.uses for block in cte.all_blocks() for ref in block.tables}
+
+    # the rest
+
+    def _whole(self, pieces: tuple[Piece, ...], refs: list[TableRef]) -> Gather:
+        text = Text(self.statement)
+        first = text.slots.end
+        for number, ref in enumerate(refs):
+            parts: list[Part] = [SCRATCH + b".", first + number]
+            if ref.alias is None and not self.source.is_word(ref.span.first - 1, "TABLE"):
+                parts += [b" AS ", quoted(ref.name)]
+            text.edits.replace(ref.span, *parts)
+        for span in self._qualifiers(refs):
+            text.edits.replace(span, b"")
+        for block in self.blocks:
+            add_labels(self.source, block, text.edits)
+        databases = dict.fromkeys(
+            target.database for target in self.scope.targets.values() if target.form != "inner"
+        )
+        return Gather(
+            access=Access.READ,
+            session_slots=tuple(text.slots.names),
+            databases=tuple(databases),
+            effects=self.effects,
+            pieces=pieces,
+            rest=text.edits.template(),
+        )
+
+    def _qualifiers(self, refs: Iterable[TableRef]) -> Iterator[Span]:
+        """The databases in `demo.pins.id` and `demo.pins.*`."""
+        source = self.source
+        known = {(self.scope.targets[ref].database, ref.label) for ref in refs}
+        for at in range(len(source.tokens)):
+            if not source.is_name(at) or source.is_op(at - 1, ".") or not source.is_op(at + 1, "."):
+                continue
+            if not source.is_name(at + 2) or not source.is_op(at + 3, "."):
+                continue
+            if (source.tokens[at].name, source.tokens[at + 2].name) in known:
+                yield Span(at, at + 2)
+
+
+def _conditions(block: Block) -> list[Span]:
+    """WHERE and the ONs."""
+    spans = [condition.span for condition in block.conditions]
+    return [*spans, block.where] if block.where is not None else spans
