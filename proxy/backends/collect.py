@@ -7,7 +7,7 @@ from time import monotonic
 
 from proxy.errors import ProxyError
 from proxy.wire.packets import Err, Ok, ProtocolError, frame
-from proxy.wire.resultset import decode_row
+from proxy.wire.resultset import decode_column, decode_row
 from proxy.wire.rows import ResultReader, split_rows
 
 from .connection import BackendConnection
@@ -38,8 +38,8 @@ class Collector:
     async def run(
         self, conn: BackendConnection, packets: bytes, preludes: int = 0, *, kill: bool = True
     ) -> Collector:
-        """Send and wait for the reply. ProxyError when the connection is lost. Cancelling closes the
-        connection and, with `kill`, ends the statement on the server.
+        """Send and wait for the reply. ProxyError when the connection is lost, or the columns are none.
+        Cancelling closes the connection and, with `kill`, ends the statement on the server.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._future = future
@@ -74,7 +74,14 @@ class Collector:
     def reply_done(self, conn: BackendConnection) -> None:
         said = conn.scanner
         self.ok, self.err, self.status, self.warnings = said.ok, said.err, said.status, said.warnings
-        if self._future is not None and not self._future.done():
+        if self._future is None or self._future.done():
+            return
+        try:
+            for definition in self.columns:
+                decode_column(definition)  # so that who reads them need not expect nonsense
+        except ProtocolError as problem:
+            self._future.set_exception(ProxyError("backend_protocol", host=conn.host, reason=str(problem)))
+        else:
             self._future.set_result(None)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:

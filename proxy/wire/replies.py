@@ -122,7 +122,10 @@ class ReplyScanner:
             self.rows_begun = True
             self.ending = 9
         elif last > 1 and data[4] == 0 and _U32.unpack_from(data)[0] & 0xFFFFFF == last + 5:
-            ok = parse_ok(data[4:])
+            try:
+                ok = parse_ok(data[4:])
+            except ProtocolError:
+                return False  # `feed` will tell
             if ok.status & _MORE:
                 return False
             self.ok, self.warnings, self.status = ok, ok.warnings, ok.status

@@ -17,7 +17,7 @@ from proxy.wire.packets import err_packet, frame, ok_packet
 from proxy.wire.resultset import encode_row, text_column, text_resultset
 from tests.backends.fakes import IN_TRANS, OK, FakeTransport, connection
 from tests.support.waiting import turns_until
-from tests.wire.streams import Rows, packet, reply_packets
+from tests.wire.streams import Rows, definitions, packet, reply_packets
 
 RESULT = text_resultset([text_column("a"), text_column("b")], [["1", None], ["", "x"]], 2, warnings=1)
 
@@ -62,7 +62,9 @@ async def test_ok_and_err() -> None:
 async def test_an_error_behind_rows_and_preludes() -> None:
     conn, _ = connection()
     task = await begun(conn, Collector().run(conn, b"packets", 2))
-    broken = b"".join(reply_packets([Rows([b"\x011"])])[:-1]) + err_packet(5, 1317, "70100", "killed")
+    broken = b"".join(reply_packets([Rows([b"\x011"], definitions=definitions(1))])[:-1]) + err_packet(
+        5, 1317, "70100", "killed"
+    )
     conn.data_received(OK + IN_TRANS + broken)
     reply = await task
     assert reply.err is not None
@@ -72,12 +74,12 @@ async def test_an_error_behind_rows_and_preludes() -> None:
 
 async def test_rows_of_several_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (replies, rows):
-        monkeypatch.setattr(module, "MAX_PAYLOAD", 24)
-    long = encode_row([b"v" * 100])
+        monkeypatch.setattr(module, "MAX_PAYLOAD", 64)
+    long = encode_row([b"v" * 200])
     conn, _, task = await asked()
-    for part in reply_packets([Rows([long, b"\xfb", long])], 24):
+    for part in reply_packets([Rows([long, b"\xfb", long], definitions=definitions(1))], 64):
         conn.data_received(part)
-    assert (await task).values() == [[b"v" * 100], [None], [b"v" * 100]]
+    assert (await task).values() == [[b"v" * 200], [None], [b"v" * 200]]
 
 
 async def test_lost() -> None:
@@ -129,4 +131,11 @@ async def test_nonsense() -> None:
     conn, _, task = await asked()
     conn.data_received(packet(b"\xfb", 1))
     with pytest.raises(ProxyError, match="Malformed packet"):
+        await task
+
+
+async def test_a_definition_that_is_none() -> None:
+    conn, _, task = await asked()
+    conn.data_received(b"".join(reply_packets([Rows([b"\x011"], definitions=[b"\x03def\xff"])])))
+    with pytest.raises(ProxyError, match="Malformed packet from MySQL server h1:3306"):
         await task

@@ -23,10 +23,20 @@ from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.stats import Stats
 from proxy.wire.constants import Status
 from proxy.wire.packets import PacketReader, err_packet, frame
-from proxy.wire.resultset import encode_row, text_column
+from proxy.wire.resultset import encode_row
 from tests.backends.fakes import FakeTransport
 from tests.support.waiting import turns
-from tests.wire.streams import Err, Ok, Reading, Result, Rows, cut_packets, read_reply, reply_packets
+from tests.wire.streams import (
+    Err,
+    Ok,
+    Reading,
+    Result,
+    Rows,
+    cut_packets,
+    definitions,
+    read_reply,
+    reply_packets,
+)
 
 IN_TRANS, AUTOCOMMIT = int(Status.IN_TRANS), int(Status.AUTOCOMMIT)
 KILLED = Err(1317, "Query execution was interrupted")
@@ -97,7 +107,7 @@ class ServerConn:
         elif word == b"KILL":
             return self.server.kill(rest)
         elif sql == b"SHOW WARNINGS":
-            return [Rows([encode_row(row) for row in self.warnings], 3)]
+            return [Rows([encode_row(row) for row in self.warnings], 3, definitions=definitions(3))]
         elif word not in (b"PING", b"USE", b"SET", b"RELEASE"):
             return self.server.run(self, sql)
         return [Ok()]
@@ -384,7 +394,5 @@ class World:
 
 def rows(*values: object, columns: int = 1, warnings: int = 0) -> Rows:
     """A result set of text; every column has the row's value."""
-    definitions = [text_column(f"c{number}").encode() for number in range(columns)]
-    return Rows(
-        [encode_row([value] * columns) for value in values], columns, warnings, definitions=definitions
-    )
+    payloads = [encode_row([value] * columns) for value in values]
+    return Rows(payloads, columns, warnings, definitions=definitions(columns))

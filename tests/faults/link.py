@@ -7,6 +7,8 @@ taken effect when they return. Rules hold for all connections, present and later
     stall()             none passes; connections stay open
     cut_after(n)        n more bytes come from the server, then every connection is closed
     garbage(data)       the server's next bytes are replaced by `data`
+    spoil(change)       `change(number, piece)` says what becomes of the piece 0, 1 … of what the server sends
+                        from now on, and whether the connection is closed behind it
     reset()             every connection gets RST, now
     refuse(), accept()  nobody listens at the port, and again
     silent()            connections are accepted, and nothing is ever said
@@ -23,6 +25,7 @@ from contextlib import suppress
 from typing import Self, TypeVar
 
 T = TypeVar("T")
+Change = Callable[[int, bytes], tuple[bytes, bool]]
 
 _CHUNK = 1 << 16
 
@@ -42,7 +45,8 @@ class Link:
         self._writers: set[asyncio.StreamWriter] = set()
         self._go = asyncio.Event()
         self._left: int | None = None
-        self._instead: bytes | None = None
+        self._change: Change | None = None
+        self._changed = 0  # pieces that went through it
         self._silent = False
 
     @property
@@ -71,7 +75,7 @@ class Link:
 
     def pass_on(self) -> None:
         def change() -> None:
-            self._left = self._instead = None
+            self._left = self._change = None
             self._silent = False
             self._go.set()
 
@@ -89,8 +93,12 @@ class Link:
         self._call(change)
 
     def garbage(self, data: bytes) -> None:
+        self.spoil(lambda number, piece: (piece if number else data, False))
+
+    def spoil(self, how: Change) -> None:
         def change() -> None:
-            self._instead = data
+            self._change = how
+            self._changed = 0
 
         self._call(change)
 
@@ -181,8 +189,10 @@ class Link:
         while data := await reader.read(_CHUNK):
             await self._go.wait()
             self.from_server += len(data)
-            if self._instead is not None:
-                data, self._instead = self._instead, None
+            closing = False
+            if self._change is not None:
+                data, closing = self._change(self._changed, data)
+                self._changed += 1
             if self._left is not None:
                 data = data[: self._left]
                 self._left -= len(data)
@@ -195,4 +205,6 @@ class Link:
                     await writer.wait_closed()
                 self._close_all()
                 return
+            if closing:
+                break
         writer.close()

@@ -11,9 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from fleet.demo.programs import find_program
-from tests.fuzz.arena import arena
+from tests.faults.link import Link
+from tests.fuzz.arena import arena, topology
 from tests.fuzz.clients import ClientFuzz, Finding
-from tests.fuzz.watch import Books, Canary, some_user
+from tests.fuzz.servers import ServerFuzz
+from tests.fuzz.watch import Books, Canary, some_users
 from tests.integration.own import OwnProxy
 from tests.support.demo import running_demo
 
@@ -26,10 +28,11 @@ def main() -> int:
         folder = Path(name)
         with (
             running_demo(program, folder / "demo", "--hosts", "2") as demo,
-            arena(demo, folder / "proxy") as proxy,
+            Link(demo.masters[0].host, demo.masters[0].port) as link,
+            arena(demo, folder / "proxy", topology(demo, link)) as proxy,
         ):
             print(f"{program.title}, seed {options.seed}", flush=True)
-            return _run(options, proxy)
+            return _run(options, proxy, link)
 
 
 def _options() -> argparse.Namespace:
@@ -41,14 +44,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--cuts", action="store_true", help="instead, end at every byte of every conversation"
     )
+    parser.add_argument("--servers", action="store_true", help="instead, spoil what servers say")
     parser.add_argument("--most", type=int, default=20, help="end after so many findings (default 20)")
     parser.add_argument("--mysqld", help="the servers' program, or its folder")
     return parser.parse_args()
 
 
-def _run(options: argparse.Namespace, proxy: OwnProxy) -> int:
-    id = some_user(proxy)
-    fuzz = ClientFuzz(proxy.proxy.host, proxy.proxy.port, id, options.seed)
+def _run(options: argparse.Namespace, proxy: OwnProxy, link: Link) -> int:
+    users = some_users(proxy)
+    place = proxy.proxy.host, proxy.proxy.port
+    if options.servers:
+        fuzz: ClientFuzz = ServerFuzz(*place, users, options.seed, link)
+    else:
+        fuzz = ClientFuzz(*place, users, options.seed)
     numbers = options.only or range(options.first, options.first + options.count)
     cases: list[Callable[[], None]]
     if options.cuts:
@@ -56,7 +64,7 @@ def _run(options: argparse.Namespace, proxy: OwnProxy) -> int:
     else:
         cases = [partial(fuzz.run, number) for number in numbers]
     found, begun = 0, time.monotonic()
-    with Canary(proxy, id) as canary:
+    with Canary(proxy, users[1]) as canary:
         first = Books.of(proxy, 1)
         for done, case in enumerate(cases, 1):
             try:

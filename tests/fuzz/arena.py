@@ -8,8 +8,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.faults.link import Link
 from tests.fuzz.clients import PASSWORD, USER
-from tests.integration.own import OwnProxy, log_problems
+from tests.integration.own import OwnProxy, log_problems, moved
 from tests.support.demo import Demo
 
 
@@ -19,9 +20,15 @@ def settings(demo: Demo) -> dict[str, Any]:
     mine = {"name": USER, "password": PASSWORD, "role": "write", "scatter": "allow"}
     return {
         "users": [*users, mine],
-        "timeouts": {"statement": "2s"},
+        "timeouts": {"statement": "1s"},
         "backends": {"connect_timeout": "2s", "queue_timeout": "2s"},
     }
+
+
+def topology(demo: Demo, link: Link) -> dict[str, Any]:
+    """The demo's, with `link` on the way to the first host."""
+    document = json.loads((demo.directory / "topology.json").read_text())
+    return moved(document, {demo.masters[0].address: link.address})
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import yaml
 
 from tests.fuzz.mutate import pieces, spoil
 from tests.integration import raw as wire
-from tests.integration.raw import Closed, Raw, packet
+from tests.integration.raw import Raw, packet
 
 CORPUS = Path(__file__).parent / "corpus"
 USER = PASSWORD = "fuzz"
@@ -59,12 +59,15 @@ class Conversation:
 
 
 @cache
-def conversations(id: int) -> tuple[Conversation, ...]:
-    """The corpus; `id` is a user's."""
+def conversations(id: int, other: int) -> tuple[Conversation, ...]:
+    """The corpus, with the IDs of two users."""
     found = []
     for one in yaml.safe_load((CORPUS / "clients.yaml").read_text(encoding="utf-8")):
         setup, packets = (
-            tuple(text.encode("latin-1").replace(b"{id}", b"%d" % id) for text in one.get(key, ()))
+            tuple(
+                text.encode("latin-1").replace(b"{id}", b"%d" % id).replace(b"{other}", b"%d" % other)
+                for text in one.get(key, ())
+            )
             for key in ("setup", "packets")
         )
         numbers = tuple(one.get("numbers", ()))
@@ -187,10 +190,10 @@ def opened(data: bytes | bytearray) -> bytes:
 class ClientFuzz:
     """Cases for the proxy at `address`; `codes` counts the errors it has answered with."""
 
-    def __init__(self, host: str, port: int, id: int, seed: int) -> None:
+    def __init__(self, host: str, port: int, users: tuple[int, int], seed: int) -> None:
         self.address = host, port
         self.seed = seed
-        self.conversations = conversations(id)
+        self.conversations = conversations(*users)
         self.codes: Counter[int] = Counter()
         self.ends: Counter[str] = Counter()
 
@@ -205,7 +208,7 @@ class ClientFuzz:
 
     def cuts(self) -> Iterator[tuple[str, int]]:
         """Every byte of the log-in, then of every conversation: arguments for `cut`."""
-        with closing(Client(self.address, _source(0))) as client:
+        with closing(Client(self.address, source(0))) as client:
             client.greeting()
             for place in range(len(client.response(USER, PASSWORD, "demo"))):
                 yield "", place
@@ -215,13 +218,13 @@ class ClientFuzz:
 
     def cut(self, name: str, place: int) -> None:
         """A client that ends after `place` bytes of a conversation (the log-in when it has no name)."""
-        source = _source(1 + place)
+        origin = source(1 + place)
         try:
             if not name:
-                with closing(Client(self.address, source, 0, lambda data: data[:place])) as client:
+                with closing(Client(self.address, origin, 0, lambda data: data[:place])) as client:
                     client.enter(MANNERS[0])
             one = next(one for one in self.conversations if one.name == name)
-            with closing(Client(self.address, source)) as client:
+            with closing(Client(self.address, origin)) as client:
                 client.enter(MANNERS[1])
                 stmt = self._set_up(client, one)
                 client.write(one.stream(one.packets, stmt)[:place])
@@ -237,14 +240,14 @@ class ClientFuzz:
         """One packet of a conversation has a spoilt payload; the framing is right."""
         one = chooser.choice(self.conversations)
         manner = chooser.choice(MANNERS)
-        with closing(Client(self.address, _source(number))) as client:
+        with closing(Client(self.address, source(number))) as client:
             client.enter(manner._replace(database="demo"))
             stmt = self._set_up(client, one)
             payloads = [payload.replace(b"{stmt}", stmt) for payload in one.packets]
             which = chooser.randrange(len(payloads))
             payloads[which] = spoil(chooser, payloads[which])
-            marker = b"fuzz-%d" % number
-            client.write(one.stream(payloads) + packet(b"\x02" + marker))
+            command, marker = last_word(number)
+            client.write(one.stream(payloads) + command)
             try:
                 data, closed = client.until(marker, _HALF_A_SECOND if one.waits else PATIENCE)
             except TimeoutError:
@@ -259,7 +262,7 @@ class ClientFuzz:
     def _stream(self, chooser: Random, number: int) -> None:
         """A conversation's bytes are spoilt anywhere, headers too, and come in pieces."""
         one = chooser.choice(self.conversations)
-        with closing(Client(self.address, _source(number))) as client:
+        with closing(Client(self.address, source(number))) as client:
             client.enter(chooser.choice(MANNERS))
             stmt = self._set_up(client, one)
             for piece in pieces(chooser, spoil(chooser, client.wrapped(one.stream(one.packets, stmt)))):
@@ -277,7 +280,7 @@ class ClientFuzz:
                 return packet(spoil(chooser, data[4:]), data[3])
             return spoil(chooser, data)
 
-        with closing(Client(self.address, _source(number), chooser.choice((0, 0, 0, 1)), change)) as client:
+        with closing(Client(self.address, source(number), chooser.choice((0, 0, 0, 1)), change)) as client:
             try:
                 client.enter(chooser.choice(MANNERS))
             except _Spoilt as end:
@@ -285,7 +288,7 @@ class ClientFuzz:
 
     def _opening(self, chooser: Random, number: int) -> None:
         """Something else than a log-in, before or after the greeting."""
-        with closing(Client(self.address, _source(number))) as client:
+        with closing(Client(self.address, source(number))) as client:
             if chooser.random() < 0.5:
                 client.greeting()
             data = chooser.choice(openings())
@@ -298,9 +301,10 @@ class ClientFuzz:
         """Send the conversation's beginning; the id of the statement prepared, if it was."""
         if not one.setup:
             return b"\x01\0\0\0"
-        client.write(b"".join(map(packet, one.setup)) + packet(b"\x02fuzz-ready"))
+        command, marker = last_word(-1)
+        client.write(b"".join(map(packet, one.setup)) + command)
         try:
-            data, _ = client.until(b"fuzz-ready")
+            data, _ = client.until(marker)
         except TimeoutError:
             raise Finding(f"no answer to {one.setup}") from None
         self._judge(client, data)
@@ -317,9 +321,12 @@ class ClientFuzz:
             raise Finding(f"a bug: {plain[place : place + 200]!r}")
 
 
-def _source(number: int) -> str:
+def last_word(number: int) -> tuple[bytes, bytes]:
+    """A command that the proxy always answers by itself, and what its answer has in it."""
+    id = 0x70000001 + number
+    return packet(b"\x0c" + struct.pack("<I", id)), b"Unknown thread id: %d" % id
+
+
+def source(number: int) -> str:
     """An address of its own for every case: failed log-ins are answered late, per address."""
     return f"127.{1 + number // 62_500 % 200}.{number // 250 % 250}.{1 + number % 250}"
-
-
-__all__ = ["ClientFuzz", "Closed", "Finding"]

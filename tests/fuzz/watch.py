@@ -89,7 +89,8 @@ class Books:
         assert later.memory <= self.memory + MORE_MEMORY, (self, later)
 
 
-def some_user(proxy: OwnProxy) -> int:
-    """The ID of a user on the first host."""
+def some_users(proxy: OwnProxy) -> tuple[int, int]:
+    """IDs of a user on the first host and of one on the other."""
     with proxy.raw() as client:
-        return min(int(row[0] or 0) for row in client.ask("SELECT id FROM users").rows)
+        ids = [int(row[0] or 0) for row in client.ask("SELECT id FROM users").rows]
+        return min(ids), max(ids)

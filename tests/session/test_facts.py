@@ -12,7 +12,7 @@ from proxy.errors import ProxyError
 from proxy.facts import Collations, ServerFacts, ask, ask_rest
 from proxy.wire.resultset import encode_row
 from tests.execute.world import ServerConn, World
-from tests.wire.streams import Err, Result, Rows
+from tests.wire.streams import Err, Result, Rows, definitions
 
 COLLATIONS = Collations(
     {
@@ -62,7 +62,13 @@ class Oracle:
 
     def answer(self, conn: ServerConn, sql: bytes) -> list[Result]:
         if b"@@global.sql_mode" in sql:
-            return [Rows([encode_row(["ANSI", "1", "utf8mb4", "utf8mb4_general_ci"])], 4)]
+            return [
+                Rows(
+                    [encode_row(["ANSI", "1", "utf8mb4", "utf8mb4_general_ci"])],
+                    4,
+                    definitions=definitions(4),
+                )
+            ]
         if b"full_collation_name" in sql and not self.full:
             return [Err(1054, "Unknown column 'full_collation_name'")]
         if b"information_schema" in sql:
@@ -74,9 +80,11 @@ class Oracle:
                 (3072, "utf8mb4", "utf8mb4_uca1400_nopad_as_cs", ""),
                 (2310, "utf8mb4", "utf8mb4_uca1400_german2_ai_ci", ""),
             ]
-            return [Rows([encode_row(row) for row in found], 4)]
+            return [Rows([encode_row(row) for row in found], 4, definitions=definitions(4))]
         asked = re.findall(r"SELECT '(\w+)', IF", sql.decode())
-        return [Rows([encode_row([name, self.weights[name]]) for name in asked], 2)]
+        return [
+            Rows([encode_row([name, self.weights[name]]) for name in asked], 2, definitions=definitions(2))
+        ]
 
 
 async def facts(script: Any, *, rest: bool = False) -> ServerFacts:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from proxy.wire.constants import Status
 from proxy.wire.packets import err_packet, lenenc, ok_packet
+from proxy.wire.resultset import text_column
 
 AUTOCOMMIT = int(Status.AUTOCOMMIT)
 MORE = int(Status.MORE_RESULTS_EXISTS)
@@ -46,6 +47,11 @@ class Rows:
 
 
 Result = Ok | Err | Rows
+
+
+def definitions(count: int) -> list[bytes]:
+    """Real ones, of text columns: those that `Rows` has without any are too short to be read."""
+    return [text_column(f"c{number}").encode() for number in range(count)]
 
 
 def physical(payload: bytes, most: int) -> list[bytes]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from random import Random
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from proxy.wire import replies
 from proxy.wire.packets import ProtocolError
 from proxy.wire.replies import ROWS, ReplyScanner
+from tests.fuzz.mutate import spoil
 from tests.wire.streams import (
     AUTOCOMMIT,
     Err,
@@ -282,3 +286,17 @@ def test_rows_of_16_megabytes(monkeypatch: pytest.MonkeyPatch, length: int) -> N
     assert start + end == len(data)
     assert scanner.warnings == 3
     assert scanner.seq == data[-6]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_spoilt(case: list[Result]) -> None:
+    """Whatever came before: `whole` raises nothing, and `feed` one error."""
+    data = b"".join(reply_packets(case, SMALL))
+    chooser = Random(1)
+    for _ in range(50):
+        scanner = ReplyScanner()
+        for reply in (data, spoil(chooser, data)):
+            scanner.start()
+            if not scanner.whole(reply):
+                with suppress(ProtocolError):
+                    scanner.feed(reply)
