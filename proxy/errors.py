@@ -161,6 +161,10 @@ _KINDS = (
         "Repeat it for the failed shards only.",
     ),
     ErrorKind(
+        "ddl_failed", 1105, "HY000", "{failed} of {count} shards or hosts refused the definition: {reason}.",
+        "SHOW WARNINGS names them; the others have done it.",
+    ),
+    ErrorKind(
         "partial_commit", 1105, "HY000", "COMMIT is done on {done} and failed on {failed}: {reason}.",
         "Check what the transaction should have written on the failed hosts.",
     ),

@@ -17,6 +17,7 @@ from .builtins import kill, set_, transaction, use
 from .cache import Cache, Steered
 from .change import change
 from .context import Statement, refused
+from .ddl import define
 from .env import Env, database_of
 from .insert import insert
 from .load import load
@@ -53,6 +54,7 @@ RULES: Final[tuple[Rule, ...]] = (
     insert,
     change,
     do,
+    define,
     admin,
 )
 """Each takes a statement and gives its plan, or None when it is not for this rule to say."""

@@ -14,6 +14,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Gather        a SELECT over rows that are gathered first, run by a server
     ShardWrite    UPDATE or DELETE on a sharded table
     Everywhere    a write to reference tables, on every host
+    Ddl           ALTER TABLE and the like, on every shard of a table
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
@@ -32,6 +33,7 @@ from typing import ClassVar
 
 from config.topology import Host, Topology
 
+from .binding import keyspace_of
 from .bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, Notice, SortKey
 from .env import Env
 from .gather import Gather, Piece
@@ -50,6 +52,7 @@ __all__ = [
     "Bound",
     "Builtin",
     "Choose",
+    "Ddl",
     "Env",
     "Everywhere",
     "Gather",
@@ -208,6 +211,35 @@ class Everywhere(Plan):
         del choose
         sql = self.template.render(values)
         return Bound(tuple(HostStatement(host, (), sql) for host in sorted(topology.hosts)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ddl(Plan):
+    """A definition of one of the schema's tables, for all its shards; keyspace "" is for all hosts.
+
+    Behind the literals and session values the template has a hole for the shard's database.
+    """
+
+    kind: ClassVar[str] = "ddl"
+    access: Access = Access.ADMIN
+    implicit_commit: bool = True
+    verb: str
+    keyspace: str
+    table: str
+    template: Template
+
+    def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        del choose
+        if not self.keyspace:
+            sql = self.template.render(values)
+            return Bound(tuple(HostStatement(host, (), sql) for host in topology.hosts))
+        places = keyspace_of(topology, self.keyspace).places
+        return Bound(
+            tuple(
+                HostStatement(host, (shard,), self.template.render((*values, database)))
+                for shard, (host, database) in sorted(places.items())
+            )
+        )
 
 
 def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -> Host:

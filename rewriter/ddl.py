@@ -1,0 +1,122 @@
+"""Planning definitions (ALTER TABLE, CREATE and DROP INDEX, TRUNCATE) of the schema's tables: all shards run them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from config.schema import Kind, Table
+
+from .context import Statement
+from .facts import Span, TableRef
+from .plan import Access, Plan
+from .plans import Ddl
+from .scope import Refuse, Target
+from .splice import Part
+from .tokens import Source, quote_name
+from .unsharded import About, Place, Text
+
+_BEFORE_INDEX: Final = ("OR", "REPLACE", "UNIQUE", "FULLTEXT", "SPATIAL")
+_MOVING: Final = ("DROP", "CHANGE", "MODIFY", "RENAME", "ALTER", "COLUMN", "TO")
+
+
+def define(statement: Statement) -> Plan | None:
+    """The rule for definitions of one table that the schema names. Raises Refuse."""
+    source = statement.source
+    span = _table(source)
+    if span is None:
+        return None
+    database = source.tokens[span.first].name if span.end - span.first > 1 else None
+    ref = TableRef("table", span, source.tokens[span.end - 1].name, database)
+    target = statement.names.target(ref)
+    if target.table is None:
+        return None
+    verb = source.tokens[0].text
+    about = About(access=Access.ADMIN, databases=(target.database,), implicit_commit=True)
+    if target.table.kind is Kind.SINGLE:
+        text = Text(statement)
+        text.edits.replace(
+            span, quote_name(target.physical.decode()), b".", source.text(span.end - 1, span.end)
+        )
+        return text.plan(Place((target.keyspace,)), about)
+    _check(source, span, target.table)
+    return _everywhere(statement, span, target, verb)
+
+
+def _everywhere(statement: Statement, span: Span, target: Target, verb: str) -> Plan:
+    source = statement.source
+    table = target.table
+    assert table is not None
+    text = Text(statement)
+    sharded = table.kind is not Kind.REFERENCE
+    name = source.text(span.end - 1, span.end)
+    prefix: tuple[Part, ...] = (b"`", text.slots.end, b"`.")
+    text.edits.replace(span, *(prefix if sharded else (quote_name(target.physical.decode()), b".")), name)
+    if table.kind is Kind.OBJECT:
+        for at in range(span.end, len(source.tokens)):
+            if source.is_word(at, "AFTER") and source.at(at + 1).name.lower() == "id":
+                text.edits.replace(Span(at + 1, at + 2), b"local_id")
+    return Ddl(
+        verb=verb,
+        session_slots=tuple(text.slots.names),
+        databases=(target.database,),
+        keyspace=table.keyspace if sharded else "",
+        table=f"{target.database}.{table.name}",
+        template=text.edits.template(),
+    )
+
+
+def _table(source: Source) -> Span | None:
+    """The name of the table that is defined; None for other statements."""
+    at = 1
+    if source.is_word(0, "TRUNCATE"):
+        at += source.is_word(1, "TABLE")
+    elif source.is_word(0, "ALTER"):
+        while source.is_word(at, "ONLINE", "IGNORE"):
+            at += 1
+        if not source.is_word(at, "TABLE"):
+            return None
+        at = _behind_exists(source, at + 1)
+    elif source.is_word(0, "CREATE", "DROP"):
+        while source.is_word(at, *_BEFORE_INDEX):
+            at += 1
+        if not source.is_word(at, "INDEX"):
+            return None
+        at = _behind_exists(source, at + 1)
+        while at < len(source.tokens) and not source.is_word(at, "ON"):
+            at += 1
+        at += 1
+    else:
+        return None
+    if not source.is_name(at):
+        return None
+    qualified = source.is_op(at + 1, ".") and source.is_name(at + 2)
+    return Span(at, at + 3 if qualified else at + 1)
+
+
+def _behind_exists(source: Source, at: int) -> int:
+    while source.is_word(at, "IF", "NOT", "EXISTS"):
+        at += 1
+    return at
+
+
+def _check(source: Source, span: Span, table: Table) -> None:
+    """Refuse what would take a table's rows or its routing away. Raises Refuse."""
+    fixed = {name.lower() for name in (table.routing, table.shard_key, table.to_column) if name}
+    if table.kind is Kind.OBJECT:
+        fixed |= {"id", "local_id"}
+    for at in range(span.end, len(source.tokens)):
+        if source.is_word(at, "RENAME") and not source.is_word(at + 1, "COLUMN", "INDEX", "KEY"):
+            raise _refused(source, table, "the schema names the table", "Change the schema, too, by hand.")
+        if not source.is_name(at) or source.at(at).name.lower() not in fixed:
+            continue
+        if source.is_word(at - 1, *_MOVING) or source.is_word(at - 1, "EXISTS"):
+            reason = f"'{source.at(at).name}' says on which shard a row is"
+            raise _refused(source, table, reason, "Leave that column as it is.")
+        if table.kind is Kind.OBJECT and source.at(at).name.lower() == "id":
+            if not source.is_word(at - 1, "AFTER"):
+                raise _refused(source, table, "`id` is not stored", "Write local_id.")
+
+
+def _refused(source: Source, table: Table, reason: str, alternative: str) -> Refuse:
+    what = f"this {source.tokens[0].text} of {table.database}.{table.name}"
+    return Refuse("not_supported_yet", what=what, reason=reason, alternative=alternative)
