@@ -21,7 +21,7 @@ demo: setup
 	@exec $(PYTHON_BIN)/shardgate demo $(ARGS)
 
 test: setup
-	@exec $(PYTHON_BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	@HELM=$$(.ci/helm) exec $(PYTHON_BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 lint: setup
 	$(PYTHON_BIN)/ruff check .

@@ -28,7 +28,7 @@ from config.topology import Topology
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "shardgate"
 EXAMPLES = sorted((CHART / "ci").glob("*-values.yaml"))
-HELM = os.environ.get("HELM") or shutil.which("helm")
+HELM = os.environ.get("HELM") or shutil.which("helm")  # `make test` builds one in CI, with .ci/helm
 
 needs_helm = pytest.mark.skipif(HELM is None, reason="no helm: the chart is NOT tested (set HELM)")
 
