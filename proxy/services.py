@@ -17,7 +17,7 @@ from config.schema import Schema
 from config.settings import Settings as ProxySettings
 from config.topology import State, Topology
 from rewriter.planner import Rewriter
-from rewriter.plans import Bound, Insert, Notice, Plan, ShardSelect, ShardWrite
+from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, ShardSelect, ShardWrite
 
 from .backends import Backends
 from .certificates import Certificates
@@ -118,7 +118,9 @@ class Services:
         errors = [ProxyError(name, **arguments) for name, arguments in warnings]
         return [Diagnostic("Warning", error.code, str(error)) for error in errors]
 
-    def check_states(self, plan: ShardSelect | ShardWrite | Insert, bound: Bound, *, write: bool) -> None:
+    def check_states(
+        self, plan: Ddl | ShardSelect | ShardWrite | Insert, bound: Bound, *, write: bool
+    ) -> None:
         """Refuse shards whose state does not allow the statement."""
         keyspace = self.topology.keyspaces[plan.keyspace]
         refused = {State.OFFLINE, State.FROZEN, State.READ_ONLY} if write else {State.OFFLINE}

@@ -1,4 +1,4 @@
-"""Planning definitions (ALTER TABLE, CREATE and DROP INDEX, TRUNCATE) of the schema's tables: all shards run them."""
+"""Planning definitions of the schema's tables, which all shards run: ALTER TABLE, indexes, TRUNCATE."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ def _check(source: Source, span: Span, table: Table) -> None:
         if source.is_word(at - 1, *_MOVING) or source.is_word(at - 1, "EXISTS"):
             reason = f"'{source.at(at).name}' says on which shard a row is"
             raise _refused(source, table, reason, "Leave that column as it is.")
-        if table.kind is Kind.OBJECT and source.at(at).name.lower() == "id":
-            if not source.is_word(at - 1, "AFTER"):
-                raise _refused(source, table, "`id` is not stored", "Write local_id.")
+        virtual = table.kind is Kind.OBJECT and source.at(at).name.lower() == "id"
+        if virtual and not source.is_word(at - 1, "AFTER"):
+            raise _refused(source, table, "`id` is not stored", "Write local_id.")
 
 
 def _refused(source: Source, table: Table, reason: str, alternative: str) -> Refuse:

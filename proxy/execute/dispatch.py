@@ -23,6 +23,7 @@ from rewriter.plans import (
     BindError,
     Bound,
     Builtin,
+    Ddl,
     Everywhere,
     Gather,
     Insert,
@@ -39,6 +40,7 @@ from rewriter.plans import (
 )
 
 from .aside import run_aside, run_probe
+from .ddl import run_ddl
 from .everywhere import run_everywhere
 from .fanout import FanOut
 from .files import FileRelay
@@ -287,6 +289,14 @@ def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) ->
     work.start(run_everywhere(client, bound, work.conns))
 
 
+def _ddl(client: ClientConnection, plan: Ddl, literals: Values) -> None:
+    bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
+    if not client.services.all_serving and plan.keyspace:
+        client.services.check_states(plan, bound, write=True)
+    work = TaskWork(client)
+    work.start(run_ddl(client, bound, work.conns))
+
+
 def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
@@ -313,6 +323,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     ShardWrite: _write,
     Insert: _write,
     Everywhere: _everywhere,
+    Ddl: _ddl,
     Builtin: _builtin,
     LoadLocal: _load_local,
     Reject: reject,

@@ -1,0 +1,98 @@
+"""Definitions of the schema's tables: every shard has them, or the report says which has not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from tests.conftest import StartDemo
+from tests.support.demo import Demo
+
+Connection = pymysql.connections.Connection
+
+
+@pytest.fixture
+def small(start_demo: StartDemo) -> Demo:
+    """A demo whose tables may change."""
+    return start_demo("--shards", "5")
+
+
+@pytest.fixture
+def connection(small: Demo) -> Iterator[Connection]:
+    with small.connect() as connection:
+        yield connection
+
+
+def rows(connection: Connection, sql: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+def indexes(small: Demo, like: str) -> int:
+    """How many physical tables have such an index, on all hosts."""
+    count = 0
+    for host in small.masters:
+        with pymysql.connect(host=host.host, port=host.port, user=host.user, password=host.password) as own:
+            found = rows(
+                own,
+                "SELECT COUNT(DISTINCT table_schema, table_name) FROM information_schema.statistics"
+                f" WHERE index_name LIKE '{like}'",
+            )
+            count += int(str(found[0][0]))
+    return count
+
+
+def test_every_shard_and_every_host(connection: Connection, small: Demo) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE pins ADD COLUMN note VARCHAR(20) NOT NULL DEFAULT 'x' AFTER id")
+        assert connection.affected_rows() == 0
+    rows(connection, "CREATE INDEX by_note ON demo.pins (note)")
+    rows(connection, "CREATE INDEX by_name ON countries (name)")
+    rows(connection, "ALTER TABLE usernames ADD KEY by_user (user_id)")
+    assert (indexes(small, "by_note"), indexes(small, "by_name"), indexes(small, "by_user")) == (5, 2, 1)
+    rows(connection, "DROP INDEX by_note ON pins")
+    assert indexes(small, "by_note") == 0
+    assert rows(connection, "SELECT COUNT(*) FROM pins WHERE note = 'x'")[0][0] != 0
+    rows(connection, "TRUNCATE TABLE pins")
+    assert rows(connection, "SELECT COUNT(*) FROM pins") == [(0,)]
+    refused(connection)
+    partly_done(connection)
+
+
+def refused(connection: Connection) -> None:
+    for sql, reason in (
+        ("ALTER TABLE pins DROP COLUMN local_id", "'local_id' says on which shard"),
+        ("ALTER TABLE pins ADD KEY (id)", "`id` is not stored"),
+        ("ALTER TABLE board_has_pins CHANGE board_id b BIGINT", "'board_id' says on which shard"),
+        ("ALTER TABLE pins RENAME TO needles", "the schema names the table"),
+    ):
+        with pytest.raises(pymysql.NotSupportedError, match=reason):
+            rows(connection, sql)
+
+
+def partly_done(connection: Connection) -> None:
+    rows(connection, "ALTER TABLE db00003.boards ADD COLUMN extra INT")
+    with pytest.raises(pymysql.MySQLError, match="1 of 5 shards or hosts refused the definition: Duplicate"):
+        rows(connection, "ALTER TABLE boards ADD COLUMN extra INT")
+    warnings = rows(connection, "SHOW WARNINGS")
+    assert [str(row[2]).partition(" on ")[0] for row in warnings[1:]] == ["shard 3"]
+    assert rows(connection, "SELECT COUNT(extra) FROM boards") == [(0,)]
+
+
+def test_only_an_admin(demo: Demo) -> None:
+    with (
+        demo.connect(user="reader", password="reader") as connection,
+        pytest.raises(pymysql.MySQLError, match="command denied"),
+    ):
+        rows(connection, "ALTER TABLE pins ADD COLUMN x INT")
+
+
+def test_a_transaction_is_committed_before(connection: Connection) -> None:
+    connection.begin()
+    rows(connection, "INSERT INTO usernames VALUES ('test_ddl', 1)")
+    rows(connection, "ALTER TABLE photos ADD KEY by_caption (caption)")
+    connection.rollback()
+    assert rows(connection, "SELECT COUNT(*) FROM usernames WHERE username = 'test_ddl'") == [(1,)]
