@@ -26,7 +26,7 @@ from config.topology import Topology
 from .backends import Backends
 from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
-from .certificates import Certificates, Source
+from .certificates import CertificateStore
 from .errors import ProxyError
 from .facts import ServerFacts, ask, ask_rest
 from .local.kill import end
@@ -56,6 +56,7 @@ class Worker:
         sockets: Sequence[socket.socket],
         rsa: RsaKey,
         secret: bytes,
+        certificates: CertificateStore,
         number: int = 0,
         peers: Peers | None = None,
     ) -> None:
@@ -69,7 +70,7 @@ class Worker:
         self.status: StatusServer | None = None
         self.tasks = Tasks()
         self._authority = make_authority(settings, rsa, secret)
-        self._certificates: dict[str, Certificates] = {}
+        self._certificates = certificates
         self._servers: list[asyncio.Server] = []
         self._stopping = asyncio.Event()
 
@@ -91,7 +92,6 @@ class Worker:
             if facts is None:
                 return
             current = self.source.current or topology
-            tls = self.settings.tls
             services = Services(
                 self.settings,
                 self.schema,
@@ -102,7 +102,7 @@ class Worker:
                 self.tasks,
                 self.number,
                 self.peers,
-                self._certificates_for("clients", tls) if tls is not None else None,
+                self._certificates.clients,
             )
             self.services = services
             if self.peers is not None:
@@ -126,8 +126,7 @@ class Worker:
 
     def reload(self) -> None:
         """SIGHUP: look at the topology and the certificates again."""
-        for certificates in self._certificates.values():
-            certificates.reload()
+        self._certificates.reload()
         if self.source is not None:
             self.source.reload()
 
@@ -174,20 +173,9 @@ class Worker:
             health_interval=backends.health_interval,
             statement_timeout=timeouts.statement or None,
         )
-        tls = backends.tls_for(host)
-        name = "hosts" if tls == backends.tls else f"host {host}"
-        certificates = self._certificates_for(name, tls) if tls is not None else None
+        certificates = self._certificates.of_host(host)
         connector = LoginConnector(backends.user_for, backends.connect_timeout, certificates)
         return HostPool(host, limits, connector, self.tasks.spawn, time.monotonic)
-
-    def _certificates_for(self, name: str, source: Source) -> Certificates:
-        """The TLS contexts of one side, which all its connections share. ValueError when the files have gone
-        bad since the settings were read.
-        """
-        found = self._certificates.get(name)
-        if found is None:
-            found = self._certificates[name] = Certificates(name, source)
-        return found
 
     async def _learn_facts(self, backends: Backends, topology: Topology) -> ServerFacts | None:
         """Facts of the first server that answers; tries until one does, or until `stop`."""
@@ -238,8 +226,7 @@ class Worker:
         while True:
             await asyncio.sleep(_TICK)
             try:
-                for certificates in self._certificates.values():
-                    certificates.tick()
+                self._certificates.tick()
                 if self.services is not None:
                     self.services.tick()
                 else:

@@ -16,6 +16,9 @@ from typing import Protocol
 
 import structlog
 
+from config.settings import Settings
+from config.tls import BackendTls
+
 log = structlog.get_logger("proxy")
 
 #: Seconds between two looks at the files.
@@ -88,3 +91,36 @@ class Certificates:
             except OSError:
                 stamps.append(())  # for the moment, perhaps
         return tuple(stamps)
+
+
+class CertificateStore:
+    """All TLS contexts of a process, and of the workers it forks: one forked later, when the files may have
+    gone bad, begins with those of the start and looks for newer ones itself. ValueError for a bad file.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.clients = None if settings.tls is None else Certificates("clients", settings.tls)
+        self._backends = settings.backends
+        self._hosts: dict[BackendTls, Certificates] = {}
+        for host in ("", *settings.backends.hosts):
+            tls = settings.backends.tls_for(host)
+            if tls is not None and tls not in self._hosts:
+                self._hosts[tls] = Certificates(f"host {host}" if host else "hosts", tls)
+
+    def of_host(self, host: str) -> Certificates | None:
+        """What connections to `host` use; None when they are not encrypted."""
+        tls = self._backends.tls_for(host)
+        return None if tls is None else self._hosts[tls]
+
+    def tick(self) -> None:
+        """See `Certificates.tick`."""
+        for one in self._all():
+            one.tick()
+
+    def reload(self) -> None:
+        """See `Certificates.reload`."""
+        for one in self._all():
+            one.reload()
+
+    def _all(self) -> list[Certificates]:
+        return [*self._hosts.values(), *([self.clients] if self.clients is not None else [])]

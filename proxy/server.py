@@ -26,6 +26,7 @@ from config.schema import Schema
 from config.settings import Settings
 
 from .app import Worker, bind_sockets
+from .certificates import CertificateStore
 from .peers import Peers
 from .wire.auth import RsaKey
 
@@ -40,19 +41,30 @@ def serve(settings: Settings, schema: Schema) -> int:
     rsa = RsaKey()
     rsa.warm()
     secret = secrets.token_bytes(32)
+    try:
+        certificates = CertificateStore(settings)
+    except ValueError as error:
+        print(f"shardgate: {error}", file=sys.stderr)
+        return 2
     if settings.workers == 1:
-        return run_worker(settings, schema, rsa, secret, 0)
+        return run_worker(settings, schema, rsa, secret, certificates, 0)
     with tempfile.TemporaryDirectory(prefix="shardgate-") as directory:
 
         def work(number: int) -> int:
             peers = Peers(Path(directory), number, settings.workers)
-            return run_worker(settings, schema, rsa, secret, number, peers)
+            return run_worker(settings, schema, rsa, secret, certificates, number, peers)
 
         return Supervisor(settings, work).run()
 
 
 def run_worker(
-    settings: Settings, schema: Schema, rsa: RsaKey, secret: bytes, number: int, peers: Peers | None = None
+    settings: Settings,
+    schema: Schema,
+    rsa: RsaKey,
+    secret: bytes,
+    certificates: CertificateStore,
+    number: int,
+    peers: Peers | None = None,
 ) -> int:
     """One worker in this process; the exit status. `peers`: the other workers, when there are any."""
     try:
@@ -62,7 +74,7 @@ def run_worker(
         return 1
 
     async def main() -> None:
-        worker = Worker(settings, schema, sockets, rsa, secret, number, peers)
+        worker = Worker(settings, schema, sockets, rsa, secret, certificates, number, peers)
         loop = asyncio.get_running_loop()
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number_of_signal, worker.stop)

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from config.load import load_settings
 from config.tls import ClientTls
 from fleet.demo.certificates import LocalAuthority
-from proxy.certificates import Certificates
+from proxy.certificates import Certificates, CertificateStore
+from tests.config.test_settings import LEAST
 
 
 class Clock:
@@ -111,3 +113,35 @@ def test_a_first_one_that_is_bad(clock: Clock) -> None:
     clock.key.write_text("gone bad since the settings were read")
     with pytest.raises(ValueError, match="holds no private key"):
         Certificates("clients", tls)
+
+
+def test_a_store_outlives_its_files(clock: Clock, tmp_path: Path) -> None:
+    """A worker that is forked when the files have gone bad has the contexts of the start."""
+    change = {
+        "tls": {"cert": clock.cert.name, "key": clock.key.name},
+        "backends": {
+            "user": "a",
+            "tls": {"ca": "ca.pem"},
+            "hosts": {"db2": {"tls": "off"}, "db3": {"tls": {"verify": "none"}}},
+        },
+    }
+    settings = load_settings(LEAST | change, base=tmp_path)
+    store = CertificateStore(settings)
+    clock.key.write_text("bad")
+    clock.authority.ca.write_text("bad")
+    assert store.clients is not None
+    common = store.of_host("db1:3306")
+    assert common is not None
+    before = store.clients.context, common.context
+    with capture_logs() as lines:
+        store.reload()
+    assert (store.clients.context, common.context) == before
+    assert [line["of"] for line in lines if line["log_level"] == "error"] == ["hosts", "clients"]
+    assert store.of_host("db4:3306") is common
+    assert store.of_host("db2:3306") is None
+    assert store.of_host("unix:/run/mysqld.sock") is None
+    assert store.of_host("db3:3306") not in (None, common)
+    with pytest.raises(ValueError, match=r"ca\.pem|key\.pem"):
+        CertificateStore(settings)
+    nothing = CertificateStore(load_settings(LEAST, base=tmp_path))
+    assert (nothing.clients, nothing.of_host("db1:3306")) == (None, None)
