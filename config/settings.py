@@ -342,6 +342,10 @@ def _some(value: object) -> object:
     return value
 
 
+def _no_compression(value: object) -> object:
+    return () if value in ("off", False) else value  # YAML takes the bare word for false
+
+
 def _workers(value: object) -> object:
     return len(os.sched_getaffinity(0)) if value == "auto" else value
 
@@ -367,6 +371,10 @@ class Settings(Model):
     plan_cache_size: Positive = 10_000
     logging: Logging = Logging()
     server_version: ServerVersion | None = None
+    compression: Annotated[tuple[Literal["zlib", "zstd"], ...], BeforeValidator(_no_compression)] = (
+        "zlib",
+        "zstd",
+    )
     layouts: dict[str, LayoutSettings] = Field(default_factory=dict)
 
     @property

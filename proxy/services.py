@@ -32,6 +32,7 @@ from .session.state import Diagnostic, Role, Session, User
 from .stats import Stats
 from .tasks import Tasks
 from .throttle import FailedLogins
+from .wire.compression import Algorithm
 from .wire.server_auth import Authority
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Services:
         self.schema = schema
         self.backends = backends
         self.authority = authority
+        self.compression = tuple(map(Algorithm, settings.compression))
         self.client_tls = client_tls  # None: TLS is not offered
         self.tls_required = settings.tls is not None and settings.tls.required
         self.facts = facts

@@ -83,7 +83,8 @@ class FileRelay(Relay):
             self.asked = True
             self.seq = conn.scanner.seq + 1
             conn.filled = self._filled
-            self.client.divert(self)
+            self.client.phase = self
+            self.client.take_waiting(self)
 
     def reply_done(self, conn: BackendConnection) -> None:
         conn.scanner.files = False

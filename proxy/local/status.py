@@ -1,4 +1,4 @@
-"""SHOW STATUS: a server answers, but of TLS it knows only its connection with the proxy."""
+"""SHOW STATUS: a server answers, but of TLS and compression it knows only its connection with the proxy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,23 @@ if TYPE_CHECKING:
 
 
 def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
-    """Ask a server, best one that the session uses, and put the client's own TLS into its answer."""
+    """Ask a server, best one that the session uses, with the client's TLS and compression in its answer."""
     text = plan.arguments["text"]
     assert isinstance(text, Template)
     topology, transaction = client.services.topology, client.session.transaction
     host = next(iter(transaction.held), None) or topology.default or topology.hosts[0]
     cipher = client.transport.get_extra_info("cipher")
     name, version = (cipher[0], cipher[1]) if cipher else ("", "")
-    _Replaced(client, {b"ssl_cipher": name.encode(), b"ssl_version": version.encode()})
+    told = {b"ssl_cipher": name.encode(), b"ssl_version": version.encode()}
+    compression = client.transport.get_extra_info("compression")
+    if compression:
+        algorithm, level = compression
+        told |= {
+            b"compression": b"ON",
+            b"compression_algorithm": algorithm.encode(),
+            b"compression_level": b"%d" % (level if algorithm == "zstd" else 6),
+        }
+    _Replaced(client, told)
     sql = text.render(values)
     if transaction.explicit and not transaction.held:
         TaskWork(client).start(run_aside(client, host, sql))

@@ -298,20 +298,6 @@ class ClientConnection(asyncio.Protocol):
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
 
-    def divert(self, phase: Phase) -> None:
-        """What the client sends goes to `phase`, what waits already first, until `phase` is None again."""
-        self.phase = phase
-        waiting, self._queue, self._queued = self._queue, [], 0
-        if self._paused:
-            self._paused = False
-            self.transport.resume_reading()
-        for seq, payload in waiting:
-            if self.phase is phase:
-                phase.payload(seq, payload)
-            else:
-                self._queue.append((seq, payload))
-                self._queued += len(payload)
-
     def go_on(self, seq: int, sql: bytes) -> None:
         """The command at work has another statement, which comes before whatever else waits. `seq`: number of
         the last packet so far. For command sinks, from `answered`.

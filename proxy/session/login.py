@@ -19,6 +19,7 @@ from proxy.errors import ProxyError
 from proxy.local.reset import release_all
 from proxy.tls import TlsTransport
 from proxy.wire.auth import make_nonce
+from proxy.wire.compression import CAPABILITY, agreed
 from proxy.wire.constants import UTF8MB4_GENERAL_CI, Capability, Status
 from proxy.wire.handshake import (
     Greeting,
@@ -32,11 +33,14 @@ from proxy.wire.handshake import (
 from proxy.wire.packets import ProtocolError, frame, ok_packet
 from proxy.wire.server_auth import Done, Failed, Send, ServerAuthenticator, Step
 
+from .compressed import BeginCompression
 from .settings import Settings
 from .state import Introduction, Session
 from .tracking import Tracker
 
 if TYPE_CHECKING:
+    from proxy.services import Services
+
     from .client import ClientConnection
 
 log = structlog.get_logger("session")
@@ -101,6 +105,9 @@ class Authentication:
     def welcome(self, session: Session) -> None:
         """The client is in: tell it."""
         raise NotImplementedError
+
+    def agree(self, response: HandshakeResponse) -> None:
+        """What holds for the connection from the OK on."""
 
     def begin(self, response: HandshakeResponse, *, again: bool = False) -> None:
         """Check who it is; `again`: the client has a session already."""
@@ -178,6 +185,7 @@ class Authentication:
         self.abandon()
         client.begin_session(session)
         client.seq = self.seq
+        self.agree(response)
         if not response.database:
             self.welcome(session)
             return
@@ -200,7 +208,7 @@ class Login(Authentication):
             services.server_version,
             self.id,
             self.introduction.nonce,
-            CAPABILITIES if services.client_tls is None else CAPABILITIES | Capability.SSL,
+            _offered(services),
             UTF8MB4_GENERAL_CI,
             int(Status.AUTOCOMMIT),
             "caching_sha2_password",
@@ -222,9 +230,17 @@ class Login(Authentication):
                 return
         self.begin(response)
 
+    def agree(self, response: HandshakeResponse) -> None:
+        algorithm = agreed(response.capabilities, self.client.services.compression)
+        if algorithm is not None:
+            BeginCompression(self.client, algorithm, response.zstd_level)
+
     def welcome(self, session: Session) -> None:
-        self.client.write(ok_packet(self.seq + 1, session.status()))
-        self.client.ready = True
+        client = self.client
+        client.write(ok_packet(self.seq + 1, session.status()))
+        client.ready = True
+        if client.sink is not None:
+            client.sink.answered("ok")
 
     def _start_tls(self) -> None:
         client, certificates = self.client, self.client.services.client_tls
@@ -268,6 +284,16 @@ def change_user(client: ClientConnection, payload: bytes) -> None:
     phase = client.phase = ChangeUser(client, session.id, session.introduction)
     phase.payload(client.seq, payload)
     client.take_waiting(phase)
+
+
+def _offered(services: Services) -> Capability:
+    """What is advertised by these settings."""
+    offered = CAPABILITIES
+    if services.client_tls is not None:
+        offered |= Capability.SSL
+    for algorithm in services.compression:
+        offered |= CAPABILITY[algorithm]
+    return offered
 
 
 def _peer(client: ClientConnection) -> tuple[str, bool]:

@@ -83,6 +83,10 @@ def test_units_and_forms() -> None:
     assert made.status.listen is None
     assert settings(listen="127.0.0.1:1").listen[0].address.port == 1
     assert settings(workers="auto").workers == settings().workers
+    assert settings().compression == ("zlib", "zstd")
+    for off in ("off", False, []):
+        assert settings(compression=off).compression == ()
+    assert settings(compression=["zstd"]).compression == ("zstd",)
 
 
 def test_paths_start_at_the_settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

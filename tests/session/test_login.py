@@ -47,6 +47,7 @@ class Visitor:
         services.settings.timeouts = SimpleNamespace(login=seconds)
         services.failed_logins = self.failures = FailedLogins()
         services.client_tls = None
+        services.compression = ()
         services.tls_required = False
         services.open_session = self.open
         services.collations = COLLATIONS

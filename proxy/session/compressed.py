@@ -1,0 +1,157 @@
+"""A client's connection with compression, between its transport (or TLS) and everything else.
+
+    transport ─▶ Inflating ─▶ ClientConnection ─▶ … ─▶ Deflating ─▶ transport
+
+`Deflating` is the sink at the bottom of the client's pile, and stays. It numbers its packets from that of the
+command's last one on; commands that came while another was at work get their numbers when it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from proxy.errors import ProxyError
+from proxy.wire.compression import Algorithm, Compressor, Decompressor
+from proxy.wire.packets import ProtocolError
+
+from .sinks import CommandSink
+
+if TYPE_CHECKING:
+    from .client import ClientConnection
+
+log = structlog.get_logger("session")
+
+
+def compress(client: ClientConnection, algorithm: Algorithm, level: int) -> None:
+    """From now on, in both directions. What has come already and was not read is compressed."""
+    sink = Deflating(client, Compressor(algorithm, level))
+    sink.agreed = algorithm, level
+    incoming = Inflating(client, sink, Decompressor(algorithm))
+    sink.incoming = incoming
+    sink.set_protocol(incoming)
+    early = client.rest()
+    if early:
+        asyncio.get_running_loop().call_soon(incoming.data_received, early)  # the log-in is not quite over
+
+
+class Deflating(CommandSink):
+    """Compresses what is written."""
+
+    __slots__ = ("agreed", "compressor", "incoming", "later", "seq")
+
+    def __init__(self, client: ClientConnection, compressor: Compressor) -> None:
+        super().__init__(client)
+        self.compressor = compressor
+        self.agreed: tuple[Algorithm, int] | None = None
+        self.incoming: Inflating | None = None
+        self.seq = 0  # number of the next packet to write
+        self.later: deque[int] = deque()  # the same for the commands that wait
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        out, self.seq = self.compressor.pack(data, self.seq)
+        self.below.write(out)
+
+    def heard(self, seq: int) -> None:
+        """A compressed packet of the client's has come; number 0 begins a command."""
+        if seq == 0 and not self.client.ready and self.client.phase is None:
+            self.later.append(1)
+        elif self.later:
+            self.later[-1] = (seq + 1) & 0xFF
+        else:
+            self.seq = (seq + 1) & 0xFF
+
+    def answered(self, outcome: str) -> None:
+        if self.later:
+            self.seq = self.later.popleft()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Also `compression`: the algorithm, and zstd's level."""
+        return self.agreed if name == "compression" else super().get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        if self.incoming is not None:
+            self.incoming.pause()
+        self.below.pause_reading()
+
+    def resume_reading(self) -> None:
+        self.below.resume_reading()
+        if self.incoming is not None:
+            self.incoming.resume()
+
+
+class Inflating(asyncio.Protocol):
+    """The transport's protocol: expands what comes for the client, one packet at a time while it listens."""
+
+    def __init__(self, client: ClientConnection, sink: Deflating, decompressor: Decompressor) -> None:
+        self._client = client
+        self._sink = sink
+        self._decompressor = decompressor
+        self._paused = False
+        self._busy = False
+
+    def data_received(self, data: bytes) -> None:
+        self._decompressor.feed(data)
+        self._give()
+
+    def _give(self) -> None:
+        if self._busy:
+            return
+        client = self._client
+        self._busy = True
+        try:
+            for seq, payload in self._decompressor.payloads():
+                self._sink.heard(seq)
+                client.data_received(payload)
+                if self._paused or client.closed:
+                    return
+        except ProtocolError as problem:
+            log.warning("damaged compression", client=client.session.id, reason=str(problem))
+            client.write_error(ProxyError("uncompress_error", reason=str(problem)))
+            client.close()
+        finally:
+            self._busy = False
+
+    def pause(self) -> None:
+        """Nothing more of what has come already, either."""
+        self._paused = True
+
+    def resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._paused and not self._client.closed:
+            self._give()
+
+    def pause_writing(self) -> None:
+        self._client.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._client.resume_writing()
+
+    def eof_received(self) -> bool:
+        return self._client.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._client.connection_lost(exc)
+
+
+class BeginCompression(CommandSink):
+    """Lets the OK of the log-in out as it is, and compresses what follows."""
+
+    __slots__ = ("algorithm", "level")
+
+    def __init__(self, client: ClientConnection, algorithm: Algorithm, level: int) -> None:
+        super().__init__(client)
+        self.algorithm = algorithm
+        self.level = level
+
+    def answered(self, outcome: str) -> None:
+        super().answered(outcome)
+        if outcome == "ok":
+            compress(self.client, self.algorithm, self.level)
