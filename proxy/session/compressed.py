@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("session")
 
+#: The most that one read of a socket brings.
+_READ = 1 << 18
+
 
 def compress(client: ClientConnection, algorithm: Algorithm, level: int) -> None:
     """From now on, in both directions. What has come already and was not read is compressed."""
@@ -105,7 +108,12 @@ class Inflating(asyncio.Protocol):
         try:
             for seq, payload in self._decompressor.payloads():
                 self._sink.heard(seq)
-                client.data_received(payload)
+                if len(payload) > _READ:
+                    # no read of a socket brings so much: let the limit of packets be looked at first
+                    client.data_received(payload[:4])
+                    payload = payload[4:]
+                if not client.closed:
+                    client.data_received(payload)
                 if self._paused or client.closed:
                     return
         except ProtocolError as problem:

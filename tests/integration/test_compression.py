@@ -221,7 +221,7 @@ def test_what_cannot_be_expanded(compressed: Connect, algorithm: str) -> None:
 
 
 def test_max_packet_holds(compressed: Connect, own: MakeOwn) -> None:
-    """What is small when it comes may not be larger than allowed. And only what the settings name is offered."""
+    """What is small when it comes may not be larger than allowed. Only what the settings name is offered."""
     proxy = own({"limits": {"max_packet": "1MB"}, "compression": ["zlib"]})
     client = compressed("zlib", port=proxy.proxy.port)
     assert client.server_capabilities & (ZSTD | COMPRESS) == COMPRESS
