@@ -17,6 +17,7 @@ from proxy.local.transactions import commit_then
 from proxy.session.prepared import Statement
 from proxy.session.transaction import Spot
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
+from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError
 from rewriter.plans import (
     AnyHost,
@@ -163,7 +164,10 @@ def execute(client: ClientConnection, payload: bytes) -> None:
     except ProtocolError as error:
         raise _malformed(client, error) from None
     if statement.parameters and not (request.types or statement.types):
-        raise ProxyError("wrong_arguments", command="mysqld_stmt_execute")
+        # some drivers send no types as long as all parameters are NULL
+        if not request.all_null(statement.parameters):
+            raise ProxyError("wrong_arguments", command="mysqld_stmt_execute")
+        request = request._replace(types=bytes((ColumnType.NULL, 0)) * statement.parameters)
     if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
         commit_then(client, lambda: _run(client, statement, request, sent))
     else:
@@ -281,6 +285,7 @@ def reset(client: ClientConnection, payload: bytes) -> None:
     statement.forget_sent()
     if statement.cursor is not None:
         end_cursor(client, statement)
+    client.session.row_count = 0
     client.reply_ok()
 
 

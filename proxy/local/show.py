@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from config.topology import Keyspace
 from proxy.stats import Use
+from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
@@ -223,14 +225,28 @@ def _diagnostics(client: ClientConnection, plan: Builtin, values: Values, *, err
     found = [item for item in client.session.diagnostics if item.level == "Error" or not errors_only]
     if plan.arguments.get("count"):
         name = "@@session.error_count" if errors_only else "@@session.warning_count"
-        _answer(client, [integer_column(name)], [[len(found)]])
+        _answer(client, [_count(name)], [[len(found)]])
         return
     offset, limit = (_number(plan.arguments.get(name), values) for name in ("offset", "limit"))
     found = found[offset or 0 :]
     if limit is not None:
         found = found[:limit]
-    columns = [text_column("Level"), integer_column("Code"), text_column("Message")]
+    columns = _diagnostics_columns(client.session.env.mariadb)
     _answer(client, columns, [[item.level, item.code, item.message] for item in found])
+
+
+def _count(name: str) -> Column:
+    flags = ColumnFlag.UNSIGNED | ColumnFlag.BINARY
+    return Column(name.encode(), ColumnType.LONGLONG, BINARY_COLLATION, 21, int(flags))
+
+
+def _diagnostics_columns(mariadb: bool) -> list[Column]:
+    """As the servers define them."""
+    flags = int(ColumnFlag.NOT_NULL | ColumnFlag.UNSIGNED | ColumnFlag.BINARY)
+    decimals, digits = (39, 4) if mariadb else (31, 5)
+    level = Column(b"Level", ColumnType.VAR_STRING, length=28, flags=1, decimals=decimals)
+    code = Column(b"Code", ColumnType.LONG, BINARY_COLLATION, digits, flags)
+    return [level, code, replace(level, name=b"Message", length=2048)]
 
 
 def _number(argument: object, values: Values) -> int | None:

@@ -42,6 +42,10 @@ class Execute(NamedTuple):
     types: bytes
     values: bytes
 
+    def all_null(self, parameters: int) -> bool:
+        """Whether all parameters are NULL."""
+        return all(self.nulls[number >> 3] >> (number & 7) & 1 for number in range(parameters))
+
     def packet(self, statement: int, types: bytes, parameters: int) -> bytes:
         """The payload for a server, with its number of the statement, and always with the types."""
         head = b"\x17" + _HEAD.pack(statement, self.flags & ~COUNT_AVAILABLE, 1)
