@@ -106,10 +106,11 @@ def test_who_is_refused(server: LocalServer, authority: LocalAuthority, tmp_path
     assert ask(server, BackendTls(ca=authority.ca, verify="ca"), name="localhost")
 
 
-def test_a_server_without_tls(servers: list[LocalServer]) -> None:
+def test_a_server_without_tls(program: Program, request: pytest.FixtureRequest) -> None:
     """tests/backends/test_connecting.py has one for every kind of server."""
-    if servers[0].program.flavour is Flavour.MYSQL:
+    if program.flavour is Flavour.MYSQL:
         pytest.skip("MySQL makes itself a certificate")
+    servers: list[LocalServer] = request.getfixturevalue("servers")
     with pytest.raises(ProxyError, match="does not offer it"):
         ask(servers[0], BackendTls(verify="none"), user="root")
 

@@ -24,6 +24,7 @@ from config.model import Model as Settings_
 from config.schema import Schema
 from config.settings import Logging, Settings, Timeouts
 from config.topology import Topology
+from fleet.demo.certificates import LocalAuthority
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "shardgate"
@@ -156,6 +157,32 @@ def test_a_topology_in_somebody_elses_config_map(tmp_path: Path) -> None:
     assert topology.version == 3
     assert settings.backends.user_for("db1:3306") == ("shardgate", "")
     assert "topology.json" not in manifests["ConfigMap"]["data"]
+
+
+@needs_helm
+def test_tls_and_load_balancers(tmp_path: Path) -> None:
+    authority = LocalAuthority(tmp_path)
+    cert, key = authority.issue()
+    change = {
+        "proxyProtocol": ["10.0.0.0/8"],
+        "settings": {
+            "tls": {"cert": str(cert), "key": str(key), "required": True},
+            "backends": {"tls": {"ca": str(authority.ca)}, "hosts": {"db9:3306": {"tls": "off"}}},
+        },
+    }
+    values = tmp_path / "values.yaml"
+    values.write_text(json.dumps(change))
+    manifests = render("-f", str(CHART / "ci" / "file-values.yaml"), "-f", str(values))
+    settings, _, _ = loaded(manifests, tmp_path / "mounted")
+    assert settings.tls is not None
+    assert settings.tls.required
+    assert settings.backends.tls_for("db1:3306") is not None
+    assert settings.backends.tls_for("db9:3306") is None
+    [listener] = settings.listen
+    assert (str(listener.address), [str(one) for one in listener.proxy_protocol]) == (
+        "0.0.0.0:3307",
+        ["10.0.0.0/8"],
+    )
 
 
 @needs_helm

@@ -165,6 +165,28 @@ def test_no_hello(pair: Pair, data: bytes, size: int) -> None:
     pair.server.feed(b"more")  # on its way already
 
 
+@given(st.integers(0, 5), st.integers(0, 2000), st.integers(1, 255))
+def test_a_handshake_with_one_wrong_byte(
+    settings: tuple[ClientTls, BackendTls], flight: int, place: int, change: int
+) -> None:
+    """It fails for one side at least, with a reason, or the byte did not matter; nothing is raised."""
+    pair = Pair(*settings)
+    pair.client.tls.start()
+    pair.server.tls.start()
+    pair.client.tls.write(b"question")
+    for number in range(6):
+        sender, receiver = (pair.client, pair.server) if number % 2 == 0 else (pair.server, pair.client)
+        data = bytearray(sender.raw.take())
+        if number == flight and data:
+            data[place % len(data)] ^= change
+        receiver.feed(bytes(data))
+    for end in (pair.client, pair.server):
+        assert len(end.outcome) <= 1
+        if end.outcome and end.outcome != ["ready"]:
+            assert not end.raw.open
+    assert pair.server.app.data in (b"", b"question")
+
+
 def test_clear_text_between_hello_and_finished(pair: Pair) -> None:
     pair.client.tls.start()
     pair.server.tls.start(pair.client.raw.take())
