@@ -273,6 +273,13 @@ class Columns:
             if projection.span.end - projection.span.first == 5:  # demo.pins.*
                 self.edits.replace(Span(projection.span.first, projection.span.first + 2), b"")
             return
+        if block.shared_columns and projection.qualifier is None:
+            raise Refuse(
+                "not_supported_yet",
+                what="SELECT * over USING or NATURAL JOIN",
+                reason="the columns that the tables share come once, and first",
+                alternative="Name the columns.",
+            )
         shown: list[Part] = []
         for ref in refs:
             label = quote_name(ref.label) + b"."

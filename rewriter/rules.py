@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from config.schema import Kind
+
 from .context import Statement, not_yet, refused
 from .facts import Block, Query, Span, TableRef
 from .parse import Parser
@@ -94,9 +96,11 @@ def _query(statement: Statement, first: int) -> Plan:
 
 
 def only_sharded(scope: Scope) -> None:
-    """Refuse a statement that has other tables than sharded ones."""
-    if any(target.form not in ("sharded", "inner") for target in scope.targets.values()):
-        raise mixed(scope)
+    """Refuse a statement with other tables than sharded ones, and reference tables, which are everywhere."""
+    for target in scope.targets.values():
+        everywhere = target.table is not None and target.table.kind is Kind.REFERENCE
+        if target.form not in ("sharded", "inner") and not everywhere:
+            raise mixed(scope)
 
 
 def explain(statement: Statement) -> Plan | None:
