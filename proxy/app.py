@@ -30,6 +30,7 @@ from .certificates import CertificateStore
 from .errors import ProxyError
 from .facts import ServerFacts, ask, ask_rest
 from .local.kill import end
+from .local.processes import processes
 from .peers import Peers
 from .services import Services
 from .session.client import ClientConnection
@@ -145,6 +146,7 @@ class Worker:
         """Answer the other workers' questions."""
         started = time.time()
         peers.handlers["kill"] = lambda request: end(services, **request)
+        peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["snapshot"] = lambda request: snapshot.take(
             services, ready=self.ready, started=started, now=time.time()
         )

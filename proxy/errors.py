@@ -191,6 +191,8 @@ _KINDS = (
     ErrorKind("killed", 1317, "70100", "Query execution was interrupted"),
     ErrorKind("connection_killed", 1927, "70100", "Connection was killed"),
     ErrorKind("no_such_thread", 1094, "HY000", "Unknown thread id: {id}"),
+    ErrorKind("no_grant", 1141, "42000", "There is no such grant defined for user '{user}' on host '%'"),
+    ErrorKind("not_a_view", 1347, "HY000", "'{database}.{table}' is not VIEW"),
     ErrorKind("not_owner", 1095, "HY000", "You are not owner of thread {id}"),
     # Sessions
     ErrorKind("wrong_variable_value", 1231, "42000", "Variable '{variable}' can't be set to the value of '{value}'"),

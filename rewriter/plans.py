@@ -306,6 +306,8 @@ class Builtin(Plan):
     show_index            database, table: str; extended: bool; where: Template | None
     show_create_table     database, table: str
     show_create_database  database: str; if_not_exists: bool
+    show_process_list     full: bool
+    show_grants           user: str | None
     show_nothing          database: str; what: str (TRIGGERS, EVENTS, OPEN TABLES)
     lock_tables           tables: str (those that are not locked)
     switch_keys           nothing

@@ -10,7 +10,7 @@ from .facts import Span, TableRef
 from .plan import Access, Argument, Plan
 from .plans import Builtin
 from .scope import Refuse
-from .tokens import Unreadable
+from .tokens import VARIABLE, WORD, Unreadable
 
 _OWN: Final = {
     ("SHARDS",): "show_shards",
@@ -94,6 +94,10 @@ def show(statement: Statement) -> Plan | None:
         return diagnostics
     words.at = 1
     extended, full = words.take("EXTENDED"), words.take("FULL")
+    if words.take("PROCESSLIST"):
+        return reader.plan("show_process_list", {"full": full})
+    if words.take("GRANTS"):
+        return _grants(reader)
     for what in _NONE:
         if words.take(*what.split()):
             return _nothing(reader, what)
@@ -102,6 +106,21 @@ def show(statement: Statement) -> Plan | None:
     if words.take("COLUMNS") or words.take("FIELDS"):
         return _columns(reader, full=full, extended=extended)
     return None if full else _others(reader, extended=extended)
+
+
+def _grants(reader: _Show) -> Plan:
+    """SHOW GRANTS [FOR user [USING role …]]"""
+    words = reader.words
+    user: str | None = None
+    if words.take("FOR"):
+        token = words.source.at(words.at)
+        words.at += 1
+        if token.text == "CURRENT_USER" and token.kind == WORD:
+            words.at += 2 if words.source.is_op(words.at, "(") else 0
+        else:
+            user = token.name.strip("'\"")
+            words.at += 1 if words.source.at(words.at).kind == VARIABLE else 0  # @'host'
+    return reader.plan("show_grants", {"user": user})
 
 
 _NONE: Final = ("TRIGGERS", "EVENTS", "OPEN TABLES")
@@ -175,6 +194,11 @@ def _others(reader: _Show, *, extended: bool) -> Plan | None:
         database, table = reader.table()
         if reader.is_logical(database):
             return _of_table(reader, "show_create_table", database, table, {})
+    elif words.take("CREATE", "VIEW"):
+        database, table = reader.table()
+        if reader.is_logical(database):
+            _of_table(reader, "show_create_table", database, table, {})
+            raise Refuse("not_a_view", database=database, table=table)
     elif words.take("CREATE", "DATABASE") or words.take("CREATE", "SCHEMA"):
         absent = words.take("IF", "NOT", "EXISTS")
         database = words.name()

@@ -65,6 +65,7 @@ VIEWS: Final[Mapping[str, View]] = {
     "CHECK_CONSTRAINTS": View("CONSTRAINT_SCHEMA", ""),
     "ST_GEOMETRY_COLUMNS": _TABLES,
     "GEOMETRY_COLUMNS": View("F_TABLE_SCHEMA", "F_TABLE_NAME"),
+    "PROCESSLIST": View("", ""),
     "VIEWS": _NOT_SHARDED,
     "VIEW_TABLE_USAGE": View("VIEW_SCHEMA", of_tables=False),
     "VIEW_ROUTINE_USAGE": _NOT_SHARDED,
@@ -84,7 +85,9 @@ VIEWS: Final[Mapping[str, View]] = {
     "JSON_DUALITY_VIEW_LINKS": _NOT_SHARDED,
     "JSON_DUALITY_VIEW_TABLES": _NOT_SHARDED,
 }
-"""The views of which the rows depend on who asks. All others of information_schema are the server's."""
+"""The views of which the rows depend on who asks. All others of information_schema are the server's.
+PROCESSLIST has the proxy's sessions, all of them constants.
+"""
 
 _SCHEMAS: Final = frozenset(
     {"TABLE_SCHEMA", "CONSTRAINT_SCHEMA", "UNIQUE_CONSTRAINT_SCHEMA", "REFERENCED_TABLE_SCHEMA"}
@@ -205,18 +208,17 @@ def view_sql(
     view = VIEWS[name]
     whole = [one.physical for one in shown if one.as_is]
     parts: list[bytes] = []
-    groups = [[one] for one in whole] if mariadb else [whole]
+    groups = [[one] for one in whole] if mariadb and whole else [whole]
     listed = b", ".join(b"`" + column.encode() + b"`" for column in columns)
+    table = b"SELECT %b FROM information_schema.`%b` WHERE " % (listed, name.encode())
     for group in groups:
-        condition = (
-            b" IN (" + b", ".join(map(_quote, group)) + b")"
-            if len(group) > 1
-            else b" = " + _quote(*group[:1])
-        )
-        parts.append(
-            b"SELECT %b FROM information_schema.`%b` WHERE `%b`%b"
-            % (listed, name.encode(), view.schema.encode(), condition)
-        )
+        names = b", ".join(map(_quote, group))
+        if not group:
+            parts.append(table + b"0")  # the columns, for rows from elsewhere
+        elif len(group) == 1:
+            parts.append(table + b"`%b` = %b" % (view.schema.encode(), names))
+        else:
+            parts.append(table + b"`%b` IN (%b)" % (view.schema.encode(), names))
     parts += [
         part for one in shown if not one.as_is and (part := shown_sql(name, columns, one, mariadb=mariadb))
     ]
@@ -276,6 +278,6 @@ def _column(column: str, view: View, shown: Shown, *, mariadb: bool) -> bytes:
     return expression + b" AS " + plain if expression else plain
 
 
-def _quote(name: str = "") -> bytes:
+def _quote(name: str) -> bytes:
     """A name as a string; the names of databases and tables hold no control characters."""
     return b"'" + name.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\").replace(b"'", b"''") + b"'"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 from rewriter.plans import Builtin, Values
 
-from . import catalog, explain, kill, locks, set, show, status, transactions, use
+from . import catalog, explain, kill, locks, processes, set, show, status, transactions, use
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -46,6 +46,8 @@ _HANDLERS: dict[str, Handler] = {
     "show_index": catalog.index,
     "show_create_table": catalog.create_table,
     "show_create_database": catalog.create_database,
+    "show_process_list": processes.process_list,
+    "show_grants": processes.grants,
     "show_nothing": catalog.nothing,
     "show_table_status": catalog.table_status,
 }

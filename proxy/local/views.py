@@ -22,6 +22,7 @@ from rewriter.plans import SystemViews, Values
 from rewriter.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
 from rewriter.views import Shown, introducer, shown_sql, view_sql
 
+from .processes import process_constants
 from .rows import constant
 
 if TYPE_CHECKING:
@@ -159,6 +160,10 @@ async def _derived(
     if not names:
         return f"SELECT * FROM information_schema.{view}".encode()  # the server says that it has no such view
     mariadb = client.session.env.mariadb
+    if view == "PROCESSLIST":
+        nothing = await Collector().query(conn, view_sql(view, names, (), (), mariadb=mariadb))
+        sessions = await process_constants(client, nothing.columns, introducer(mariadb=mariadb))
+        return view_sql(view, names, (), sessions, mariadb=mariadb)
     local = [one for one in shown if one.host == conn.host]
     constants = []
     for one in shown:

@@ -64,3 +64,60 @@ def test_same_answers(connect: Connect, direct: Connection, subject: str, databa
         for case in CASES[subject]:
             sql = case.replace("{db}", database).replace("{table}", table)
             assert outcome(through, sql) == outcome(direct, sql), sql
+
+
+def rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SHOW PROCESSLIST", "SHOW FULL PROCESSLIST", "SELECT id, user FROM information_schema.PROCESSLIST"],
+)
+def test_sessions_are_the_proxys(connect: Connect, sql: str) -> None:
+    """By the ids that KILL takes; the others' are for admins."""
+    mine, other = connect(), connect(user="reader", password="reader")
+    ids = {
+        name: rows(one, "SELECT CONNECTION_ID()")[0][0] for name, one in (("demo", mine), ("reader", other))
+    }
+    assert {row[1]: row[0] for row in rows(mine, sql)} == ids
+    assert [row[:2] for row in rows(other, sql)] == [(ids["reader"], "reader")]
+    with mine.cursor() as cursor:
+        cursor.execute(f"KILL {ids['reader']}")
+    with pytest.raises(MySQLError):
+        rows(other, "SELECT 1")
+
+
+def test_a_process_list_shows_no_values(connect: Connect) -> None:
+    through = connect()
+    sql = "SELECT info FROM information_schema.processlist WHERE info <> 'secret' AND id = CONNECTION_ID()"
+    assert rows(through, sql) == [(sql.replace("'secret'", "'?").replace("'?", "?"),)]
+
+
+@pytest.mark.parametrize("whose", ["", " FOR CURRENT_USER()", " FOR 'reader'@'%'"])
+def test_grants_are_the_users(connect: Connect, whose: str) -> None:
+    """Not those of the proxy's account on the servers."""
+    assert rows(connect(user="reader", password="reader"), "SHOW GRANTS" + whose) == [
+        ("GRANT SELECT ON *.* TO `reader`@`%`",)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"), [("SHOW GRANTS FOR demo", 1141), ("SHOW CREATE VIEW demo.pins", 1347)]
+)
+def test_not_for_everybody(connect: Connect, sql: str, code: int) -> None:
+    with pytest.raises(MySQLError) as raised:
+        rows(connect(user="reader", password="reader"), sql)
+    assert raised.value.args[0] == code
+
+
+def test_variables_are_the_sessions(connect: Connect) -> None:
+    through = connect(autocommit=False)
+    with through.cursor() as cursor:
+        cursor.execute("SET time_zone = '+03:00', wait_timeout = 77")
+    found = dict(
+        rows(through, "SHOW VARIABLES WHERE Variable_name IN ('time_zone', 'wait_timeout', 'autocommit')")
+    )
+    assert found == {"time_zone": "+03:00", "wait_timeout": "77", "autocommit": "OFF"}

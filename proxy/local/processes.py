@@ -1,0 +1,151 @@
+"""SHOW PROCESSLIST, information_schema.PROCESSLIST and SHOW GRANTS: clients and users of the proxy.
+
+What a server would tell here is about the proxy's own connections and its own account, and of no use to a
+client: KILL takes the proxy's ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from proxy.backends.collect import Collector
+from proxy.errors import ProxyError
+from proxy.execute.aside import borrowed, write_result
+from proxy.execute.task import TaskWork
+from proxy.session.state import Role, User
+from proxy.wire.resultset import NUMERIC, Column, decode_column, encode_row, text_column, text_value
+from rewriter.plans import Builtin, Values
+from rewriter.shape import digest
+
+from .rows import constant
+
+if TYPE_CHECKING:
+    from proxy.services import Services
+    from proxy.session.client import ClientConnection
+
+Process = dict[str, Any]
+"""One session, by the columns of the list in lower case; values as JSON has them."""
+
+_SHORT = 100
+"""So many characters of a statement are shown without FULL."""
+
+_PRIVILEGES = {
+    Role.READ: "SELECT",
+    Role.WRITE: "SELECT, INSERT, UPDATE, DELETE, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE",
+    Role.ADMIN: "ALL PRIVILEGES",
+}
+
+
+# -- sessions
+# -------------------------------------------------------------------------------------------------------
+
+
+def processes(services: Services, user: str, *, admin: bool) -> list[Process]:
+    """The sessions of this worker process that the user may see: all of them, or the user's own. Statements
+    are shown without their literals.
+    """
+    now = time.monotonic()
+    found: list[Process] = []
+    for id, other in sorted(services.clients.items()):
+        session = other.session
+        if not admin and session.user.name != user:
+            continue
+        busy = other.work is not None
+        found.append(
+            {
+                "id": id,
+                "user": session.user.name,
+                "host": session.address,
+                "db": session.database,
+                "command": "Query" if busy else "Sleep",
+                "time": int(now - other.begun) if other.begun else 0,
+                "state": "executing" if busy else "",
+                "info": digest(other.sql, session.env.findall) if busy and other.sql else None,
+            }
+        )
+    return found
+
+
+async def all_processes(client: ClientConnection) -> list[Process]:
+    """The sessions of all worker processes."""
+    user = client.session.user
+    admin = user.role >= Role.ADMIN
+    found = processes(client.services, user.name, admin=admin)
+    if client.services.peers is not None:
+        answers = await client.services.peers.ask_others("processes", user=user.name, admin=admin)
+        found += [one for answer in answers for one in answer]
+    return sorted(found, key=lambda one: int(one["id"]))
+
+
+def _values(process: Mapping[str, Any], columns: Sequence[Column]) -> list[bytes | None]:
+    """A session in these columns; what the proxy does not know is 0, or NULL for a text."""
+    row: list[bytes | None] = []
+    for column in columns:
+        name = column.name.decode().lower()
+        unknown = 0 if column.type in NUMERIC else None
+        value = process.get(name, unknown)
+        row.append(None if value is None else text_value(value))
+    return row
+
+
+def process_list(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """SHOW [FULL] PROCESSLIST."""
+    TaskWork(client).start(_process_list(client, full=bool(plan.arguments["full"])))
+
+
+async def _process_list(client: ClientConnection, *, full: bool) -> None:
+    topology = client.services.topology
+    async with borrowed(client, topology.default or topology.hosts[0]) as conn:
+        reply = await Collector().query(conn, b"SHOW PROCESSLIST")
+    if reply.err is not None:
+        client.fail(reply.err)
+        return
+    columns = [decode_column(payload) for payload in reply.columns]
+    rows = []
+    for process in await all_processes(client):
+        info = process["info"]
+        shown = process if full or info is None else process | {"info": info[:_SHORT]}
+        rows.append(encode_row(_values(shown, columns)))
+    write_result(client, reply.columns, rows)
+
+
+async def process_constants(
+    client: ClientConnection, definitions: Sequence[bytes], before: bytes
+) -> list[bytes]:
+    """The sessions as SELECTs of constants, for columns with these definitions; see `rows.constant`."""
+    columns = [decode_column(payload) for payload in definitions]
+    return [
+        b"SELECT "
+        + b", ".join(
+            constant(value, column, before)
+            for value, column in zip(_values(process, columns), columns, strict=True)
+        )
+        for process in await all_processes(client)
+    ]
+
+
+# -- grants
+# ---------------------------------------------------------------------------------------------------------
+
+
+def grants(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """SHOW GRANTS: what the settings allow the user, in MySQL's words. Others' are for admins to see."""
+    name = plan.arguments["user"]
+    me = client.session.user
+    user = me if name is None else client.services.users.get(str(name))
+    if user is None or (user.name != me.name and me.role < Role.ADMIN):
+        raise ProxyError("no_grant", user=str(name))
+    rows = [encode_row([line]) for line in _grants(user)]
+    write_result(client, [text_column(f"Grants for {user.name}@%").encode()], rows)
+
+
+def _grants(user: User) -> list[str]:
+    account = "`" + user.name.replace("`", "``") + "`@`%`"
+    if user.databases is None:
+        return [f"GRANT {_PRIVILEGES[user.role]} ON *.* TO {account}"]
+    return [f"GRANT USAGE ON *.* TO {account}"] + [
+        f"GRANT {_PRIVILEGES[user.role]} ON `{database}`.* TO {account}"
+        for database in sorted(user.databases)
+    ]
