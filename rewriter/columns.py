@@ -9,6 +9,7 @@ names that the client would have seen.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -206,7 +207,14 @@ class Columns:
         self._keys(block)
         if block.having is not None:
             self._having(block, block.having)
-        add_labels(self.source, block, self.edits)
+
+    def blocks(self, blocks: Iterable[Block]) -> None:
+        """Edit these blocks, then name the result columns that were edited: also by what is inside of one."""
+        found = list(blocks)
+        for block in found:
+            self.block(block)
+        for block in found:
+            add_labels(self.source, block, self.edits)
 
     def table(self, ref: TableRef) -> None:
         """Qualify a table's name with its physical database."""

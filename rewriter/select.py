@@ -23,8 +23,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
     keyspace_of(scope, refs)  # refuses several, before anything else is wrong with them
     _check(statement, query)
     splicer = Splicer(statement, scope)
-    for block in query.all_blocks():
-        splicer.columns.block(block)
+    splicer.columns.blocks(query.all_blocks())
     routes = splicer.routes(refs)
     several = _several(splicer, query, refs, explain=explain)
     unrouted = any(route.unbounded for route in routes)

@@ -10,11 +10,15 @@ b'SELECT b, 100% of a'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
+
+_BEYOND_NAMES: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
+"""Characters that no name may have; servers show them so in the names they make themselves."""
 
 MAX_LABEL: Final = 255
 """Longer names of result columns are refused as aliases; so many bytes are kept."""
@@ -31,6 +35,8 @@ class Label:
         text = b"".join(values[part] if isinstance(part, int) else part for part in self.parts)
         if len(text) > MAX_LABEL:
             text = text[:MAX_LABEL].decode("utf-8", "ignore").encode()
+        if not text.isascii():
+            text = _BEYOND_NAMES.sub(b"?", text)
         return b"`" + text.rstrip().replace(b"`", b"``") + b"`"
 
 

@@ -70,9 +70,7 @@ class Text:
 
     def blocks(self, blocks: Iterable[Block], scope: Scope) -> None:
         """Edit the tables and result names of query blocks."""
-        columns = Columns(self.source, scope, self.edits, self.extras)
-        for block in blocks:
-            columns.block(block)
+        Columns(self.source, scope, self.edits, self.extras).blocks(blocks)
 
     def plan(self, place: Place, about: About) -> Plan:
         """The plan of this text."""

@@ -48,7 +48,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--shards", type=int, default=64, help="how many (default 64)")
     parser.add_argument("--hosts", type=int, default=2, help="how many (default 2)")
     parser.add_argument("--scale", type=float, default=1.0, help="more or fewer rows (default 1.0)")
-    parser.add_argument("--beyond", type=float, default=0.06, help="share of statements not supported yet")
+    parser.add_argument(
+        "--beyond", type=float, default=0.06, help="share of statements that shards do not answer"
+    )
+    parser.add_argument("--gathers", type=float, default=0.2, help="share of reads over several tables")
     parser.add_argument("--most", type=int, default=20, help="end after so many differences (default 20)")
     parser.add_argument("--ignore", metavar="REGEX", help="known differences, which are only counted")
     parser.add_argument("--no-shrink", action="store_true", help="report differences as they are met")
@@ -63,7 +66,7 @@ def _run(options: argparse.Namespace, program: Program, servers: list[LocalServe
         f"{program.title}: {options.shards} shards on {options.hosts} hosts, seed {options.seed}", flush=True
     )
     with deployed(world, hosts, plain, folder / "proxy") as arena:
-        runner = Runner(arena, Generator(catalog, options.seed, options.beyond))
+        runner = Runner(arena, Generator(catalog, options.seed, options.beyond, gathers=options.gathers))
         started = time.monotonic()
 
         def seen(finding: Finding) -> None:

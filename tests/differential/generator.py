@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from config.schema import Kind
 from tests.differential.catalog import Catalog
+from tests.differential.gathers import Gathers
 from tests.differential.parts import Case, Statement
 from tests.differential.selects import Selects
 from tests.differential.writes import Writes
 
 READS, WRITES, TRANSACTIONS, MISTAKES = 0.78, 0.12, 0.06, 0.04
+GATHERS = 0.2  # of the reads
 SESSION = (
     "SELECT 1",
     "SELECT DATABASE()",
@@ -26,12 +28,15 @@ EMPTY = ("", " ", ";", "/* x */", "-- x", "# x", "/*!99999 SELECT 2 */", "/*!400
 
 @dataclass(frozen=True)
 class Generator:
-    """`beyond`: the share of statements that need not be supported. `reads_only`: nothing is changed."""
+    """`beyond`: the share of statements that single shards do not answer. `reads_only`: nothing is changed.
+    `gathers`: the share of reads over several tables, or over groups of rows.
+    """
 
     catalog: Catalog
     seed: int
     beyond: float = 0.06
     reads_only: bool = False
+    gathers: float = GATHERS
 
     def case(self, number: int) -> Case:
         """Case `number`, 0 and up."""
@@ -39,6 +44,9 @@ class Generator:
         form = rng.random()
         if form > READS and self.reads_only:
             form = READS * form
+        if form < READS * self.gathers:
+            statement = Gathers(rng, self.catalog).statement()
+            return Case(number, statement.kind, (statement,))
         if form < READS:
             statement = Selects(rng, self.catalog).statement(beyond=self.beyond)
             return Case(number, statement.kind, (statement,))
