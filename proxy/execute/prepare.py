@@ -160,7 +160,7 @@ def execute(client: ClientConnection, payload: bytes) -> None:
     if problem:
         raise ProxyError(problem, command="mysqld_stmt_send_long_data")
     try:
-        request = parse_execute(payload, statement.parameters, statement.types, False)
+        request = parse_execute(payload, statement.parameters, statement.types, client.attributes, sent)
     except ProtocolError as error:
         raise _malformed(client, error) from None
     if statement.parameters and not (request.types or statement.types):

@@ -17,6 +17,7 @@ import structlog
 
 from proxy.errors import ProxyError
 from proxy.execute.relay import Relay
+from proxy.wire.attributes import NOTHING, text_at
 from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import (
     Err,
@@ -80,6 +81,7 @@ class ClientConnection(asyncio.Protocol):
         "_queued",
         "_reader",
         "_stalled",
+        "attributes",
         "begun",
         "closed",
         "killed",
@@ -106,6 +108,7 @@ class ClientConnection(asyncio.Protocol):
         self.phase: Phase | None = None
         self.peer: tuple[str, int] | None = None  # who it is, when a load balancer has told
         self.ready = False  # the command phase, and no command at work
+        self.attributes = False  # CLIENT_QUERY_ATTRIBUTES: they stand before the text of every COM_QUERY
         self.closed = False
         self.killed = False
         self.seq = 0  # sequence number of the last packet of the command at work
@@ -139,7 +142,10 @@ class ClientConnection(asyncio.Protocol):
         ):
             self.ready = False
             self.seq = 0
-            self.query(data[5:])
+            if self.attributes:
+                self._query_behind(data, 5)
+            else:
+                self.query(data[5:])
         else:
             self._receive(data)
 
@@ -302,8 +308,9 @@ class ClientConnection(asyncio.Protocol):
         """The command at work has another statement, which comes before whatever else waits. `seq`: number of
         the last packet so far. For command sinks, from `answered`.
         """
-        self._queue.insert(0, (seq, b"\x03" + sql))
-        self._queued += len(sql) + 1
+        payload = (b"\x03" + NOTHING if self.attributes else b"\x03") + sql
+        self._queue.insert(0, (seq, payload))
+        self._queued += len(payload)
 
     def unanswered(self) -> None:
         """A command that has no answer is done."""
@@ -362,6 +369,18 @@ class ClientConnection(asyncio.Protocol):
         except Exception as error:
             self.crashed(error)
 
+    def _query_behind(self, packet: bytes, pos: int) -> None:
+        """COM_QUERY with query attributes, which are left out."""
+        begin = pos + 2
+        if packet[pos:begin] != NOTHING:
+            try:
+                begin = text_at(packet, pos)
+            except ProtocolError as problem:
+                self.begun = monotonic()
+                self.fail(ProxyError("malformed_packet", reason=str(problem)))
+                return
+        self.query(packet[begin:])
+
     def crashed(self, error: BaseException) -> None:
         """A bug in the proxy: one error for this client, the rest goes on."""
         log.error("internal error", client=self.session.id, kind=self.kind, exc_info=error)
@@ -373,7 +392,10 @@ class ClientConnection(asyncio.Protocol):
         if payload[:1] == b"\x03":
             if len(payload) > _LARGE:
                 Numbered(self)
-            self.query(payload[1:])
+            if self.attributes:
+                self._query_behind(payload, 1)
+            else:
+                self.query(payload[1:])
             return
         self.begun = monotonic()
         self.kind = "command"

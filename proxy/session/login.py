@@ -231,6 +231,8 @@ class Login(Authentication):
         self.begin(response)
 
     def agree(self, response: HandshakeResponse) -> None:
+        wanted = Capability.QUERY_ATTRIBUTES & response.capabilities
+        self.client.attributes = bool(wanted & _offered(self.client.services))
         algorithm = agreed(response.capabilities, self.client.services.compression)
         if algorithm is not None:
             BeginCompression(self.client, algorithm, response.zstd_level)
@@ -291,6 +293,8 @@ def _offered(services: Services) -> Capability:
     offered = CAPABILITIES
     if services.client_tls is not None:
         offered |= Capability.SSL
+    if "mariadb" not in services.server_version.lower():
+        offered |= Capability.QUERY_ATTRIBUTES  # MariaDB has none
     for algorithm in services.compression:
         offered |= CAPABILITY[algorithm]
     return offered

@@ -28,6 +28,7 @@ COUNT_AVAILABLE: Final = 0x08
 CURSOR_READ_ONLY: Final = 0x01
 
 _HEAD = Struct("<IBI")
+_NONE_SENT: Final[Mapping[int, bytes]] = {}
 _F32, _F64 = Struct("<f"), Struct("<d")
 
 
@@ -52,9 +53,12 @@ class Execute(NamedTuple):
         return head + self.nulls + b"\x01" + types + self.values if parameters else head
 
 
-def parse_execute(payload: bytes, parameters: int, known: bytes, attributes: bool) -> Execute:
+def parse_execute(
+    payload: bytes, parameters: int, known: bytes, attributes: bool, sent: Mapping[int, bytes] = _NONE_SENT
+) -> Execute:
     """Read an EXECUTE packet of a statement with so many `parameters`. `known` are the types that were sent
-    before. `attributes`: the connection has CLIENT_QUERY_ATTRIBUTES; attributes are left out.
+    before. `attributes`: the connection has CLIENT_QUERY_ATTRIBUTES; attributes are left out. `sent`: values of
+    SEND_LONG_DATA.
 
     Raises ProtocolError.
     """
@@ -78,21 +82,22 @@ def parse_execute(payload: bytes, parameters: int, known: bytes, attributes: boo
     types = b""
     if bound:
         if attributes:
-            types, pos = _named_types(payload, pos, count)
+            types, pos = named_types(payload, pos, count)
         else:
             types, pos = payload[pos : pos + 2 * count], pos + 2 * count
         if len(types) < 2 * count:
             raise ProtocolError("the parameters' types are cut short")
     values = payload[pos:]
     if count > parameters:
-        ends = value_ends(nulls, types or known, values, count, {})
+        ends = value_ends(nulls, types or known, values, count, sent)
         values = values[: ends[parameters - 1] if parameters else 0]
         keep = (parameters + 7) // 8
         nulls, types = nulls[:keep], types[: 2 * parameters]
     return Execute(statement, flags, nulls, types, values)
 
 
-def _named_types(payload: bytes, pos: int, count: int) -> tuple[bytes, int]:
+def named_types(payload: bytes, pos: int, count: int) -> tuple[bytes, int]:
+    """The types of parameters that have names, and where they end. Raises ProtocolError."""
     types = []
     for _ in range(count):
         types.append(payload[pos : pos + 2])
@@ -357,6 +362,7 @@ __all__ = [
     "float_literal",
     "lenenc_bytes",
     "literals",
+    "named_types",
     "parse_execute",
     "value_ends",
 ]

@@ -104,7 +104,7 @@ async def test_greeting(authority: Authority) -> None:
     greeting = parse_greeting(payload)
     assert seq == 0
     assert (greeting.server_version, greeting.connection_id) == ("9.7.0-shardgate", 77)
-    assert greeting.capabilities == CAPABILITIES
+    assert greeting.capabilities == CAPABILITIES | Capability.QUERY_ATTRIBUTES
     assert greeting.status == 2
 
 
@@ -112,7 +112,7 @@ def test_what_is_advertised() -> None:
     """Only what works."""
     missing = (
         Capability.SSL | Capability.COMPRESS | Capability.ZSTD_COMPRESSION_ALGORITHM
-        | Capability.DEPRECATE_EOF | Capability.QUERY_ATTRIBUTES
+        | Capability.DEPRECATE_EOF
         | Capability.MULTI_FACTOR_AUTHENTICATION
     )  # fmt: skip
     assert not CAPABILITIES & missing

@@ -1,0 +1,33 @@
+"""Query attributes: what clients with CLIENT_QUERY_ATTRIBUTES put in front of the text of COM_QUERY.
+
+A count (length-encoded), the number of sets (always 1) and, if the count is not 0, as in COM_STMT_EXECUTE a
+NULL bitmap, the byte 1, type and name of each, and their values. Clients without attributes to send, as
+nearly all, begin with `NOTHING`.
+
+Source: the "COM_QUERY" chapter of MySQL's client/server protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .binary import named_types, value_ends
+from .packets import ProtocolError, read_lenenc
+
+NOTHING: Final = b"\0\1"
+
+
+def text_at(payload: bytes, pos: int) -> int:
+    """Where the text of the statement begins, with the attributes at `pos`. Raises ProtocolError."""
+    count, pos = read_lenenc(payload, pos)
+    sets, pos = read_lenenc(payload, pos)
+    if count is None or sets != 1:
+        raise ProtocolError("not one set of query attributes")
+    if not count:
+        return pos
+    size = (count + 7) // 8
+    nulls, pos = payload[pos : pos + size], pos + size
+    if payload[pos : pos + 1] != b"\1":
+        raise ProtocolError("the types of the query attributes are missing")
+    types, pos = named_types(payload, pos + 1, count)
+    return pos + value_ends(nulls, types, payload[pos:], count, {})[-1]

@@ -1,0 +1,58 @@
+"""Query attributes are stepped over, whatever their types, and nothing but they."""
+
+from __future__ import annotations
+
+from struct import pack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.wire.attributes import NOTHING, text_at
+from proxy.wire.constants import ColumnType
+from proxy.wire.packets import ProtocolError, lenenc, lenenc_bytes
+
+VALUES = {
+    ColumnType.TINY: b"\x05",
+    ColumnType.SHORT: b"ab",
+    ColumnType.LONG: b"abcd",
+    ColumnType.LONGLONG: b"abcdefgh",
+    ColumnType.FLOAT: b"abcd",
+    ColumnType.DOUBLE: b"abcdefgh",
+    ColumnType.STRING: lenenc_bytes(b"x" * 300),
+    ColumnType.BLOB: lenenc_bytes(b""),
+    ColumnType.DATETIME: b"\x07abcdefg",
+    ColumnType.TIME: b"\0",
+    ColumnType.NULL: b"",
+}
+
+
+def prefix(attributes: list[tuple[int, bytes, bytes | None]]) -> bytes:
+    """As libmysqlclient writes them: type, name, value; None for NULL."""
+    count = len(attributes)
+    if not count:
+        return NOTHING
+    bits = sum(1 << number for number, one in enumerate(attributes) if one[2] is None)
+    head = lenenc(count) + b"\1" + bits.to_bytes((count + 7) // 8, "little") + b"\1"
+    names = b"".join(pack("<H", type_) + lenenc_bytes(name) for type_, name, _ in attributes)
+    return head + names + b"".join(value or b"" for _, _, value in attributes)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(list(VALUES)), st.binary(max_size=9), st.booleans()), max_size=20),
+    st.binary(),
+)
+def test_the_text_behind_them(attributes: list[tuple[ColumnType, bytes, bool]], sql: bytes) -> None:
+    before = prefix([(type_, name, None if null else VALUES[type_]) for type_, name, null in attributes])
+    packet = b"\x03" + before + sql
+    assert packet[text_at(packet, 1) :] == sql
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [b"", b"\0", b"\0\2", b"\xfb\1", b"\1\1\0", b"\1\1\0\0", b"\1\1\0\1\x08\0", b"\1\1\0\1\x08\0\1aabcdefg",
+     b"\1\1\0\1\xfd\0\1a\5abcd", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1"],
+)  # fmt: skip
+def test_damaged(packet: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        text_at(packet, 0)
