@@ -57,8 +57,8 @@ def parse_execute(
     payload: bytes, parameters: int, known: bytes, attributes: bool, sent: Mapping[int, bytes] = _NONE_SENT
 ) -> Execute:
     """Read an EXECUTE packet of a statement with so many `parameters`. `known` are the types that were sent
-    before. `attributes`: the connection has CLIENT_QUERY_ATTRIBUTES; attributes are left out. `sent`: those of
-    SEND_LONG_DATA.
+    before. `attributes`: the connection has CLIENT_QUERY_ATTRIBUTES; attributes are left out. `sent`: what
+    SEND_LONG_DATA brought.
 
     Raises ProtocolError.
     """
