@@ -197,7 +197,7 @@ _KINDS = (
     # Sessions
     ErrorKind("wrong_variable_value", 1231, "42000", "Variable '{variable}' can't be set to the value of '{value}'"),
     ErrorKind("unknown_variable", 1193, "HY000", "Unknown system variable '{variable}'"),
-    ErrorKind("global_variable", 1227, "42000", "Access denied; SET GLOBAL is not passed on to a fleet.", "Set it on the servers."),
+    ErrorKind("global_variable", 1227, "42000", "Access denied; SET GLOBAL is for the role admin.", "Use a user of that role, or SET SESSION."),
     ErrorKind(
         "transaction_in_progress", 1568, "25001",
         "Transaction characteristics can't be changed while a transaction is in progress",

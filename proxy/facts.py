@@ -61,7 +61,7 @@ class ServerFacts:
     """Facts of the first server that answered; a fleet is taken to be of one kind."""
 
     version: str
-    defaults: Mapping[str, bytes] = field(default_factory=dict)  # sql_mode, autocommit
+    defaults: dict[str, bytes] = field(default_factory=dict)  # sql_mode, autocommit
     collations: Collations = field(default_factory=Collations)
 
 

@@ -179,7 +179,7 @@ def set_(statement: Statement) -> Plan | None:
         assignments = _assignments(words, texts)
     words.finish()
     home = None if all(one.constant for one in assignments) else plan_confined(statement, Access.READ)
-    if home is None and any(source.is_word(at, "SELECT") for at in range(len(source.tokens))):
+    if home is None and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens))):
         raise _unsupported("a subquery in SET", "SELECT the value first.")
     return Builtin(
         name="set",

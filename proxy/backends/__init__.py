@@ -65,6 +65,11 @@ class Backends:
         assert isinstance(owner, HostPool)
         owner.discard(conn, kill=True)
 
+    def renew(self) -> None:
+        """Connections go as they become free, and new ones take their places."""
+        for pool in self.pools:
+            pool.renew()
+
     def keep_only(self, hosts: Iterable[str]) -> None:
         """The topology names just these hosts now: the others' pools close as their statements end."""
         wanted = set(hosts)

@@ -172,6 +172,14 @@ class HostPool:
         """KILL a connection of this host, or only what it runs, over a connection of its own."""
         self._spawn(self._kill(thread_id, query_only), f"kill {self.host}")
 
+    def renew(self) -> None:
+        """Close the idle connections now, the others when they are given back."""
+        for idle in self.state.idle:
+            for conn in list(idle):
+                conn.close()
+        for conn in self.state.busy:
+            conn.doomed = True
+
     def retire(self) -> None:
         """The topology names this host no more: idle connections close now, others when given back.
         Statements that already wait for one run here still: they were planned for this host.

@@ -20,7 +20,7 @@ from proxy.execute.task import TaskWork
 from proxy.execute.trace import read_variables, trace
 from proxy.execute.tracked import choose_relay
 from proxy.session.settings import variable_name
-from proxy.session.state import Diagnostic, Session
+from proxy.session.state import Diagnostic, Role, Session
 from proxy.session.tracking import Tracker, shown, tracked
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
@@ -82,7 +82,9 @@ class _Simple:
         """Whether no server is needed; ProxyError when the value is wrong."""
         scope, name = assignment.scope, assignment.name
         if scope in ("global", "persist", "persist_only"):
-            raise ProxyError("global_variable")
+            if self.client.session.user.role < Role.ADMIN:
+                raise ProxyError("global_variable")
+            return False
         text = assignment.value.render(self.values) if assignment.value is not None else None
         if scope == "names":
             return self._names(assignment, text)
@@ -99,6 +101,13 @@ class _Simple:
             self.autocommit = self.client.session.default_autocommit if text is None else _switch(name, text)
             self.settings["autocommit"] = b"1" if self.autocommit else b"0"
             return True
+        if name == "insert_id":
+            raise ProxyError(
+                "not_supported_yet",
+                what="SET insert_id",
+                reason="it is for one statement of one connection",
+                alternative="Give the id in the INSERT.",
+            )
         if name in ("transaction_mode", "scatter_writes"):
             self.own.append((name, _word(text)))
             _check_own(name, _word(text))
@@ -212,7 +221,7 @@ def _set_own(client: ClientConnection, name: str, value: str) -> None:
 async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values) -> None:
     """Let a server judge: run the SET, read the values back, remember them."""
     session = client.session
-    statement, names, variables = _statement(client, plan, values)
+    statement, names, variables, everywhere = _statement(client, plan, values)
     host, database = _judge(client, plan)
     async with borrowed(client, host, database) as conn:
         touched = [name.removeprefix("@@session.") for name in names] + [f"@{name}" for name in variables]
@@ -250,7 +259,34 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             session.tracker.variables = await _shown_by(conn, session, names)
         conn.settings = session.settings.base
         await read_variables(session, conn, variables)
+    if everywhere:
+        await _set_elsewhere(client, host, b"SET " + everywhere)
     simple.apply(found, read_back=True)
+
+
+async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes) -> None:
+    """What is set for all sessions is set on every host. Connections opened before do not have it: they
+    go.
+    """
+    services = client.services
+    done = [first]
+    for host in services.topology.hosts:
+        if host == first:
+            continue
+        async with borrowed(client, host) as conn:
+            reply = await Collector().query(conn, statement)
+        if reply.err is not None:
+            raise ProxyError("partial_write", done=", ".join(done), failed=host, reason=reply.err.text())
+        done.append(host)
+    async with borrowed(client, first) as conn:
+        reply = await Collector().query(conn, b"SELECT @@global.sql_mode, @@global.autocommit")
+    if reply.err is None:
+        mode, autocommit = reply.values()[0]
+        services.facts.defaults.update(sql_mode=b"'" + (mode or b"") + b"'", autocommit=autocommit or b"1")
+    services.backends.renew()
+
+
+_KEYWORDS = {"global": b"GLOBAL ", "persist": b"PERSIST ", "persist_only": b"PERSIST_ONLY "}
 
 
 def _judge(client: ClientConnection, plan: Builtin) -> tuple[str, str | None]:
@@ -265,9 +301,14 @@ def _judge(client: ClientConnection, plan: Builtin) -> tuple[str, str | None]:
     return held or topology.default or topology.hosts[0], None
 
 
-def _statement(client: ClientConnection, plan: Builtin, values: Values) -> tuple[bytes, list[str], list[str]]:
-    """The assignments for a server, and the names of the system and user variables to read back."""
+def _statement(
+    client: ClientConnection, plan: Builtin, values: Values
+) -> tuple[bytes, list[str], list[str], bytes]:
+    """The assignments for a server, the names of the system and user variables to read back, and those of the
+    assignments that are for all servers.
+    """
     parts: list[bytes] = []
+    everywhere: list[bytes] = []
     names: list[str] = []
     variables: list[str] = []
     for assignment in plan.assignments:
@@ -275,7 +316,10 @@ def _statement(client: ClientConnection, plan: Builtin, values: Values) -> tuple
         name = _server_name(client, assignment.name)
         if name in ("transaction_mode", "scatter_writes") or assignment.scope == "next":
             continue
-        if assignment.scope == "names":
+        if assignment.scope in _KEYWORDS:
+            everywhere.append(_KEYWORDS[assignment.scope] + quote_name(name) + b" = " + value)
+            parts.append(everywhere[-1])
+        elif assignment.scope == "names":
             collate = assignment.collate.render(values) if assignment.collate is not None else None
             parts.append(b"NAMES " + value + (b" COLLATE " + collate if collate else b""))
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
@@ -290,7 +334,8 @@ def _statement(client: ClientConnection, plan: Builtin, values: Values) -> tuple
             names.append(f"@@session.{name}")
             if name in ("character_set_connection", "collation_connection"):
                 names += [f"@@session.{one}" for one in _CHARACTER_SETS[2:]]
-    return b", ".join(parts), list(dict.fromkeys(names)), list(dict.fromkeys(variables))
+    reads = list(dict.fromkeys(names)), list(dict.fromkeys(variables))
+    return b", ".join(parts), *reads, b", ".join(everywhere)
 
 
 def _server_name(client: ClientConnection, name: str) -> str:

@@ -91,7 +91,7 @@ def test_an_id_that_matches_nothing(client: Raw, id: int) -> None:
         assert (level, code) == (b"Warning", b"1105")
         assert str(id).encode() in (message or b"")
         assert b"pins" in (message or b"")
-    assert client.ask("SELECT 1").warnings == 0
+    assert client.ask("SELECT COUNT(*) FROM usernames").warnings == 0  # MariaDB keeps them after SELECT 1
     assert client.ask("SHOW WARNINGS").rows == []
     for sql in (f"UPDATE pins SET ts = ts WHERE id = {id}", f"DELETE FROM pins WHERE id = {id}"):
         reply = client.ask(sql)
@@ -147,7 +147,6 @@ def test_what_is_not_there_yet_says_so(client: Raw) -> None:
         "SELECT DISTINCT ts INTO OUTFILE '/tmp/never' FROM pins",
         "SELECT DISTINCT GET_LOCK('x', 0) FROM pins",
         "SELECT DISTINCT p.id FROM pins p JOIN information_schema.tables",
-        "LOCK TABLES pins READ",
         "CREATE TABLE demo.t (id INT)",
         "ALTER TABLE pins ADD COLUMN x INT",
         "TRUNCATE TABLE pins",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from config.layout import BUILTIN
@@ -57,6 +58,7 @@ def place() -> World:
     world = World()
     services: Any = world.services
     services.topology = topology()
+    services.facts = SimpleNamespace(defaults={})
     services.schema = SCHEMA
     services.collations = COLLATIONS
     services.peers = None

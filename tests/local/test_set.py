@@ -8,6 +8,7 @@ import pytest
 
 from proxy.local.set import literal
 from proxy.session.settings import LOGIN
+from proxy.session.state import Role, User
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row
 from tests.execute.ends import done
@@ -122,6 +123,7 @@ async def test_the_next_transaction(world: World, client: Client, assignments: A
 )
 async def test_wrong(world: World, client: Client, scope: str, name: str, value: str, code: int) -> None:
     """All or none: what stands before it is not set either."""
+    client.session.user = User("writer", Role.WRITE)
     client.ask(run("set", None, assign("session", "autocommit", "0"), assign(scope, name, value)))
     await done(world, client)
     assert client.last.err == code
@@ -243,6 +245,19 @@ async def test_user_variables_of_all_types(world: World, judge: Judge, client: C
     await done(world, client)
     expected = {f"@{name}": remembered for name, (*_, remembered) in VALUES.items()}
     assert client.session.settings.values == {name: value for name, value in expected.items() if value}
+
+
+async def test_what_is_set_for_all_is_set_on_every_host(world: World, judge: Judge, client: Client) -> None:
+    """And connections that were opened before are not used any more."""
+    judge.says("@@global.sql_mode", b"ANSI")
+    judge.says("@@global.autocommit", b"1", ColumnType.LONGLONG, 63)
+    client.session.user = User("root", Role.ADMIN)
+    client.ask(run("set", None, assign("global", "sql_mode", "'ANSI'")))
+    await done(world, client)
+    assert client.last.err is None
+    for host in ("h1", "h2"):
+        assert b"SET GLOBAL `sql_mode` = 'ANSI'" in world.server(host).log
+        assert not world.backends.pool(host).state.idle_count
 
 
 async def test_refused(world: World, client: Client) -> None:
