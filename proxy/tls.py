@@ -113,6 +113,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._stands = True
         self._flush()
         self._ready()
+        self._ready = self._failed = _nothing  # they keep whoever logged in alive
         unsent, self._unsent = self._unsent, []
         for data in unsent:
             self.write(data)
@@ -224,6 +225,10 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         if name == "peercert":
             return self._tls.getpeercert()
         return self._raw.get_extra_info(name, default)
+
+
+def _nothing(reason: str = "") -> None:
+    """Neither is called again."""
 
 
 def reason_of(error: Exception) -> str:
