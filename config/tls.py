@@ -155,6 +155,7 @@ def _common(context: ssl.SSLContext, version: str) -> None:
 
 
 def _load_pair(context: ssl.SSLContext, cert: Path, key: Path) -> None:
+    certificates_in(cert)  # says better than OpenSSL what is wrong
     try:
         context.load_cert_chain(cert, key)
     except ssl.SSLError as error:
@@ -166,6 +167,7 @@ def _load_pair(context: ssl.SSLContext, cert: Path, key: Path) -> None:
 
 
 def _load_ca(context: ssl.SSLContext, path: Path) -> None:
+    certificates_in(path)
     try:
         context.load_verify_locations(path)
     except ssl.SSLError as error:

@@ -83,6 +83,7 @@ class Worker:
     async def run(self) -> None:
         """Serve until `stop` is called. Raises ConfigError when there is no usable topology at start."""
         ticker: asyncio.Task[None] | None = None
+        self._certificates.catch_up()
         try:
             await self._start_status()
             self.source = open_source(self.settings, self.schema)

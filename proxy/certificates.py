@@ -67,6 +67,11 @@ class Certificates:
             self.reload()
         self._seen = stamp
 
+    def catch_up(self) -> None:
+        """Read the files again if they have changed, without waiting for them to come to rest."""
+        if self._look() != self._stamp:
+            self.reload()
+
     def reload(self) -> None:
         """Read the files again, changed or not."""
         self._stamp = self._look()
@@ -95,7 +100,7 @@ class Certificates:
 
 class CertificateStore:
     """All TLS contexts of a process, and of the workers it forks: one forked later, when the files may have
-    gone bad, begins with those of the start and looks for newer ones itself. ValueError for a bad file.
+    gone bad, begins with those of the start if need be, or else catches up. ValueError for a bad file.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -111,6 +116,11 @@ class CertificateStore:
         """What connections to `host` use; None when they are not encrypted."""
         tls = self._backends.tls_for(host)
         return None if tls is None else self._hosts[tls]
+
+    def catch_up(self) -> None:
+        """See `Certificates.catch_up`."""
+        for one in self._all():
+            one.catch_up()
 
     def tick(self) -> None:
         """See `Certificates.tick`."""

@@ -108,6 +108,16 @@ def test_the_signal_does_not_wait(clock: Clock) -> None:
     assert clock.certificates.context is not first
 
 
+def test_catching_up(clock: Clock) -> None:
+    """A worker that takes another's place does not begin with an old certificate."""
+    first = clock.certificates.context
+    clock.certificates.catch_up()
+    assert clock.certificates.context is first
+    clock.issue()
+    clock.certificates.catch_up()
+    assert clock.certificates.context is not first
+
+
 def test_a_first_one_that_is_bad(clock: Clock) -> None:
     tls = ClientTls(cert=clock.cert, key=clock.key)
     clock.key.write_text("gone bad since the settings were read")
