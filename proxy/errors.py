@@ -102,6 +102,11 @@ _KINDS = (
         "local_files_off_mariadb", 4166, "HY000",
         "The used command is not allowed because the MariaDB server or client has disabled the local infile capability",
     ),
+    ErrorKind(
+        "idle_too_long", 4031, "HY000",
+        "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout "
+        "for configuring this behavior.",
+    ),
     # Names
     ErrorKind("no_database", 1046, "3D000", "No database selected"),
     ErrorKind("unknown_database", 1049, "42000", "Unknown database '{database}'"),

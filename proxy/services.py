@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -211,14 +212,20 @@ class Services:
         self.backends.tick()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
             self.stats.forget({plan for plan, _, _ in self.rewriter.kept()})
-        idle = self.settings.timeouts.idle_client
-        if idle:
-            latest = time.monotonic() - idle
-            for client in [
-                client for client in self.clients.values() if client.ready and client.begun < latest
-            ]:
-                log.info("client idle too long", client=client.session.id)
-                client.close()
+        self._disconnect_idle(time.monotonic())
+
+    def _disconnect_idle(self, now: float) -> None:
+        """Silent clients go, as by `wait_timeout`: their own, or timeouts.idle_client."""
+        limit = self.settings.timeouts.idle_client or inf
+        for client in [
+            client
+            for client in self.clients.values()
+            if client.ready and now - client.begun > min(limit, client.session.settings.idle_limit)
+        ]:
+            log.info("client idle too long", client=client.session.id)
+            if not client.session.env.mariadb:
+                client.write_error(ProxyError("idle_too_long"), 0)
+            client.close()
 
     # -- what people ask
     # --------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ class Effects(NamedTuple):
     name ends all of its kind. `variables`: user variables that it may assign. `routine`: it may assign any.
     `found_rows`: the server counts rows that it does not send. `insert_id`: "compare": the reply's insert id
     is the server's own, unless it is the value of one of the literals; "ask": only the server knows.
+    `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
     """
 
@@ -30,6 +31,7 @@ class Effects(NamedTuple):
     found_rows: bool = False
     insert_id: str = ""
     transaction: bool = False
+    database: str = ""
 
 
 _PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
@@ -55,7 +57,10 @@ def effects_of(source: Source) -> Effects | None:
 
 
 def _definition(source: Source, verb: str) -> Effects:
-    """CREATE and DROP: temporary tables. The bodies of routines are not looked into."""
+    """CREATE, ALTER and DROP: temporary tables, and databases. The bodies of routines are not looked into."""
+    if source.is_word(1, "DATABASE", "SCHEMA") and verb != "CREATE":
+        at = 4 if source.is_word(2, "IF") else 2
+        return Effects(database=source.at(at).name if verb == "DROP" else "*")
     if source.is_word(1, "TEMPORARY"):
         at = 2
         while source.is_word(at, "TABLE", "TABLES", "IF", "NOT", "EXISTS", "SEQUENCE"):

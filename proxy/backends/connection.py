@@ -52,6 +52,8 @@ class Owner(Protocol):
 
     def discard(self, conn: BackendConnection, *, kill: bool) -> None: ...
 
+    def database_changed(self) -> None: ...
+
 
 class BackendConnection(asyncio.Protocol):
     """A logged-in connection. `settings` and `database` are what the server has applied."""

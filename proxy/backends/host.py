@@ -168,6 +168,13 @@ class HostPool:
         if kill and conn.thread_id:
             self.kill_soon(conn.thread_id)
 
+    def database_changed(self) -> None:
+        """A database of this host was altered or dropped: its connections have its old character set, or one
+        that is no more. Each chooses its database anew before its next statement.
+        """
+        for conn in (*self.state.busy, *self.state.idle[0], *self.state.idle[1]):
+            conn.database = None
+
     def kill_soon(self, thread_id: int, *, query_only: bool = False) -> None:
         """KILL a connection of this host, or only what it runs, over a connection of its own."""
         self._spawn(self._kill(thread_id, query_only), f"kill {self.host}")

@@ -346,6 +346,11 @@ class Relay:
             session.use_up()
         if effects.ties or effects.unties:
             tie(session, conn, effects, self.literals)
+        if effects.database:
+            conn.owner.database_changed()
+            if session.database == effects.database:  # it is dropped: there is no current one then
+                session.database = None
+                session.refresh_env()
         made = generated(effects, ok, self.literals)
         if made and ok is not None and ok.insert_id:
             session.last_insert_id = ok.insert_id

@@ -10,6 +10,7 @@ server has them whatever reads them there, a trigger or a function too, and no o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import ClassVar
 from weakref import ReferenceType, WeakValueDictionary, ref
 
@@ -36,12 +37,14 @@ class Settings:
     text.
     """
 
-    __slots__ = ("__weakref__", "_statements", "base", "system", "values")
+    __slots__ = ("__weakref__", "_statements", "base", "idle_limit", "system", "values")
 
     _interned: ClassVar[WeakValueDictionary[frozenset[tuple[str, bytes]], Settings]] = WeakValueDictionary()
     values: Mapping[str, bytes]
     #: What a connection has that these were applied to: these, without what is meant for one statement only.
     base: Settings
+    #: The seconds of `wait_timeout` when the session has set it, else infinite.
+    idle_limit: float
     #: These without user variables: what the reading of a statement depends on.
     system: Settings
     _statements: dict[int, tuple[ReferenceType[Settings], bytes]]
@@ -59,6 +62,7 @@ class Settings:
         if found is None:
             found = cls.__new__(cls)
             found.values = kept
+            found.idle_limit = _seconds(kept.get("wait_timeout"))
             found._statements = {}
             rest = {name: value for name, value in kept.items() if name != NEXT}
             found.base = cls.of(rest) if len(rest) < len(kept) else found
@@ -88,6 +92,10 @@ class Settings:
                 self._statements.clear()
             self._statements[key] = statement
         return statement[1]
+
+
+def _seconds(value: bytes | None) -> float:
+    return float(value) if value is not None and value.isdigit() else inf
 
 
 def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:

@@ -66,6 +66,9 @@ class FakeOwner:
     def release(self, conn: BackendConnection) -> None:
         pass
 
+    def database_changed(self) -> None:
+        pass
+
     def discard(self, conn: BackendConnection, *, kill: bool) -> None:
         conn.close()
 

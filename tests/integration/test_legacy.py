@@ -1,0 +1,61 @@
+"""What an application on a database that was never sharded does, as drivers' own tests do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.integration.fixtures import Connect
+from tests.support.waiting import wait_until
+
+
+def test_a_dropped_database_is_no_longer_the_current_one(connect: Connect, unharmed: None) -> None:
+    with connect(database="legacy") as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE legacy_gone")
+        cursor.execute("USE legacy_gone")
+        cursor.execute("CREATE TABLE t (a INT)")
+        cursor.execute("DROP DATABASE legacy_gone")
+        cursor.execute("SELECT DATABASE()")
+        assert cursor.fetchall() == ((None,),)
+        with pytest.raises(pymysql.Error) as caught:
+            cursor.execute("SELECT * FROM t")
+        assert caught.value.args[0] == 1046
+
+
+def test_an_altered_database(connect: Connect, unharmed: None) -> None:
+    """Sessions see its new collation, whichever connection of the pool serves them."""
+    with connect(database="legacy") as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE legacy_altered COLLATE utf8mb4_general_ci")
+        try:
+            cursor.execute("USE legacy_altered")
+            cursor.execute("SELECT @@collation_database")
+            assert cursor.fetchall() == (("utf8mb4_general_ci",),)
+            cursor.execute("ALTER DATABASE legacy_altered COLLATE utf8mb4_unicode_ci")
+            with connect(database="legacy_altered") as other, other.cursor() as second:
+                for asking in (cursor, second):
+                    asking.execute(
+                        "SELECT @@collation_database FROM DUAL WHERE DATABASE() = 'legacy_altered'"
+                    )
+                    assert asking.fetchall() == (("utf8mb4_unicode_ci",),)
+                second.execute("CREATE TABLE t (a VARCHAR(5))")
+                second.execute("SHOW FULL COLUMNS FROM t")
+                assert second.fetchall()[0][2] == "utf8mb4_unicode_ci"
+        finally:
+            cursor.execute("DROP DATABASE legacy_altered")
+
+
+def test_wait_timeout(connect: Connect, unharmed: None) -> None:
+    """A session that asks for it is disconnected when it has been silent so long, and others are not."""
+    with connect(database="legacy") as patient:
+        connection: Any = connect(database="legacy")
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION wait_timeout = 1")
+            cursor.execute("SELECT 1")
+            connection._sock.settimeout(20)
+            wait_until(lambda: connection._rfile.peek(1) is not None, "the end of the connection")
+            with pytest.raises(pymysql.Error) as caught:
+                cursor.execute("SELECT 1")
+            assert caught.value.args[0] in (2006, 2013, 4031)
+        patient.ping(reconnect=False)
