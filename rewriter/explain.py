@@ -23,6 +23,7 @@ from .plans import (
     Ddl,
     Everywhere,
     HostStatement,
+    InsertSelect,
     LoadLocal,
     Merge,
     Passthrough,
@@ -56,7 +57,12 @@ def explain(
     rows: Rows = [("plan", _title(plan))]
     bound: Bound | None = None
     gather = plan if isinstance(plan, Gather) else None
-    if not isinstance(plan, Reject | Builtin | Several | Gather):
+    if isinstance(plan, InsertSelect):
+        select = plan.select.render(literals).decode("utf-8", "replace")
+        head = plan.head.render(literals).decode("utf-8", "replace")
+        tail = plan.tail.render(literals).decode("utf-8", "replace")
+        rows += [("read", select), ("then", f"{head} VALUES (…){tail}".rstrip())]
+    elif not isinstance(plan, Reject | Builtin | Several | Gather):
         try:
             bound = plan.bind(values, topology, _first)
         except BindError as error:
@@ -132,6 +138,7 @@ def _title(plan: Plan) -> str:
         ShardWrite: "write to shards",
         Everywhere: "write to every host",
         Ddl: "definition for every shard",
+        InsertSelect: "rows of a SELECT, then inserted as VALUES",
         Insert: "rows to shards",
         Several: "several statements, each planned when its turn comes",
         Reject: "refused",

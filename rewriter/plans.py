@@ -16,6 +16,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Everywhere    a write to reference tables, on every host
     Ddl           ALTER TABLE and the like, on every shard of a table
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
+    InsertSelect  INSERT or REPLACE … SELECT that concerns shards: read, then inserted
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
     LoadLocal     LOAD DATA LOCAL INFILE: a passthrough whose host asks the client for a file
@@ -58,6 +59,7 @@ __all__ = [
     "Gather",
     "HostStatement",
     "Insert",
+    "InsertSelect",
     "Inserted",
     "LoadLocal",
     "Merge",
@@ -211,6 +213,19 @@ class Everywhere(Plan):
         del choose
         sql = self.template.render(values)
         return Bound(tuple(HostStatement(host, (), sql) for host in sorted(topology.hosts)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InsertSelect(Plan):
+    """INSERT or REPLACE … SELECT that concerns shards: `select` is planned by itself, then the INSERT of its
+    rows, `head` VALUES rows `tail`.
+    """
+
+    kind: ClassVar[str] = "insert_select"
+    access: Access = Access.WRITE
+    select: Template
+    head: Template
+    tail: Template
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -27,6 +27,7 @@ from rewriter.plans import (
     Everywhere,
     Gather,
     Insert,
+    InsertSelect,
     LoadLocal,
     Passthrough,
     Physical,
@@ -45,6 +46,7 @@ from .everywhere import run_everywhere
 from .fanout import FanOut
 from .files import FileRelay
 from .gather import start_gather
+from .insert_select import InsertSelect as InsertSelectSink
 from .policies import check_scatter
 from .sequences import make_ids
 from .several import run_several
@@ -289,6 +291,11 @@ def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) ->
     work.start(run_everywhere(client, bound, work.conns))
 
 
+def _insert_select(client: ClientConnection, plan: InsertSelect, literals: Values) -> None:
+    InsertSelectSink(client, plan.head.render(literals), plan.tail.render(literals))
+    client.query(plan.select.render(literals))
+
+
 def _ddl(client: ClientConnection, plan: Ddl, literals: Values) -> None:
     bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
     if not client.services.all_serving and plan.keyspace:
@@ -324,6 +331,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     Insert: _write,
     Everywhere: _everywhere,
     Ddl: _ddl,
+    InsertSelect: _insert_select,
     Builtin: _builtin,
     LoadLocal: _load_local,
     Reject: reject,

@@ -1,0 +1,104 @@
+"""INSERT … SELECT over shards, from and to every kind of table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from config.layout import PINTEREST
+from tests.support.demo import Demo
+
+Connection = pymysql.connections.Connection
+MARK = "test_insert_select"
+
+
+@pytest.fixture
+def connection(demo: Demo) -> Iterator[Connection]:
+    with demo.connect() as connection:
+        run(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS legacy.{MARK} (id BIGINT UNSIGNED, t TEXT, b BLOB, d DATETIME(3))",
+        )
+        yield connection
+        connection.rollback()
+        run(connection, f"DROP TABLE legacy.{MARK}")
+        run(connection, f"DELETE /*+ scatter */ FROM pins WHERE data LIKE '%{MARK}%'")
+        run(connection, "DELETE FROM user_likes_pins WHERE user_id = 211106232532993 AND sequence < 100")
+
+
+def run(connection: Connection, sql: str) -> tuple[int, list[tuple[object, ...]]]:
+    with connection.cursor() as cursor:
+        count = cursor.execute(sql)
+        return count, list(cursor.fetchall())
+
+
+def test_from_shards_to_a_single_table(connection: Connection) -> None:
+    pins = run(connection, "SELECT COUNT(*) FROM pins")[1][0][0]
+    assert run(connection, f"INSERT INTO legacy.{MARK} (id, t) SELECT id, data FROM pins")[0] == pins
+    assert run(connection, f"SELECT COUNT(DISTINCT id), MIN(LENGTH(t)) > 2 FROM legacy.{MARK}")[1] == [
+        (pins, 1)
+    ]
+
+
+def test_values_survive(connection: Connection) -> None:
+    text = "a'b\"c\\d\0e\n😀%s"
+    data = bytes(range(256))
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO pins (data) VALUES (JSON_OBJECT('m', %s, 't', %s))", (MARK, text))
+        first = cursor.lastrowid
+        sql = (
+            f"INSERT INTO legacy.{MARK} SELECT id, JSON_UNQUOTE(JSON_EXTRACT(data, '$.t')), %s,"
+            " '2024-02-29 1:2:3.456' FROM pins WHERE id IN (%s, 5)"
+        )
+        assert cursor.execute(sql, (data, first)) == 1
+    assert run(connection, f"SELECT id, t, d FROM legacy.{MARK}")[1][0][:2] == (first, text)
+    assert run(connection, f"SELECT b FROM legacy.{MARK}")[1] == [(data,)]
+
+
+def test_into_shards(connection: Connection) -> None:
+    run(
+        connection,
+        f"INSERT INTO legacy.{MARK} VALUES (1, '{MARK} a', NULL, NULL), (2, '{MARK} b', NULL, NULL)",
+    )
+    with connection.cursor() as cursor:
+        assert (
+            cursor.execute(
+                f"INSERT INTO pins (data) (SELECT JSON_OBJECT('m', t) FROM legacy.{MARK} WHERE id < 9)"
+            )
+            == 2
+        )
+        assert PINTEREST.decompose(cursor.lastrowid)["type"] == 1
+    assert run(connection, f"SELECT COUNT(*) FROM pins WHERE data LIKE '%{MARK}%'")[1] == [(2,)]
+    assert (
+        run(connection, f"INSERT INTO pins (data) SELECT data FROM pins WHERE data LIKE '%{MARK}%'")[0] == 2
+    )
+    assert run(connection, f"SELECT COUNT(*) FROM pins WHERE data LIKE '%{MARK}%'")[1] == [(4,)]
+    copied = "SELECT 211106232532993, id, 7 FROM pins ORDER BY id LIMIT 5"
+    assert run(connection, f"INSERT INTO user_likes_pins {copied}")[0] == 5
+    assert run(
+        connection, "SELECT COUNT(*) FROM user_likes_pins WHERE user_id = 211106232532993 AND sequence = 7"
+    )[1] == [(5,)]
+
+
+def test_nothing_to_insert_and_errors(connection: Connection) -> None:
+    assert run(connection, f"INSERT INTO legacy.{MARK} (id) SELECT id FROM pins WHERE id = 5")[0] == 0
+    assert run(connection, "SELECT ROW_COUNT()")[1] == [(0,)]
+    with pytest.raises(pymysql.MySQLError) as caught:
+        run(connection, f"INSERT INTO legacy.{MARK} (id) SELECT nothing FROM pins")
+    assert caught.value.args[0] == 1054
+    with pytest.raises(pymysql.MySQLError) as caught:
+        run(connection, f"INSERT INTO legacy.{MARK} (id, t) SELECT id FROM pins")
+    assert caught.value.args[0] == 1136
+    assert run(connection, "SELECT 1")[1] == [(1,)]
+
+
+def test_in_a_transaction(connection: Connection) -> None:
+    connection.begin()
+    run(connection, f"INSERT INTO pins (data) VALUES (JSON_OBJECT('m', '{MARK}'))")
+    assert (
+        run(connection, f"INSERT INTO pins (data) SELECT data FROM pins WHERE data LIKE '%{MARK}%'")[0] == 1
+    )
+    connection.rollback()
+    assert run(connection, f"SELECT COUNT(*) FROM pins WHERE data LIKE '%{MARK}%'")[1] == [(0,)]
