@@ -51,20 +51,24 @@ async def write_kept(
 async def _where(
     client: ClientConnection, where: bytes, columns: Sequence[bytes], rows: Sequence[Row], *, files: bool
 ) -> Collector:
-    """A server evaluates WHERE over the rows as constants, and gives the numbers of those it keeps."""
+    """A server evaluates WHERE over the rows as constants, and gives the numbers of those it keeps.
+
+    On MySQL texts are given the collation that the server's own answer has: the constants' would be at odds
+    with that of the texts in the condition. There is one row more, of NULLs, with number -1.
+    """
     kinds = [decode_column(payload) for payload in columns]
     mariadb = client.session.env.mariadb
     before = introducer(mariadb=mariadb)
-    binary = b" COLLATE utf8mb4_bin" if files and not mariadb else b""  # MariaDB's WHERE folds all names
     nothing: Row = [None] * len(kinds)
     selects = []
-    for number, row in enumerate(rows or [nothing]):
-        constants = [
-            b"%b AS `%b`" % (constant(value, kind, before), kind.name.replace(b"`", b"``"))
-            for value, kind in zip(row, kinds, strict=True)
-        ]
-        constants[0] = constants[0].replace(b" AS ", binary + b" AS ", 1)
-        selects.append(b"SELECT %d AS shardgate_row, " % (number if rows else -1) + b", ".join(constants))
+    for number, row in [*enumerate(rows), (-1, nothing)]:
+        constants = [b"%d AS shardgate_row" % number]
+        for place, (value, kind) in enumerate(zip(row, kinds, strict=True)):
+            text = constant(value, kind, before)
+            if text.startswith(before) and not mariadb:
+                text += b" COLLATE utf8mb4_bin" if files and not place else b" COLLATE utf8mb4_general_ci"
+            constants.append(b"%b AS `%b`" % (text, kind.name.replace(b"`", b"``")))
+        selects.append(b"SELECT " + b", ".join(constants))
     topology = client.services.topology
     async with borrowed(client, topology.default or topology.hosts[0]) as conn:
         sql = b"SELECT shardgate_row FROM (%b) AS shown WHERE %b" % (b" UNION ALL ".join(selects), where)

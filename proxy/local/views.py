@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from proxy.services import Services
     from proxy.session.client import ClientConnection
 
-_NAME = re.compile(rb"[0-9A-Za-z_$]+")
+_NAME = re.compile(rb"[0-9A-Za-z_$-]+")
 
 
 async def run_views(client: ClientConnection, plan: SystemViews, literals: Values, values: Values) -> None:
-    """Run the query; `values` are the literals and the session's."""
+    """Run the query; `values` are the literals and the session's (with a prepared statement's parameters)."""
     services = client.services
     host = plan.host(services.topology)
-    named = {name.decode() for literal in literals for name in _NAME.findall(literal)}
+    named = {name.decode() for value in values for name in _NAME.findall(value)}
     shown = shown_databases(client, (await list_databases(client)).values(), host, named)
     async with borrowed(client, host, plan.database) as conn:
         columns = await _columns(services, conn, plan.views)
@@ -50,10 +50,22 @@ async def run_views(client: ClientConnection, plan: SystemViews, literals: Value
 
 
 async def list_databases(client: ClientConnection) -> Collector:
-    """SHOW DATABASES of the default host (the first one when there is none)."""
+    """SHOW DATABASES of the default host (the first one when there is none), without the shards: there may be
+    thousands.
+    """
     topology = client.services.topology
+    shards = "|".join(named_like(one.pattern) for one in topology.keyspaces.values() if one.sharded)
+    where = f" WHERE `Database` NOT REGEXP '^({shards})$'" if shards else ""
     async with borrowed(client, topology.default or topology.hosts[0]) as conn:
-        return await Collector().query(conn, b"SHOW DATABASES")
+        return await Collector().query(conn, b"SHOW DATABASES" + where.encode())
+
+
+def named_like(pattern: str) -> str:
+    """A regular expression for the names of a keyspace's databases: `db{shard:05d}` gives `db[0-9]{5,}`."""
+    before, _, rest = pattern.replace("$", "[$]").partition("{")
+    field, _, behind = rest.partition("}")
+    digits = field.partition(":")[2].strip("d")
+    return f"{before}[0-9]{{{int(digits or 1)},}}{behind}"
 
 
 def shown_databases(

@@ -121,3 +121,25 @@ def test_variables_are_the_sessions(connect: Connect) -> None:
         rows(through, "SHOW VARIABLES WHERE Variable_name IN ('time_zone', 'wait_timeout', 'autocommit')")
     )
     assert found == {"time_zone": "+03:00", "wait_timeout": "77", "autocommit": "OFF"}
+
+
+@pytest.mark.parametrize(
+    "names", ["utf8mb4 COLLATE utf8mb4_general_ci", "utf8mb4 COLLATE utf8mb4_unicode_ci", "utf8mb4", "latin1"]
+)
+def test_conditions_in_any_collation(connect: Connect, names: str) -> None:
+    """What the proxy writes into a statement may be compared with the session's texts."""
+    through = connect()
+    with through.cursor() as cursor:
+        cursor.execute(f"SET NAMES {names}")
+    for sql in (
+        "SHOW COLUMNS FROM pins WHERE Field = 'id' AND `Key` = 'PRI'",
+        "SHOW INDEX FROM pins WHERE Key_name = 'PRIMARY'",
+        "SHOW TABLES WHERE Tables_in_demo = 'pins'",
+        "SHOW FULL TABLES WHERE Table_type = 'BASE TABLE' AND Tables_in_demo LIKE 'boards'",
+        "SHOW DATABASES WHERE `Database` = 'demo'",
+        "SELECT 1 FROM information_schema.schemata WHERE schema_name = 'demo'",
+        "SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'pins'"
+        " AND column_name = 'id' AND column_key IN ('PRI')",
+        "SELECT 1 FROM information_schema.processlist WHERE user = 'demo' AND db = 'demo'",
+    ):
+        assert len(rows(through, sql)) == 1, sql

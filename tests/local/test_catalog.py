@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from proxy.execute.task import TaskWork
 from proxy.local.fields import field_list
 from proxy.local.rows import like_pattern, like_text
+from proxy.local.views import named_like
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, decode_column, decode_row, encode_row
 from rewriter.planner import Rewriter
@@ -126,7 +128,7 @@ async def test_databases(world: World, client: Client) -> None:
     assert [row[1:].decode() for row in first.rows] == ["demo", "legacy", "mysql", "other"]
     assert [row[1:].decode() for row in second.rows] == ["demo", "legacy", "other"]
     assert titles(client) == ["Database (%e%)"]
-    assert world.server("h1").log == [b"SHOW DATABASES"] * 2
+    assert world.server("h1").log == [b"SHOW DATABASES WHERE `Database` NOT REGEXP '^(db[0-9]{5,})$'"] * 2
 
 
 async def test_tables(world: World, client: Client) -> None:
@@ -157,7 +159,8 @@ async def test_where_is_evaluated_by_a_server(world: World, client: Client) -> N
     assert asked[1] == (
         b"SELECT shardgate_row FROM (SELECT 0 AS shardgate_row, _utf8mb4 X'6e616d6573' COLLATE utf8mb4_bin AS"
         b" `Tables_in_demo` UNION ALL SELECT 1 AS shardgate_row, _utf8mb4 X'70696e73' COLLATE utf8mb4_bin AS"
-        b" `Tables_in_demo`) AS shown WHERE Tables_in_demo > 'o'"
+        b" `Tables_in_demo` UNION ALL SELECT -1 AS shardgate_row, NULL AS `Tables_in_demo`) AS shown"
+        b" WHERE Tables_in_demo > 'o'"
     )
 
 
@@ -309,3 +312,17 @@ async def test_no_such_fields(
     client.ask(lambda conn: TaskWork(conn).start(field_list(conn, table, b"")))
     await done(world, client)
     assert client.last.err == code
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names", "others"),
+    [
+        ("db{shard:05d}", ["db00000", "db123456"], ["db0000", "xdb00000", "db00000x"]),
+        ("a$b{shard}-c", ["a$b0-c", "a$b17-c"], ["a$b-c", "ab0-c"]),
+        ("{shard:d}", ["0", "12"], ["", "x"]),
+    ],
+)
+def test_names_of_shards(pattern: str, names: list[str], others: list[str]) -> None:
+    expression = re.compile(named_like(pattern))
+    assert all(expression.fullmatch(name) for name in names)
+    assert not any(expression.fullmatch(name) for name in others)
