@@ -178,26 +178,37 @@ class FanOut:
         if self.error is not None or not branch.reader.rows_begun:
             return
         try:
-            out = b"" if self.merger is not None else self._begin(branch)
+            head = b"" if self.merger is not None else self._begin(branch)
             assert self.merger is not None
             if len(branch.reader.columns) != self._width:
                 raise ProxyError("merge_failed", reason=f"{branch.host} has other columns than the others")
-            if block:
-                out += self.merger.rows(branch.run, block)
+            seq = self.merger.seq
+            out = self.merger.rows(branch.run, block) if block else b""
         except ProtocolError as problem:
             self._fail_now(ProxyError("backend_protocol", host=branch.host, reason=str(problem)))
             return
         except ProxyError as error:
             self._fail_now(error)
             return
-        if out:
-            self.client.transport.write(out)
         self.bytes += len(block)
-        excess = self._excess()
-        if excess is not None:
-            self._fail_now(excess)
-        else:
+        if self._give(head, out, seq):
             self.flow()
+        elif self._running <= 0:
+            self._finish()
+
+    def _give(self, head: bytes, rows: bytes, seq: int) -> bool:
+        """Rows to the client, or False if they are too many. `seq`: the sequence number of the first."""
+        excess = self._excess()
+        if excess is None:
+            if head or rows:
+                self.client.transport.write(head + rows)
+            return True
+        if head:
+            self.client.transport.write(head)
+        assert self.merger is not None
+        self.merger.seq = seq
+        self._failed(excess)
+        return False
 
     def _excess(self) -> ProxyError | None:
         """The limit of a scatter that this one has gone beyond."""
@@ -236,27 +247,26 @@ class FanOut:
         elif said.warnings:
             self.warnings += said.warnings
         if self.error is None and self.merger is not None:
+            seq = self.merger.seq
             try:
-                out = self.merger.ended(branch.run)
+                self._give(b"", self.merger.ended(branch.run), seq)  # the last rows of an ordered merge
             except ProxyError as error:
-                out = b""
                 self._failed(error)
-            if out:
-                self.client.transport.write(out)
-            excess = self._excess()  # the last rows of an ordered merge leave only now
-            if excess is not None:
-                self._failed(excess)
             self.flow()
         if branch.paused:
             branch.paused = False
             conn.transport.resume_reading()
-        if self.error is None and branch.statements:
-            branch.send_next()
-            return
         if said.err is not None or said.warnings:
             branch.settling = self.client.services.spawn(self._settle(branch, conn), "settle")
-            return
-        self._branch_over(branch, conn)
+        else:
+            self._go_on(branch, conn)
+
+    def _go_on(self, branch: Branch, conn: BackendConnection) -> None:
+        """The branch's next statement, if it has one."""
+        if self.error is None and branch.statements and not conn.closed:
+            branch.send_next()
+        else:
+            self._branch_over(branch, conn)
 
     async def _settle(self, branch: Branch, conn: BackendConnection) -> None:
         failed = conn.scanner.err is not None
@@ -265,7 +275,7 @@ class FanOut:
         if not failed:
             self.diagnostics += found
         if branch.conn is conn:
-            self._branch_over(branch, conn)
+            self._go_on(branch, conn)
 
     def _branch_over(self, branch: Branch, conn: BackendConnection) -> None:
         branch.conn = None

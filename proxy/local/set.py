@@ -136,8 +136,9 @@ class _Simple:
             _word(assignment.collate.render(self.values)).lower() if assignment.collate is not None else None
         )
         found = self.client.services.collations.names(charset, collate)
-        if found is None or text is None:
-            return False  # the server knows more, or refuses it in its own words
+        deprecated = charset in ("utf8", "utf8mb3") and not self.client.session.env.mariadb
+        if found is None or text is None or deprecated:
+            return False  # the server knows more, or refuses it (or warns) in its own words
         self.settings.update(found)
         return True
 
@@ -247,6 +248,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             ):
                 simple.takes(assignment)
         defaults = {one.name for one in plan.assignments if one.scope == "session" and one.value is None}
+        defaults -= {"foreign_key_checks", "unique_checks"}  # see `settings`: MySQL's DEFAULT is none
         kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
         for name in ("@@session.last_insert_id", "@@session.identity"):
             if name in changed:

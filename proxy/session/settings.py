@@ -17,6 +17,12 @@ from weakref import ReferenceType, WeakValueDictionary, ref
 #: Applied before anything else, in this order: later variables may be read in the character set they choose.
 _FIRST = ("character_set_client", "character_set_results", "character_set_connection", "collation_connection")
 
+#: To go back to the server's own value: on MySQL DEFAULT turns these two off, whatever that is.
+_BACK = {name: b"@@global." + name.encode() for name in ("foreign_key_checks", "unique_checks")}
+
+#: Variables that have no DEFAULT to go back to: seeds of RAND(), which may be anything.
+_NO_WAY_BACK = frozenset({"rand_seed1", "rand_seed2"})
+
 #: What a fresh backend connection has (it logs in with utf8mb4_general_ci): these have no useful DEFAULT to
 #: go back to.
 LOGIN_VALUES: Mapping[str, bytes] = {
@@ -100,14 +106,16 @@ def _seconds(value: bytes | None) -> float:
 
 def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     wanted = {
-        name: LOGIN_VALUES.get(name, b"NULL" if name[0] == "@" else b"DEFAULT")
+        name: LOGIN_VALUES.get(name) or _BACK.get(name, b"NULL" if name[0] == "@" else b"DEFAULT")
         for name in old
-        if name not in new
+        if name not in new and name not in _NO_WAY_BACK
     }
     wanted.update({name: value for name, value in new.items() if old.get(name) != value})
     if "character_set_connection" in wanted and "collation_connection" not in wanted:
         # setting the character set moves the collation to that set's default
         wanted["collation_connection"] = new.get("collation_connection", LOGIN_VALUES["collation_connection"])
+    if not wanted:
+        return b"DO 0"
     names = [name for name in _FIRST if name in wanted] + sorted(
         name for name in wanted if name not in _FIRST
     )

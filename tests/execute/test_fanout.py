@@ -121,6 +121,16 @@ async def test_warnings_of_all_hosts_and_of_the_plan(world: World, client: Clien
     assert sorted(one.message for one in client.session.diagnostics) == ["h1", "h2", "id_matches_nothing"]
 
 
+async def test_warnings_of_all_statements_of_a_host(world: World, client: Client) -> None:
+    serve(world, "h1", (1,), warnings=1)
+    client.ask(fan("h1", "h1"))
+    await world.turn()
+    world.server("h1").one.warnings = [("Warning", 1292, "again")]
+    await done(world, client)
+    assert client.last.warnings == 2
+    assert [one.message for one in client.session.diagnostics] == ["again", "again"]
+
+
 async def test_the_definitions_of_one_shard(world: World, client: Client) -> None:
     """UNION changes them: they are asked for once."""
     shown = Column(b"n", ColumnType.ENUM, 255).encode()
@@ -157,6 +167,7 @@ async def test_more_rows_than_the_user_may_have(world: World, client: Client) ->
         world.server(host).one.deliver()
     await done(world, client)
     assert client.last.err == 1104
+    assert len(client.last.rows) <= 4
     assert world.server("h3").kills
 
 

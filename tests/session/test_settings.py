@@ -163,3 +163,11 @@ def test_the_statement_after_a_reset() -> None:
 @pytest.mark.parametrize("text", [b"a=1", b"a='x,y',b=2"])
 def test_split(text: bytes) -> None:
     assert b",".join(_split(text)) == text
+
+
+def test_what_has_no_default_to_go_back_to() -> None:
+    """MySQL takes foreign_key_checks = DEFAULT for off, and has none for the seeds of RAND()."""
+    values = {"foreign_key_checks": b"0", "rand_seed1": b"5", "sql_notes": b"0"}
+    back = LOGIN.statement_from(LOGIN.with_values(values))
+    assert back == b"SET foreign_key_checks=@@global.foreign_key_checks,sql_notes=DEFAULT"
+    assert LOGIN.statement_from(LOGIN.with_values({"rand_seed1": b"5"})) == b"DO 0"

@@ -45,6 +45,8 @@ class Client:
             "@@collation_connection": f"{self.charset}_bin",
             "@@autocommit": int(self.autocommit),
             "@@group_concat_max_len": 4000 + number,
+            "@@foreign_key_checks": choice.randrange(2),
+            "@@unique_checks": choice.randrange(2),
             "DATABASE()": choice.choice(DATABASES),
             "@number": number,
             "@word": f"w{number}" if number % 3 else None,
@@ -58,6 +60,8 @@ class Client:
     def prepare(self) -> None:
         with self.connection.cursor() as cursor:
             for name, value in self.expected.items():
+                if name.endswith("_checks") and value == 1:
+                    continue  # so it is by itself
                 if name.startswith("@@character") or name in ("DATABASE()", "@@collation_connection"):
                     continue
                 if value is not None:
