@@ -82,6 +82,10 @@ _KINDS = (
         "packet_too_large", 1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes ({limit}).",
         "Send less at once, or raise limits.max_packet.",
     ),
+    ErrorKind(
+        "one_result_only", 1312, "0A000", "PROCEDURE {procedure} can't return a result set in the given context",
+        "Use a client that sets MULTI_RESULTS.",
+    ),
     ErrorKind("uncompress_error", 1157, "08S01", "Couldn't uncompress communication packet: {reason}"),
     ErrorKind("malformed_packet", 1835, "HY000", "Malformed communication packet: {reason}"),
     ErrorKind("unknown_statement", 1243, "HY000", "Unknown prepared statement handler ({id}) given to {command}"),

@@ -95,6 +95,15 @@ def run_plan(client: ClientConnection, plan: Plan, literals: Values) -> None:
         raise ProxyError(error.name, **error.arguments) from None
 
 
+def check_results(session: Session, sql: bytes) -> None:
+    """Refuse CALL to a client that does not understand more than one result. A server would let procedures
+    without result sets run, but which these are, only it knows.
+    """
+    words = sql.replace(b"(", b" ").split(None, 2)
+    if not session.multi_results and len(words) > 1 and words[0].upper() == b"CALL":
+        raise ProxyError("one_result_only", procedure=words[1].decode("utf-8", "replace").strip(";"))
+
+
 def check_access(session: Session, plan: Plan, sql: bytes) -> None:
     """Refuse what the user's role or list of databases does not allow."""
     user = session.user
@@ -150,6 +159,8 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
         locations = plan.locations if isinstance(plan, Physical) else ()
         check_single(client, [Spot(host, *location) for location in locations] or [Spot(host)])
     sql = client.sql if plan.unchanged else plan.template.render(values_of(client.session, plan, literals))
+    if plan.effects is not None and plan.effects.routine:
+        check_results(client.session, sql)
     client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
 
 

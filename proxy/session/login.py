@@ -175,6 +175,8 @@ class Authentication:
         # what the handshake itself sets: flags of the client, and the character set
         session.introduction = self.introduction
         session.local_files = Capability.LOCAL_FILES in response.capabilities
+        several = Capability.MULTI_RESULTS | Capability.MULTI_STATEMENTS
+        session.multi_results = bool(several & response.capabilities)
         session.multi_statements = Capability.MULTI_STATEMENTS in response.capabilities
         session.found_rows_flag = Capability.FOUND_ROWS in response.capabilities
         if Capability.SESSION_TRACK in self.introduction.capabilities:

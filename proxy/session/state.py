@@ -79,6 +79,7 @@ class Session:
     settings: Settings = LOGIN
     found_rows_flag: bool = False  # CLIENT_FOUND_ROWS: affected rows count matched ones
     multi_statements: bool = False  # CLIENT_MULTI_STATEMENTS, or COM_SET_OPTION: several in one text
+    multi_results: bool = True  # CLIENT_MULTI_RESULTS: it can read what CALL may give
     local_files: bool = False  # CLIENT_LOCAL_FILES: LOAD DATA LOCAL may ask the client for a file
     autocommit: bool = True
     no_backslash_escapes: bool = False

@@ -157,3 +157,31 @@ def test_autocommit_flag_in_every_kind_of_reply(raw: MakeRaw) -> None:
         assert bool(client.ping().status & AUTOCOMMIT) is not off
         assert bool(client.do(wire.INIT_DB, b"demo").status & AUTOCOMMIT) is not off
     assert client.ask("ROLLBACK").kind == "ok"
+
+
+def test_a_statement_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> None:
+    """The reply's numbers follow on those of the client's packets, not on those sent to the server."""
+    client = raw()
+    for sql in (
+        "SELECT COUNT(*) FROM usernames WHERE username = '%s'",  # grows by the database's name
+        "SELECT COUNT(*) FROM pins WHERE id = 241294492511762325 AND data <> '%s'",  # its id gets shorter
+    ):
+        room = wire.FULL - 1 - len(sql) + 2
+        for over in (-30, -9, -2, -1, 0, 1, 9):
+            client.write(query(sql % ("x" * (room + over))))
+            reply = client.reply()
+            assert reply.kind == "rows", reply
+            assert reply.in_order
+            assert reply.sequence[0] == (2 if over >= 0 else 1), over
+
+
+def test_20_megabytes_into_a_table_and_back(raw: MakeRaw) -> None:
+    client = raw(database="legacy")
+    assert client.ask("CREATE TABLE wide (a INT PRIMARY KEY, b LONGBLOB)").kind == "ok"
+    try:
+        text = bytes(range(256)) * 80_000
+        assert client.ask(b"INSERT INTO wide VALUES (1, x'" + text.hex().encode() + b"')").affected == 1
+        assert client.ask("SELECT 0x41, b FROM wide").rows == [(b"A", text)]
+        assert client.ask("SELECT b, 0x41 FROM wide").rows == [(text, b"A")]
+    finally:
+        client.ask("DROP TABLE wide")
