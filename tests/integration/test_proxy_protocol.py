@@ -32,7 +32,7 @@ class Balanced:
         self.authority = LocalAuthority(folder)
         cert, key = self.authority.issue()
         tls = {"cert": str(cert), "key": str(key)}
-        self.own = OwnProxy(demo, folder / "proxy", {"timeouts": {"login": "500ms"}, "tls": tls})
+        self.own = OwnProxy(demo, folder / "proxy", {"timeouts": {"login": "2s"}, "tls": tls})
         self.port, self.strange_port = ports
         self.own.settings["listen"] = [
             self.own.settings["listen"],

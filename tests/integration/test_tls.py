@@ -134,7 +134,7 @@ def test_the_flag_of_tls_with_a_log_in_in_the_clear(demo: Demo, stack: ExitStack
 
 
 def test_failed_handshakes_are_logged(own: MakeOwn, authority: LocalAuthority, tmp_path: Path) -> None:
-    proxy = own(settings(authority, min_version="TLSv1.3") | {"timeouts": {"login": "300ms"}})
+    proxy = own(settings(authority, min_version="TLSv1.3") | {"timeouts": {"login": "2s"}})
     good = trusting(authority.ca)
 
     def begun() -> tuple[Raw, Wrapped]:
