@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.integration import raw as wire
-from tests.integration.raw import Raw, command, is_eof, lenenc, packet
+from tests.integration.raw import Raw, command, packet
+from tests.integration.replies import column_name, is_eof, lenenc, ok_of
 
 PREPARE, EXECUTE, LONG_DATA, CLOSE, RESET, FETCH = 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1C
 
@@ -107,13 +108,13 @@ class Answer:
     @property
     def names(self) -> list[str]:
         """The columns' names."""
-        return [wire._column_name(one) for one in self.definitions]
+        return [column_name(one) for one in self.definitions]
 
     @property
     def ok(self) -> wire.Reply:
         """An OK packet, read."""
         assert self.kind == "ok", self
-        return wire._ok(self.payload, self.sequence)
+        return ok_of(self.payload, self.sequence)
 
 
 class Binary:
@@ -221,7 +222,7 @@ class Binary:
         if first[:1] == b"\xff":
             return Answer("err", first, sequence=sequence)
         if first[:1] == b"\x00" and not fetched:
-            reply = wire._ok(first, sequence)
+            reply = ok_of(first, sequence)
             return Answer("ok", first, status=reply.status, warnings=reply.warnings, sequence=sequence)
         answer = Answer("rows", sequence=sequence)
         if not fetched:

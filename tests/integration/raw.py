@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass, field
 from typing import Self
 
 from pymysql._auth import scramble_caching_sha2, scramble_native_password, sha2_rsa_encrypt
+
+from tests.integration.replies import Reply as Reply
+from tests.integration.replies import column_name, error_of, is_eof, lenenc, ok_of, row_of
 
 AUTOCOMMIT = 0x0002
 IN_TRANS = 0x0001
@@ -39,36 +41,6 @@ class Closed(Exception):
     """The other side has closed the connection."""
 
 
-@dataclass
-class Reply:
-    """The reply to a command. `kind`: "ok", "err", "rows" or, cut short by an error after rows, "err"."""
-
-    kind: str
-    code: int = 0
-    sqlstate: str = ""
-    message: str = ""
-    affected: int = 0
-    insert_id: int = 0
-    status: int = 0
-    warnings: int = 0
-    info: str = ""
-    columns: list[str] = field(default_factory=list)
-    rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
-    sequence: list[int] = field(default_factory=list)
-
-    @property
-    def value(self) -> bytes | None:
-        """The first value of the first row."""
-        assert self.kind == "rows", self
-        return self.rows[0][0]
-
-    @property
-    def in_order(self) -> bool:
-        """Whether the packets' sequence numbers go up by one."""
-        first = self.sequence[0]
-        return self.sequence == [(first + n) % 256 for n in range(len(self.sequence))]
-
-
 def packet(payload: bytes, seq: int = 0) -> bytes:
     """`payload` in as many packets as it needs."""
     out = b""
@@ -87,29 +59,6 @@ def query(sql: str | bytes) -> bytes:
 
 def command(code: int, argument: bytes = b"") -> bytes:
     return packet(bytes([code]) + argument)
-
-
-def lenenc(data: bytes, pos: int) -> tuple[int | None, int]:
-    """The length-encoded integer at `pos`, and where it ends."""
-    first = data[pos]
-    if first < 0xFB:
-        return first, pos + 1
-    if first == 0xFB:
-        return None, pos + 1
-    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    return int.from_bytes(data[pos + 1 : pos + 1 + size], "little"), pos + 1 + size
-
-
-def text(data: bytes, pos: int) -> tuple[bytes | None, int]:
-    """The length-encoded string at `pos`, and where it ends."""
-    length, pos = lenenc(data, pos)
-    if length is None:
-        return None, pos
-    return data[pos : pos + length], pos + length
-
-
-def is_eof(payload: bytes) -> bool:
-    return payload[:1] == b"\xfe" and len(payload) < 9
 
 
 class Raw:
@@ -203,18 +152,18 @@ class Raw:
         if fields and first[:1] != b"\xff":
             return self._field_list(first, sequence)
         if first[:1] == b"\x00":
-            return _ok(first, sequence)
+            return ok_of(first, sequence)
         if first[:1] == b"\xff":
-            return _err(first, sequence)
+            return error_of(first, sequence)
         count, _ = lenenc(first, 0)
         assert count is not None
         reply = Reply("rows", sequence=sequence)
         for _ in range(count + 1):
             definition = self.packet(sequence)
             if definition[:1] == b"\xff":
-                return _err(definition, sequence)
+                return error_of(definition, sequence)
             if len(reply.columns) < count:
-                reply.columns.append(_column_name(definition))
+                reply.columns.append(column_name(definition))
         assert is_eof(definition), definition
         while True:
             row = self.packet(sequence)
@@ -222,15 +171,15 @@ class Raw:
                 reply.warnings, reply.status = struct.unpack_from("<HH", row, 1)
                 return reply
             if row[:1] == b"\xff":
-                failed = _err(row, sequence)
+                failed = error_of(row, sequence)
                 failed.rows = reply.rows
                 return failed
-            reply.rows.append(_row(row, count))
+            reply.rows.append(row_of(row, count))
 
     def _field_list(self, first: bytes, sequence: list[int]) -> Reply:
         reply = Reply("rows", sequence=sequence)
         while not is_eof(first):
-            reply.columns.append(_column_name(first))
+            reply.columns.append(column_name(first))
             first = self.packet(sequence)
         reply.status = struct.unpack_from("<H", first, 3)[0]
         return reply
@@ -262,7 +211,7 @@ class Raw:
         sequence: list[int] = []
         data = self.packet(sequence)
         if data[:1] == b"\xff":
-            return _err(data, sequence)
+            return error_of(data, sequence)
         assert data[0] == 10, data
         assert sequence == [0]
         end = data.index(b"\0", 1)
@@ -345,9 +294,9 @@ class Raw:
             data = self.packet(sequence)
             seq = sequence[-1] + 1
             if data[:1] == b"\x00":
-                return _ok(data, sequence)
+                return ok_of(data, sequence)
             if data[:1] == b"\xff":
-                return _err(data, sequence)
+                return error_of(data, sequence)
             if data[:1] == b"\xfe":
                 name, _, nonce = data[1:].partition(b"\0")
                 self.switched_to, self.nonce = name.decode(), nonce[:20]
@@ -361,7 +310,7 @@ class Raw:
                 self.asked_full = True
                 answer = self.answer_full(password, seq)
                 if answer[:1] == b"\xff":
-                    return _err(answer, sequence)
+                    return error_of(answer, sequence)
                 self.write(answer)
             else:
                 assert data == b"\x01\x03", data
@@ -376,45 +325,3 @@ class Raw:
         if key[:1] == b"\xff":
             return key
         return packet(sha2_rsa_encrypt(password.encode(), self.nonce, key[1:]), sequence[-1] + 1)
-
-
-def _ok(data: bytes, sequence: list[int]) -> Reply:
-    affected, pos = lenenc(data, 1)
-    insert_id, pos = lenenc(data, pos)
-    status, warnings = struct.unpack_from("<HH", data, pos)
-    info = data[pos + 4 :]
-    words = (text(info, 0)[0] or b"").decode() if info else ""
-    return Reply(
-        "ok",
-        affected=affected or 0,
-        insert_id=insert_id or 0,
-        status=status,
-        warnings=warnings,
-        info=words,
-        sequence=sequence,
-    )
-
-
-def _err(data: bytes, sequence: list[int]) -> Reply:
-    code = struct.unpack_from("<H", data, 1)[0]
-    if data[3:4] == b"#":
-        state, message = data[4:9].decode(), data[9:].decode()
-    else:
-        state, message = "", data[3:].decode()
-    return Reply("err", code=code, sqlstate=state, message=message, sequence=sequence)
-
-
-def _column_name(definition: bytes) -> str:
-    pos = 0
-    for _ in range(4):
-        _, pos = text(definition, pos)
-    return (text(definition, pos)[0] or b"").decode(errors="replace")
-
-
-def _row(data: bytes, count: int) -> tuple[bytes | None, ...]:
-    values, pos = [], 0
-    for _ in range(count):
-        value, pos = text(data, pos)
-        values.append(value)
-    assert pos == len(data), "bytes behind the row"
-    return tuple(values)

@@ -16,7 +16,7 @@ from tests.integration.binary import Answer, Binary, Param
 from tests.integration.everything import COLUMNS, ODD, OWN
 from tests.integration.fixtures import MakeOwn, make_id
 from tests.integration.raw import Raw
-from tests.integration.raw import _column_name as column_name
+from tests.integration.replies import column_name
 from tests.support.demo import Demo
 
 

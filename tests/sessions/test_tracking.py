@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from fleet.demo.servers import LocalServer
-from tests.integration.raw import INIT_DB, PING, RESET_CONNECTION, Raw, lenenc, text
+from tests.integration.raw import INIT_DB, PING, RESET_CONNECTION, Raw
+from tests.integration.replies import lenenc, text
 from tests.support.demo import Demo
 
 SESSION_TRACK = 1 << 23
