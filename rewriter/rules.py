@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from config.schema import Kind
 
 from .context import Statement, not_yet, refused
+from .env import Env
 from .facts import Block, Query, Span, TableRef
 from .parse import Parser
 from .parse_write import WriteParser
 from .pieces import or_gather
 from .plan import Access, Plan, Reject
-from .plans import Builtin
+from .plans import AnyHost, Builtin, Passthrough, Physical
 from .scope import Refuse, Scope
 from .select import plan_select
-from .statement import QUERIES, access_of
-from .tokens import WORD, Source, Unreadable
+from .statement import QUERIES, access_of, open_comments
+from .tokens import STRING, WORD, Source, Unreadable, read
 from .unsharded import About, Place, Text, mixed, plan_confined, plan_unsharded
+from .values import NotPlain, unquote
 
 _WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _TELLING: Final = frozenset({*_WRITING, "SHARE", "OUTFILE", "DUMPFILE"})
@@ -36,11 +39,47 @@ def access(source: Source) -> tuple[Access, bool]:
         writes = verb in ("WITH", "EXPLAIN", "ANALYZE", "DESC", "DESCRIBE") and token.text in _WRITING
         if locks or (writes and not source.is_op(at + 1, "(")):
             needed = max(needed, Access.WRITE)
-    if verb == "PREPARE":
-        needed = Access.ADMIN
+    if verb == "PREPARE" or (verb == "EXECUTE" and source.is_word(1, "IMMEDIATE")):
+        needed = Access.ADMIN  # unless its text can be read: see `_prepared`
     if verb == "LOCK" and any(token.text == "WRITE" for token in source.tokens):
         needed = max(needed, Access.WRITE)
     return needed, commits
+
+
+def _prepared(statement: Statement) -> Plan | None:
+    """PREPARE … FROM and EXECUTE IMMEDIATE of a statement that is written out: it needs what that one needs,
+    and may name no sharded database. None for anything else.
+    """
+    source, names = statement.source, statement.names
+    last = len(source.tokens) - 1
+    if not (source.is_word(0, "PREPARE") and last == 3) and not (source.is_word(0, "EXECUTE") and last == 2):
+        return None
+    if source.tokens[last].kind != STRING or source.tokens[last].literal < 0:
+        return None
+    inner = _inner(source.literals[source.tokens[last].literal], names.env)
+    if inner is None or not inner.tokens:
+        return None
+    statement.steer(Span(last, last + 1))
+    needed, commits = access(inner)
+    outer = plan_confined(statement, needed, implicit_commit=commits and source.is_word(0, "EXECUTE"))
+    if not isinstance(outer, Passthrough | Physical | AnyHost):
+        return None
+    found = plan_confined(Statement(inner, names), needed)
+    if found is None:
+        verb = source.tokens[0].text
+        reason = "the statement in it is on sharded tables"
+        return not_yet(verb, reason, "Use the binary protocol, or the statement itself.")
+    return replace(outer, databases=tuple(dict.fromkeys(outer.databases + found.databases)))
+
+
+def _inner(literal: bytes, env: Env) -> Source | None:
+    """The statement in a quoted string; None when it cannot be read."""
+    try:
+        text = open_comments(unquote(literal, not env.no_backslash_escapes), env)
+        literals = tuple(one for _, one in env.findall(text + b"\0"))
+        return read(text, literals, env) if not literals[-1] and literals.count(b"") == 1 else None
+    except (NotPlain, Unreadable):
+        return None
 
 
 def explain_route(statement: Statement) -> Plan | None:
@@ -63,6 +102,9 @@ def too_deep(statement: Statement) -> Plan | None:
 
 def confined(statement: Statement) -> Plan | None:
     """Anything, while the current database is not sharded and no sharded one is named."""
+    found = _prepared(statement) if statement.names.env.database is not None else None
+    if found is not None:
+        return found
     needed, commits = access(statement.source)
     return plan_confined(statement, needed, implicit_commit=commits)
 
