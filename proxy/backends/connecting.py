@@ -93,6 +93,11 @@ class _LoginProtocol(asyncio.Protocol):
         self._fail(str(exc) if exc else "the server closed the connection during log-in")
 
 
+#: The current database of connections until a session chooses its own: all servers have it, and no tables of
+#: anybody's are in it. Without one MySQL answers 1046 where a function is not known.
+_DATABASE = "information_schema"
+
+
 class LoginConnector:
     """Opens logged-in connections with the account that `account_of` names for a host, over TLS when there
     are `certificates` for it: a server that offers none is refused.
@@ -123,6 +128,7 @@ class LoginConnector:
         assert protocol.transport is not None
         conn = BackendConnection(host, owner)
         conn.found_rows = found_rows
+        conn.database = _DATABASE
         conn.thread_id = done.greeting.connection_id
         conn.version = done.greeting.server_version
         conn.scanner.status = done.status
@@ -140,6 +146,7 @@ class LoginConnector:
         options = LoginOptions(
             user,
             password,
+            database=_DATABASE,
             capabilities=capabilities,
             secure=secure,
             attributes=_ATTRIBUTES,

@@ -224,3 +224,18 @@ def test_scatter_may_be_denied(own: MakeOwn) -> None:
     assert admin.ask("SELECT id FROM pins").code == 1104
     long = ",".join(str(make_id(n % 64, 1, n)) for n in range(1, 102))
     check(admin, f"SELECT id FROM pins WHERE id IN ({long})", 1105, "HY000", "100")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT nothing(1) FROM pins WHERE id = {PIN}",
+        "SELECT nothing(1) FROM pins",
+        f"SELECT id FROM pins WHERE id IN ({PIN}, {PIN + 1}) AND nothing(1)",
+        "SELECT nothing()",
+        f"UPDATE pins SET ts = nothing() WHERE id = {PIN}",
+    ],
+)
+def test_an_unknown_function(client: Raw, sql: str) -> None:
+    assert client.ask(sql).code == 1305
+    assert client.ask("SELECT COUNT(*) FROM usernames").kind == "rows"
