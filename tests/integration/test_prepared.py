@@ -11,6 +11,7 @@ from tests.integration import raw as wire
 from tests.integration.binary import Answer, Binary, Prepared
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw, Things, make_id, shard_of
 from tests.integration.raw import IN_TRANS, Raw, command, packet
+from tests.integration.replies import column_name
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
@@ -302,7 +303,7 @@ def test_prepare_on_shards(shards: Binary) -> None:
     """The true numbers and columns, the server's errors, refusals at PREPARE."""
     found = shards.statement("SELECT *, ? AS x FROM pins WHERE id = ? AND ts > ? ORDER BY id LIMIT ?")
     assert (found.parameters, found.columns) == (4, 4)
-    names = [wire._column_name(one) for one in found.column_definitions]
+    names = [column_name(one) for one in found.column_definitions]
     assert names == ["id", "data", "ts", "x"]
     assert found.column_definitions[0][-6] == b.LONGLONG
     for sql, numbers in (
