@@ -18,6 +18,7 @@ from proxy.errors import ProxyError
 from proxy.execute.aside import answer, borrowed
 from proxy.execute.relay import fetch_warnings
 from proxy.wire.resultset import decode_column
+from rewriter.gather import SCRATCH
 from rewriter.plans import SystemViews, Values
 from rewriter.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
 from rewriter.views import Shown, introducer, shown_sql, view_sql
@@ -81,6 +82,8 @@ def shown_databases(
     shown = []
     for row in found:
         name = (row[0] or b"").decode("utf-8", "replace")
+        if name == SCRATCH.decode():
+            continue
         own = topology.default is not None and name not in schema.databases
         if name in SYSTEM_DATABASES or (own and topology.physical(name) is None):
             shown.append(Shown(host, name, name))
