@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from config.schema import Kind, Table
@@ -17,8 +18,9 @@ from proxy.backends.collect import Collector
 from proxy.errors import ProxyError
 from proxy.execute.aside import answer, borrowed
 from proxy.execute.task import TaskWork
-from proxy.wire.resultset import decode_column
-from rewriter.plans import AnyHost, Builtin, Passthrough, ShardSelect, Values
+from proxy.wire.packets import Err
+from proxy.wire.resultset import Column, decode_column
+from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 from rewriter.tokens import quote_name
 from rewriter.views import Shown
@@ -36,34 +38,34 @@ _LOCAL_ID = re.compile(rb"(?<![\w$'])([`\"]?)local_id\1(?![\w$'])")
 _NEXT_ID = re.compile(rb" AUTO_INCREMENT=[0-9]+")
 
 
-class Fields(Collector):
-    """A reply of which the columns matter."""
-
-    __slots__ = ()
-
-    def named_columns(self) -> list[tuple[bytes, str]]:
-        return [(payload, decode_column(payload).name.decode("utf-8", "replace")) for payload in self.columns]
-
-
-async def select_nothing(client: ClientConnection, database: str, table: str) -> Fields:
-    """The reply to SELECT * FROM the table with no row: its logical columns' definitions. ProxyError as for a
-    SELECT.
-    """
+async def definitions(client: ClientConnection, database: str, table: str) -> list[Column] | Err:
+    """The definitions of a table's columns, in logical terms; or the server's error."""
     services, session = client.services, client.session
-    name = b".".join(map(quote_name, (database, table)))
-    plan, literals = services.rewriter.plan(b"SELECT * FROM " + name + b" LIMIT 0", session.env)
-    fields = Fields()
-    if isinstance(plan, Passthrough | AnyHost):
-        host, sql = plan.host(services.topology), plan.template.render(literals)
-    elif isinstance(plan, ShardSelect):
-        bound = plan.bind(literals, services.topology, lambda shards: shards[0])
-        statement = bound.reference or bound.statements[0]
-        host, sql = statement.host, statement.sql
+    known = services.schema.table(database, table)
+    if known is not None:
+        keyspace = services.topology.keyspaces[known.keyspace]
+        shard, host = shard_to_ask(keyspace)
+        name = quote_name(keyspace.database_of(shard).decode()) + b"." + quote_name(table)
+        sql = b"SELECT * FROM " + name + b" LIMIT 0"
     else:
+        name = b".".join(map(quote_name, (database, table)))
+        plan, literals = services.rewriter.plan(b"SELECT * FROM " + name + b" LIMIT 0", session.env)
+        statement = plan.bind(literals, services.topology, lambda shards: shards[0]).statements[0]
+        host, sql = statement.host, statement.sql
+    if host is None:
         raise ProxyError("unknown_table", database=database, table=table)
     async with borrowed(client, host) as conn:
-        await fields.query(conn, sql)
-    return fields
+        reply = await Collector().query(conn, sql)
+    if reply.err is not None:
+        return reply.err
+    found = [decode_column(payload) for payload in reply.columns]
+    if known is not None:
+        found = [replace(column, schema=database.encode()) for column in found]
+    if known is not None and known.kind is Kind.OBJECT:
+        keys = [one for one in found if one.name.lower() == b"local_id"]
+        rest = [one for one in found if one.name.lower() != b"local_id"]
+        found = [*(replace(key, name=b"id", org_name=b"id") for key in keys), *rest]
+    return found
 
 
 def _own_host(client: ClientConnection, database: str) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
-from proxy.wire.packets import eof_packet, frame
+from proxy.wire.packets import Err, eof_packet, frame
+from rewriter.plans import BindError
 
-from .catalog import select_nothing
+from .catalog import definitions
 from .rows import like_pattern
 
 if TYPE_CHECKING:
@@ -19,17 +20,20 @@ async def field_list(client: ClientConnection, table: str, pattern: bytes) -> No
     database = client.session.database
     if database is None:
         raise ProxyError("no_database")
-    reply = await select_nothing(client, database, table)
-    if reply.err is not None:
-        client.fail(reply.err)
+    try:
+        found = await definitions(client, database, table)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+    if isinstance(found, Err):
+        client.fail(found)
         return
     matches = like_pattern(pattern.decode("utf-8", "replace")) if pattern else None
     pieces = []
     seq = client.seq
-    for payload, name in reply.named_columns():
-        if matches is None or matches(name):
+    for column in found:
+        if matches is None or matches(column.name.decode("utf-8", "replace")):
             seq += 1
-            pieces.append(frame(payload + b"\xfb", seq))  # no default value is told
+            pieces.append(frame(column.encode() + b"\xfb", seq))  # no default value is told
     pieces.append(eof_packet(seq + 1, client.session.status()))
     client.write(b"".join(pieces))
     client.finish("ok")

@@ -294,13 +294,38 @@ def columns(*names: str) -> Any:
 async def test_field_list(world: World, client: Client, table: str, pattern: bytes, names: list[str]) -> None:
     client.session.database = "demo"
     client.session.refresh_env()
-    world.server("h1").script = columns("id", "data")
+    world.server("h1").script = columns("data", "local_id") if table == "pins" else columns("id", "data")
     client.ask(lambda conn: TaskWork(conn).start(field_list(conn, table, pattern)))
     await world.quiet()
     packets = [payload for _, _, payload in cut_packets(client.transport.take())]
     assert [decode_column(payload).name.decode() for payload in packets[:-1]] == names
     assert all(payload.endswith(b"\xfb") for payload in packets[:-1])
+    assert all(decode_column(payload).schema == b"demo" for payload in packets[:-1])
     assert packets[-1][:1] == b"\xfe"
+
+
+@pytest.mark.parametrize(
+    ("database", "table", "sql"),
+    [
+        ("db00003", "pins", b"SELECT * FROM `db00003`.`pins` LIMIT 0"),
+        ("legacy", "customers", b"SELECT * FROM `legacy`.`customers` LIMIT 0"),
+        ("information_schema", "ENGINES", b"SELECT * FROM `information_schema`.`ENGINES` LIMIT 0"),
+        (
+            "information_schema",
+            "TABLES",
+            b"SELECT * FROM (SELECT * FROM information_schema.TABLES) AS `TABLES` LIMIT 0",
+        ),
+    ],
+)
+async def test_fields_elsewhere(world: World, client: Client, database: str, table: str, sql: bytes) -> None:
+    client.session.database = database
+    client.session.refresh_env()
+    world.server("h1").script = world.server("h2").script = columns("a")
+    client.ask(lambda conn: TaskWork(conn).start(field_list(conn, table, b"")))
+    await world.quiet()
+    packets = [payload for _, _, payload in cut_packets(client.transport.take())]
+    assert [decode_column(payload).name for payload in packets[:-1]] == [b"a"]
+    assert world.server("h1").log + world.server("h2").log == [sql]
 
 
 @pytest.mark.parametrize(("database", "table", "code"), [(None, "pins", 1046), ("demo", "nope", 1146)])
