@@ -211,13 +211,14 @@ class FanOut:
         return False
 
     def _excess(self) -> ProxyError | None:
-        """The limit of a scatter that this one has gone beyond."""
-        if self.ceiling is None or self.merger is None:
+        """The limit gone beyond: of a scatter, or of ordered runs that share a connection and so are kept."""
+        kept = self.merge.order and len(self.branches) < len(self.bound.statements)
+        if self.merger is None or (self.ceiling is None and not kept):
             return None
         most = self.client.services.settings.limits.scatter_bytes
         if most and self.bytes > most:
             return ProxyError("scatter_bytes", limit=most)
-        if self.merger.emitted > self.ceiling:
+        if self.ceiling is not None and self.merger.emitted > self.ceiling:
             return ProxyError("scatter_limit", limit=self.ceiling, user=self.client.session.user.name)
         return None
 

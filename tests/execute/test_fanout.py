@@ -171,6 +171,17 @@ async def test_more_rows_than_the_user_may_have(world: World, client: Client) ->
     assert world.server("h3").kills
 
 
+@pytest.mark.parametrize("limit", [0, 10])
+async def test_what_is_kept_for_its_order_is_bounded(world: World, client: Client, limit: int) -> None:
+    """In a transaction a host has one connection, so of two ordered runs the first is kept whole."""
+    services: Any = world.services
+    services.settings.limits.scatter_bytes = limit
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(fan("h1", "h1", merge=Merge(order=(SortKey(0, False, None),))))
+    await done(world, client)
+    assert client.last.err == (1104 if limit else None)
+
+
 async def test_hosts_with_different_columns(world: World, client: Client) -> None:
     world.server("h2").script = lambda conn, sql: [Rows([encode_row([1, 2])], 2)]
     client.ask(fan("h1", "h2"))
