@@ -366,7 +366,8 @@ class FanOut:
         if self._learning is not None:
             self._learning.cancel()
         for branch in self.branches:
-            if branch.conn is not None and branch.conn.receiver is not None:
+            # one to be settled is at work too, even if its task has not taken its first step
+            if branch.conn is not None and (branch.conn.receiver is not None or branch.settling is not None):
                 branch.leave()
         self._give_all_back()
 

@@ -103,6 +103,7 @@ class Relay:
         "keeps_insert_id",
         "literals",
         "plain",
+        "settling",
         "sql",
         "stale",
         "task",
@@ -116,6 +117,7 @@ class Relay:
         self.conn: BackendConnection | None = None
         self.task: asyncio.Task[None] | None = None
         self.want: Want[BackendConnection] | None = None
+        self.settling: BackendConnection | None = None  # its reply is complete, what it has left is asked for
         self.sql = b""
         self.plain = True  # of the following, none holds
         self.database: str | None = None
@@ -309,7 +311,7 @@ class Relay:
                 return
             session.note_error(said.err)
             if effects is not None or needs_settling(session):
-                client.services.spawn(self._settle(conn), "settle")
+                self._begin_to_settle(conn)
             else:
                 give_back(client, conn)
                 client.finish("error")
@@ -323,7 +325,7 @@ class Relay:
             session.row_count = -1
             session.found_rows = said.rows
         if (effects is not None and self._leaves(conn, effects)) or said.warnings:
-            client.services.spawn(self._settle(conn), "settle")
+            self._begin_to_settle(conn)
             return
         if session.diagnostics and (self.plain or not tableless(self.sql) or not session.keep_warnings()):
             session.diagnostics = []
@@ -366,11 +368,17 @@ class Relay:
             # half a row is out: only the end of the connection says that it will never be whole
             client.close()
 
+    def _begin_to_settle(self, conn: BackendConnection) -> None:
+        """The connection is at work from now on, not only when the task takes its first step."""
+        self.settling = conn
+        self.task = self.client.services.spawn(self._settle(conn), "settle")
+
     async def _settle(self, conn: BackendConnection) -> None:
         client = self.client
         failed = conn.scanner.err is not None
         held = client.session.transaction.held.get(conn.host) is conn
         found = await settle(client, conn, None if self.plain else self.effects, self.literals)
+        self.settling = self.task = None
         if not failed:
             client.session.diagnostics = found
         if client.closed:
@@ -390,10 +398,14 @@ class Relay:
         if self.want is not None:
             self.want.cancelled = True
             self.want = None
+        settling, self.settling = self.settling, None
+        held = self.client.session.transaction.held
+        if settling is not None and held.get(settling.host) is not settling:
+            return  # `_settle` gives it back
         if self.task is not None:
             self.task.cancel()
             self.task = None
-        conn, self.conn = self.conn, None
+        conn, self.conn = self.conn or settling, None
         if conn is not None:
             discard(self.client, conn)
 

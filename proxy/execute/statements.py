@@ -285,7 +285,7 @@ class StatementRelay(Relay):
         session = client.session
         self.conn = None
         if conn.scanner.warnings:
-            client.services.spawn(self._settle(conn), "settle")
+            self._begin_to_settle(conn)
             return
         session.diagnostics = []
         give_back(client, conn)

@@ -54,7 +54,15 @@ async def settling(world: World, client: Client) -> None:
     assert world.server("h2").log[-1] == b"SHOW WARNINGS"
 
 
-STAGES = [connecting, learning, asked, some_rows, one_over, settling]
+async def about_to_settle(world: World, client: Client) -> None:
+    """h2 has warnings, and the task that will fetch them has not taken its first step."""
+    serve(world, "h2", (2, 5), warnings=1)
+    await asked(world, client)
+    world.server("h2").one.deliver()
+    assert b"SHOW WARNINGS" not in world.server("h2").log
+
+
+STAGES = [connecting, learning, asked, some_rows, one_over, settling, about_to_settle]
 
 
 @pytest.mark.parametrize("merge", [None, ORDERED], ids=["any order", "ordered"])
