@@ -6,14 +6,13 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from fleet.demo.programs import find_program
 from tests.faults.link import Link
 from tests.fuzz.arena import arena, topology
-from tests.fuzz.clients import ClientFuzz, Finding
+from tests.fuzz.clients import ClientFuzz
 from tests.fuzz.servers import ServerFuzz
 from tests.fuzz.watch import Books, Canary, some_users
 from tests.integration.own import OwnProxy
@@ -58,7 +57,7 @@ def _run(options: argparse.Namespace, proxy: OwnProxy, link: Link) -> int:
     else:
         fuzz = ClientFuzz(*place, users, options.seed)
     numbers = options.only or range(options.first, options.first + options.count)
-    cases: list[Callable[[], None]]
+    cases: list[partial[None]]
     if options.cuts:
         cases = [partial(fuzz.cut, *place) for place in fuzz.cuts()]
     else:
@@ -69,9 +68,10 @@ def _run(options: argparse.Namespace, proxy: OwnProxy, link: Link) -> int:
         for done, case in enumerate(cases, 1):
             try:
                 case()
-            except Finding as finding:
+                canary.check()
+            except AssertionError as finding:
                 found += 1
-                print(finding, flush=True)
+                print(f"after {case.args}: {finding}", flush=True)
                 if found == options.most:
                     break
             if done == len(cases) // 5:

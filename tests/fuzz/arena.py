@@ -38,10 +38,13 @@ def arena(demo: Demo, directory: Path, topology: dict[str, Any] | None = None) -
         cursor.execute("CREATE TABLE IF NOT EXISTS legacy.fuzz (a TEXT)")
         try:
             with OwnProxy(demo, directory, settings(demo), topology) as proxy:
-                yield proxy
-                proxy.close_clients()
-                proxy.wait_idle(clients=0)
-            problems = log_problems(proxy.log.read_text(errors="replace"))
-            assert not problems, "\n".join(problems)
+                try:
+                    yield proxy
+                    proxy.close_clients()
+                    proxy.wait_idle(clients=0)
+                finally:
+                    problems = log_problems(proxy.log.read_text(errors="replace"))
+                    print("\n".join(problems))
+            assert not problems, "see the log's errors above"
         finally:
             cursor.execute("DROP TABLE legacy.fuzz")

@@ -30,6 +30,11 @@ class Canary:
         self.asked = 0
         self.slowest = 0.0
 
+    def check(self) -> None:
+        """AssertionError when something went wrong."""
+        if self._error is not None:
+            raise AssertionError(f"the canary: {self._error!r}") from self._error
+
     def _ask(self) -> object:
         reply = self._client.ask(f"SELECT id, data FROM users WHERE id = {self._id}")
         assert reply.kind == "rows", reply
@@ -55,8 +60,8 @@ class Canary:
         self._stop.set()
         self._thread.join()
         self._client.close()
-        if self._error is not None:
-            raise AssertionError(f"the canary: {self._error!r}") from (error or self._error)
+        if error is None:
+            self.check()
 
 
 @dataclass(frozen=True)
