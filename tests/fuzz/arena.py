@@ -47,4 +47,4 @@ def arena(demo: Demo, directory: Path, topology: dict[str, Any] | None = None) -
                     print("\n".join(problems))
             assert not problems, "see the log's errors above"
         finally:
-            cursor.execute("DROP TABLE legacy.fuzz")
+            cursor.execute("DROP TABLE IF EXISTS legacy.fuzz")
