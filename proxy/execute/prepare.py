@@ -23,6 +23,9 @@ from rewriter.plans import (
     AnyHost,
     BindError,
     Builtin,
+    Ddl,
+    Everywhere,
+    Gather,
     Insert,
     LoadLocal,
     OneHost,
@@ -85,11 +88,18 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
         if isinstance(plan, SystemViews):
             session.prepared.values = (b"NULL",) * statement.parameters
             _show(client, statement)
+        elif isinstance(plan, Gather) and not statement.parameters:
+            _show(client, statement)
+        elif isinstance(plan, Everywhere | Ddl):
+            first = plan.bind(values_of(session, plan, found), services.topology, lambda _: 0).statements[0]
+            relay.learn(first.host, first.sql, None)
         elif isinstance(plan, Sharded | Insert):
             host, _, text = plan.probe(values_of(session, plan, found), services.topology)
             relay.learn(host, text, None)
         elif isinstance(plan, Builtin):
             _builtin(client, relay, plan)
+        else:
+            raise ProxyError("unpreparable")
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
 
