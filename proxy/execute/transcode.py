@@ -71,9 +71,9 @@ class BinarySink(CommandSink):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         pieces = []
-        for seq, payload in self._payloads.feed(data):
-            if self._seq < 0:
-                self._seq = seq
+        for _, payload in self._payloads.feed(data):
+            if self._seq < 0:  # not the server's: with values in it the text may have taken more packets
+                self._seq = self.client.seq + 1
             changed = self._change(payload)
             pieces.append(frame(changed, self._seq))
             self._seq += 1 + len(changed) // MAX_PAYLOAD

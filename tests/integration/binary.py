@@ -46,7 +46,7 @@ def single(value: float) -> Param:
 def text(value: str | bytes, type_: int = VAR_STRING) -> Param:
     data = value.encode() if isinstance(value, str) else value
     size = len(data)
-    head = bytes([size]) if size < 251 else b"\xfd" + size.to_bytes(3, "little")
+    head = bytes([size]) if size < 251 else b"\xfe" + size.to_bytes(8, "little")
     return Param(type_, head + data)
 
 

@@ -7,6 +7,8 @@ import threading
 import pytest
 
 from tests.integration import raw as wire
+from tests.integration.binary import Binary
+from tests.integration.binary import text as binary_text
 from tests.integration.fixtures import MakeOwn, MakeRaw
 from tests.integration.own import OwnProxy
 from tests.integration.raw import AUTOCOMMIT, IN_TRANS, PING, command, query
@@ -173,6 +175,19 @@ def test_a_statement_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> No
             assert reply.kind == "rows", reply
             assert reply.in_order
             assert reply.sequence[0] == (2 if over >= 0 else 1), over
+
+
+def test_an_execute_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> None:
+    client = raw()
+    statements = Binary(client)
+    prepared = statements.statement("SELECT COUNT(*) FROM users WHERE id = 241294492511762325 AND data <> ?")
+    long = "x" * 17_000_000
+    for piece in (long[:9_000_000], long[9_000_000:]):
+        statements.long_data(prepared.id, 0, piece.encode())
+    assert statements.execute(prepared.id, [binary_text("")], sent=[0]).sequence == [1, 2, 3, 4, 5]
+    quotes = "'" * 9_000_000  # twice as long as a literal
+    assert statements.execute(prepared.id, [binary_text(quotes)]).sequence == [1, 2, 3, 4, 5]
+    assert statements.execute(prepared.id, [binary_text(long)]).sequence == [2, 3, 4, 5, 6]
 
 
 def test_20_megabytes_into_a_table_and_back(raw: MakeRaw) -> None:
