@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from config.schema import Kind
 
 from .binding import Routing
-from .context import Splicer, Statement, not_yet
+from .columns import take_hints
+from .context import Splicer, Statement, not_yet, refused
+from .edits import Edits
 from .everywhere import plan_everywhere
 from .facts import TableRef
 from .parse_write import Change, WriteParser
 from .plan import Access, Plan, Reject
+from .read_write import plan_found
 from .rules import only_sharded
 from .scope import Refuse, Scope
 from .select import may_fail, point
@@ -30,8 +35,23 @@ def change(statement: Statement) -> Plan | None:
         blocks = tuple(found.block.all_blocks())
         everywhere = plan_everywhere(statement, found, blocks, scope)
         return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
-    only_sharded(scope)
-    return plan_change(statement, found, scope)
+    try:
+        only_sharded(scope)
+        plan = plan_change(statement, found, scope)
+    except Refuse as refusal:
+        plan = refused(refusal)
+    return _or_found(statement, found, scope, plan)
+
+
+def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> Plan:
+    """`plan`; in its place, or for what it cannot do, finding the rows first where that is possible."""
+    source = statement.source
+    may_scatter = statement.names.env.scatter_writes or take_hints(source, Edits(source)).scatter
+    if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "scatter_denied"):
+        return plan_found(statement, found, scope, may_scatter=may_scatter) or plan
+    if isinstance(plan, ShardWrite) and plan.several is not None:
+        return replace(plan, found=plan_found(statement, found, scope, may_scatter=True))
+    return plan
 
 
 def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:

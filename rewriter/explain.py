@@ -23,11 +23,11 @@ from .plans import (
     Ddl,
     Everywhere,
     HostStatement,
-    InsertSelect,
     LoadLocal,
     Merge,
     Passthrough,
     Physical,
+    ReadThenWrite,
     Several,
     SystemViews,
 )
@@ -57,11 +57,9 @@ def explain(
     rows: Rows = [("plan", _title(plan))]
     bound: Bound | None = None
     gather = plan if isinstance(plan, Gather) else None
-    if isinstance(plan, InsertSelect):
-        select = plan.select.render(literals).decode("utf-8", "replace")
-        head = plan.head.render(literals).decode("utf-8", "replace")
-        tail = plan.tail.render(literals).decode("utf-8", "replace")
-        rows += [("read", select), ("then", f"{head} VALUES (…){tail}".rstrip())]
+    if isinstance(plan, ReadThenWrite):
+        select, write = plan.select.render(literals), plan.write(literals, "…".encode())
+        rows += [("read", select.decode("utf-8", "replace")), ("then", write.decode("utf-8", "replace"))]
     elif not isinstance(plan, Reject | Builtin | Several | Gather):
         try:
             bound = plan.bind(values, topology, _first)
@@ -138,7 +136,7 @@ def _title(plan: Plan) -> str:
         ShardWrite: "write to shards",
         Everywhere: "write to every host",
         Ddl: "definition for every shard",
-        InsertSelect: "rows of a SELECT, then inserted as VALUES",
+        ReadThenWrite: "read by a SELECT, then written",
         Insert: "rows to shards",
         Several: "several statements, each planned when its turn comes",
         Reject: "refused",

@@ -8,14 +8,13 @@ from typing import Final, NamedTuple
 from config.schema import Kind, Table
 
 from .context import Splicer, Statement, not_yet
-from .edits import Edits
 from .everywhere import plan_everywhere
-from .facts import Assigned, Query, Span
+from .facts import Assigned, Span
 from .inserting import Hint, Insert, Row
 from .keys import Keys
 from .parse_write import Insertion, WriteParser
 from .plan import Access, Plan
-from .plans import InsertSelect
+from .read_write import plan_insert
 from .routing import Key
 from .scope import Refuse, Scope, chain_at
 from .splice import Part, Template
@@ -41,7 +40,9 @@ def insert(statement: Statement) -> Plan | None:
         everywhere = plan_everywhere(statement, found, blocks, scope)
         return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
     if found.query is not None:
-        return _insert_select(statement, found, found.query, scope)
+        if found.returning is not None:
+            return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
+        return plan_insert(statement, found, found.query, scope)
     table = scope.targets[found.table].table
     if table is None or len(scope.targets) > 1:
         reason, alternative = "its values come from other tables", "SELECT them first."
@@ -49,22 +50,6 @@ def insert(statement: Statement) -> Plan | None:
     if found.returning is not None:
         return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
     return _Planner(statement, found, scope, table).plan()
-
-
-def _insert_select(statement: Statement, found: Insertion, query: Query, scope: Scope) -> Plan:
-    source = statement.source
-    if found.returning is not None:
-        return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
-    tokens, edits = source.tokens, Edits(source)
-    begin, end = tokens[query.first].start, tokens[query.end - 1].end
-    rest = edits.parts(end, tokens[-1].end) if query.end < len(tokens) else ()
-    databases = tuple(target.database for target in scope.targets.values() if target.form != "inner")
-    return InsertSelect(
-        databases=tuple(dict.fromkeys(databases)),
-        select=Template(edits.parts(begin, end)),
-        head=Template(edits.parts(tokens[0].start, begin)),
-        tail=Template((b" ", *rest)),
-    )
 
 
 class _Column(NamedTuple):

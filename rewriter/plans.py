@@ -16,7 +16,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Everywhere    a write to reference tables, on every host
     Ddl           ALTER TABLE and the like, on every shard of a table
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
-    InsertSelect  INSERT or REPLACE … SELECT that concerns shards: read, then inserted
+    ReadThenWrite INSERT … SELECT, and changes of rows that a SELECT must find, over shards
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
     LoadLocal     LOAD DATA LOCAL INFILE: a passthrough whose host asks the client for a file
@@ -40,6 +40,7 @@ from .env import Env
 from .gather import Gather, Piece
 from .inserting import Insert
 from .plan import Access, Argument, Choose, Plan, Reject, Values
+from .read_write import ReadThenWrite
 from .sharded import Sharded, ShardSelect, ShardWrite
 from .splice import Template
 
@@ -59,7 +60,6 @@ __all__ = [
     "Gather",
     "HostStatement",
     "Insert",
-    "InsertSelect",
     "Inserted",
     "LoadLocal",
     "Merge",
@@ -69,6 +69,7 @@ __all__ = [
     "Physical",
     "Piece",
     "Plan",
+    "ReadThenWrite",
     "Reject",
     "Several",
     "ShardSelect",
@@ -213,19 +214,6 @@ class Everywhere(Plan):
         del choose
         sql = self.template.render(values)
         return Bound(tuple(HostStatement(host, (), sql) for host in sorted(topology.hosts)))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class InsertSelect(Plan):
-    """INSERT or REPLACE … SELECT that concerns shards: `select` is planned by itself, then the INSERT of its
-    rows, `head` VALUES rows `tail`.
-    """
-
-    kind: ClassVar[str] = "insert_select"
-    access: Access = Access.WRITE
-    select: Template
-    head: Template
-    tail: Template
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,6 +23,7 @@ from .binding import host as host_of
 from .bound import Aggregate, BindError, Bound, HostStatement, Merge, SortKey
 from .gather import Gather
 from .plan import Access, Choose, Plan, Reject, Values
+from .read_write import ReadThenWrite
 from .routing import Placed
 from .splice import Template
 from .values import NotPlain, Value
@@ -235,7 +236,8 @@ class ShardSelect(Sharded):
 class ShardWrite(Sharded):
     """UPDATE or DELETE (`verb`) on a sharded table: one statement a shard.
 
-    `denied` is the error when it would run on all shards, None when it may.
+    `denied` is the error when it would run on all shards, None when it may. `found` is how it runs on several
+    when `several` says that it cannot.
     """
 
     kind: ClassVar[str] = "write"
@@ -243,6 +245,7 @@ class ShardWrite(Sharded):
     verb: str
     several: Reject | None = None
     denied: Reject | None = None
+    found: ReadThenWrite | None = None
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool

@@ -27,11 +27,11 @@ from rewriter.plans import (
     Everywhere,
     Gather,
     Insert,
-    InsertSelect,
     LoadLocal,
     Passthrough,
     Physical,
     Plan,
+    ReadThenWrite,
     Reject,
     Several,
     ShardSelect,
@@ -46,8 +46,8 @@ from .everywhere import run_everywhere
 from .fanout import FanOut
 from .files import FileRelay
 from .gather import start_gather
-from .insert_select import InsertSelect as InsertSelectSink
 from .policies import check_scatter
+from .read_first import ReadFirst
 from .sequences import make_ids
 from .several import run_several
 from .single import check_single, spots_of
@@ -241,7 +241,14 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
         if point is not None:
             client.relay.ask(point[0], point[2])
             return
-    _run_write(client, plan, plan.bind(values, services.topology, choose))
+    try:
+        bound = plan.bind(values, services.topology, choose)
+    except BindError as error:
+        if not isinstance(plan, ShardWrite) or plan.found is None or error.name != "not_supported_yet":
+            raise
+        _read_write(client, plan.found, literals)
+        return
+    _run_write(client, plan, bound)
 
 
 async def _insert_timed(
@@ -302,8 +309,8 @@ def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) ->
     work.start(run_everywhere(client, bound, work.conns))
 
 
-def _insert_select(client: ClientConnection, plan: InsertSelect, literals: Values) -> None:
-    InsertSelectSink(client, plan.head.render(literals), plan.tail.render(literals))
+def _read_write(client: ClientConnection, plan: ReadThenWrite, literals: Values) -> None:
+    ReadFirst(client, plan, literals)
     client.query(plan.select.render(literals))
 
 
@@ -342,7 +349,7 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     Insert: _write,
     Everywhere: _everywhere,
     Ddl: _ddl,
-    InsertSelect: _insert_select,
+    ReadThenWrite: _read_write,
     Builtin: _builtin,
     LoadLocal: _load_local,
     Reject: reject,

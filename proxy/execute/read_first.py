@@ -1,8 +1,8 @@
-"""INSERT … SELECT over shards: the SELECT is read whole, then its rows are inserted as VALUES.
+"""Writes that have to read first: INSERT … SELECT over shards, and changes of rows that a SELECT must find.
 
-Both run by the ordinary way, so each goes where it belongs, whatever its kind: a sink takes the SELECT's rows
-instead of the client, and then has the INSERT follow. The rows are bounded by `gather_bytes`. Over several
-shards the INSERT is what any multi-row INSERT is: atomic in a transaction, else each shard commits by itself.
+Both statements run by the ordinary way, so each goes where it belongs, whatever its kind: a sink takes the
+SELECT's rows instead of the client, and then has the write follow. The rows are bounded by `gather_bytes`.
+Over several shards the write is like any other: atomic in a transaction, else each shard commits by itself.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from proxy.wire.resultset import Column, decode_column, decode_row
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+    from rewriter.plan import Values
+    from rewriter.plans import ReadThenWrite
 
 _NUMBERS: Final = frozenset(
     {
@@ -49,15 +51,15 @@ _BINARY: Final = 63
 """The collation of columns of bytes."""
 
 
-class InsertSelect(CommandSink):
-    """The statement at work. First it takes the rows, then the reply to the INSERT passes through."""
+class ReadFirst(CommandSink):
+    """The statement at work. First it takes the rows, then the reply to the write passes through."""
 
-    __slots__ = ("columns", "count", "error", "head", "reader", "rows", "seq", "size", "state", "tail")
+    __slots__ = ("columns", "count", "error", "plan", "reader", "rows", "seq", "size", "state", "values")
 
-    def __init__(self, client: ClientConnection, head: bytes, tail: bytes) -> None:
+    def __init__(self, client: ClientConnection, plan: ReadThenWrite, values: Values) -> None:
         super().__init__(client)
-        self.head = head
-        self.tail = tail
+        self.plan = plan
+        self.values = values
         self.seq = client.seq
         self.reader: PacketReader | None = PacketReader(1 << 32)
         self.state = "count"  # of the SELECT's reply: count, columns, rows, over
@@ -100,7 +102,7 @@ class InsertSelect(CommandSink):
         except ProxyError as error:
             self.error = error
             return
-        row = b"(" + b", ".join(literals) + b")"
+        row = literals[0] if self.plan.key else b"(" + b", ".join(literals) + b")"
         self.size += len(row) + 2
         limit = self.client.services.settings.limits.gather_bytes
         if limit and self.size > limit:
@@ -118,7 +120,7 @@ class InsertSelect(CommandSink):
         if column.type == ColumnType.FLOAT:
             raise ProxyError(
                 "not_supported_yet",
-                what="INSERT … SELECT of a FLOAT column",
+                what="writing by a SELECT of a FLOAT column",
                 reason="its text has fewer digits than its value",
                 alternative="Select it as (column + 0e0).",
             )
@@ -130,8 +132,8 @@ class InsertSelect(CommandSink):
         return quote(value, session.no_backslash_escapes)
 
     def _reply(self, data: bytes) -> bytes:
-        """The INSERT's reply: of a single row, too, the client is told how many there were."""
-        if data[4:5] != b"\0" or len(self.rows) != 1:
+        """An INSERT's reply: of a single row, too, the client is told how many there were."""
+        if data[4:5] != b"\0" or len(self.rows) != 1 or self.plan.key:
             return data
         ok = parse_ok(data[4:])
         if ok.info:
@@ -161,14 +163,13 @@ class InsertSelect(CommandSink):
             self._nothing()
             super().answered(outcome)
         else:
-            sql = self.head + b" VALUES " + b", ".join(self.rows) + self.tail
-            self.client.go_on(self.seq, sql)
+            self.client.go_on(self.seq, self.plan.write(self.values, b", ".join(self.rows)))
 
     def _nothing(self) -> None:
-        """There was no row to insert."""
+        """There was no row to write."""
         session = self.client.session
         session.row_count = 0
-        info = lenenc_bytes(b"Records: 0  Duplicates: 0  Warnings: 0")
+        info = lenenc_bytes(self.plan.nothing) if self.plan.nothing else b""
         self.below.write(ok_packet(self.seq + 1, session.status(), info=info))
 
 

@@ -1,4 +1,4 @@
-"""INSERT … SELECT over shards, from and to every kind of table."""
+"""Writes that read first: INSERT … SELECT over shards, and changes whose rows a SELECT finds."""
 
 from __future__ import annotations
 
@@ -102,3 +102,21 @@ def test_in_a_transaction(connection: Connection) -> None:
     )
     connection.rollback()
     assert run(connection, f"SELECT COUNT(*) FROM pins WHERE data LIKE '%{MARK}%'")[1] == [(0,)]
+
+
+def test_changes_whose_rows_are_found_first(connection: Connection) -> None:
+    for number in range(20):
+        run(connection, f"INSERT INTO pins (data) VALUES (JSON_OBJECT('m', '{MARK}', 'n', {number}))")
+    mine = f"JSON_VALUE(data, '$.m') = '{MARK}'"
+    numbers = "CAST(JSON_VALUE(data, '$.n') AS SIGNED)"
+    first = f"WHERE {mine} ORDER BY {numbers} LIMIT 3"
+    sql = f"UPDATE /*+ scatter */ pins SET data = JSON_SET(data, '$.n', 100) {first}"
+    assert run(connection, sql)[0] == 3
+    found = run(connection, f"SELECT {numbers} FROM pins WHERE {mine} ORDER BY 1")[1]
+    assert [row[0] for row in found] == [*range(3, 20), 100, 100, 100]
+    run(connection, f"INSERT INTO legacy.{MARK} (id) SELECT id FROM pins WHERE {mine} AND {numbers} < 9")
+    assert run(connection, f"DELETE FROM pins WHERE id IN (SELECT id FROM legacy.{MARK})")[0] == 6
+    assert run(connection, f"DELETE FROM pins WHERE id IN (SELECT id FROM legacy.{MARK})")[0] == 0
+    assert run(connection, f"SELECT COUNT(*) FROM pins WHERE {mine}")[1] == [(14,)]
+    with pytest.raises(pymysql.MySQLError, match="a write does not scatter"):
+        run(connection, f"DELETE FROM pins WHERE {mine} LIMIT 1")
