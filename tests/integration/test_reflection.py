@@ -13,6 +13,7 @@ import sqlalchemy
 from sqlalchemy import Engine, create_engine, inspect
 
 from fleet.demo.servers import LocalServer
+from tests.integration.test_views import DATABASES
 from tests.support.demo import Demo
 
 
@@ -42,7 +43,7 @@ def reflected(arguments: dict[str, Any]) -> dict[str, Any]:
         inspector = inspect(connection)
         tables = inspector.get_table_names()
         return {
-            "schemas": inspector.get_schema_names(),
+            "schemas": [name for name in inspector.get_schema_names() if name in DATABASES],
             "default": inspector.default_schema_name,
             "tables": tables,
             "views": inspector.get_view_names(),
