@@ -17,7 +17,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import Settings
 from proxy.session.state import Diagnostic
-from proxy.wire.packets import Err, Ok, lenenc_bytes, read_lenenc_bytes
+from proxy.wire.packets import Err, Ok, ProtocolError, lenenc_bytes, read_lenenc_bytes
 from rewriter.plans import Bound, HostStatement, Inserted
 
 from .relay import connection_lost_in_transaction, give_all_back, preludes, query_packet, settle
@@ -257,7 +257,10 @@ def _info(outcomes: list[Outcome]) -> bytes:
     for outcome in outcomes:
         if outcome.ok is None:
             continue
-        text = read_lenenc_bytes(outcome.ok.info, 0)[0] if outcome.ok.info else None
+        try:
+            text = read_lenenc_bytes(outcome.ok.info, 0)[0] if outcome.ok.info else None
+        except ProtocolError:
+            text = None  # the counts of a server that talks nonsense are not told on
         if text is None and outcome.inserted is not None and totals:
             # a server says nothing of a single row, and counts one in the place of another as 2
             text = b"Records: %d  Duplicates: %d  Warnings: 0" % (
