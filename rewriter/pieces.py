@@ -12,7 +12,7 @@ from typing import Final
 
 from .columns import add_labels
 from .context import Splicer, Statement
-from .edits import original
+from .edits import Edits
 from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
 from .gather import SCRATCH, Gather, Home, Piece, quoted
@@ -23,6 +23,7 @@ from .sharded import ShardSelect
 from .splice import Part, Template
 from .tokens import HINT, SYSTEM, VARIABLE, WORD
 from .unsharded import Text
+from .values import slot_at
 
 _ROOM: Final = ("sharded", "single", "passthrough", "physical", "default")
 _RESERVED: Final = frozenset(
@@ -115,6 +116,7 @@ class _Gathering:
         self.splicer = Splicer(statement, scope)
         self.conditions = self.splicer.conditions
         self.effects = effects_of(self.source)
+        self.text = Text(statement, parameters=True)
         for block in self.blocks:
             for span in _conditions(block):
                 try:
@@ -181,7 +183,9 @@ class _Gathering:
         source = self.source
         for at in range(*term):
             token = source.tokens[at]
-            if token.kind in (VARIABLE, SYSTEM, HINT) or token.text in ("{", "?"):
+            if token.kind in (VARIABLE, SYSTEM, HINT) or token.text == "{":
+                return False
+            if token.text == "?" and at not in source.marks:
                 return False
             if source.is_op(at + 1, "(") and source.is_name(at) and not source.is_word(at, *_PURE):
                 return False
@@ -230,14 +234,13 @@ class _Gathering:
         return any(one.star and ref in self.scope.starred(block, one) for one in block.projections)
 
     def _piece(self, ref: TableRef, terms: list[Span], names: frozenset[str] | None) -> Piece:
-        source, target = self.source, self.scope.targets[ref]
+        target = self.scope.targets[ref]
         table = quoted(target.database) + b"." + quoted(ref.name)
         parts: list[Part] = [b" FROM ", table]
         if ref.alias is not None:
             parts += [b" AS ", quoted(ref.alias)]
         for number, term in enumerate(terms):
-            start, end = source.tokens[term.first].start, source.tokens[term.end - 1].end
-            parts += [b" AND (" if number else b" WHERE (", *original(source, start, end), b")"]
+            parts += [b" AND (" if number else b" WHERE (", *self._taken(term), b")"]
         label = f"{target.database}.{ref.name}" + (f" AS {ref.alias}" if ref.alias is not None else "")
         routing = None
         if target.table is not None and target.form == "sharded":
@@ -258,6 +261,15 @@ class _Gathering:
             routing=routing,
         )
 
+    def _taken(self, term: Span) -> tuple[Part, ...]:
+        """A condition's text, with the values of parameters in it."""
+        edits = Edits(self.source)
+        for at in range(*term):
+            slot = slot_at(self.source, at) if at in self.source.marks else None
+            if slot is not None:
+                edits.replace(Span(at, at + 1), self.text.slots.index(slot[0]))
+        return edits.inside(term)
+
     def _home(self, ref: TableRef) -> Home:
         target = self.scope.targets[ref]
         database: bytes | None = target.physical or target.database.encode("utf-8", "surrogateescape")
@@ -276,7 +288,7 @@ class _Gathering:
     # the rest
 
     def _whole(self, pieces: tuple[Piece, ...], refs: list[TableRef]) -> Gather:
-        text = Text(self.statement)
+        text = self.text
         first = text.slots.end
         for number, ref in enumerate(refs):
             parts: list[Part] = [SCRATCH + b".", first + number]

@@ -97,10 +97,14 @@ class GatherWork(TaskWork):
             self.rest.flow()
 
 
-def start_gather(client: ClientConnection, plan: Gather, values: Values, choose: Choose) -> None:
-    """Run a Gather as the client's work. `values` are the literals and the session's."""
+def start_gather(
+    client: ClientConnection, plan: Gather, values: Values, choose: Choose, *, empty: bool = False
+) -> None:
+    """Run a Gather as the client's work. `values` are the literals and the session's. `empty`: without any
+    rows, for its columns.
+    """
     work = GatherWork(client)
-    work.start(_Gathering(client, plan, values, choose, work).run())
+    work.start(_Gathering(client, plan, values, choose, work).run(empty=empty))
 
 
 class _Gathering:
@@ -123,7 +127,7 @@ class _Gathering:
         #: The values that other pieces follow from: of a piece, and its column. None: too many to be of use.
         self.found: dict[tuple[int, str], set[bytes] | None] = {}
 
-    async def run(self) -> None:
+    async def run(self, *, empty: bool) -> None:
         services = self.client.services
         topology = services.topology
         host = topology.default or topology.hosts[0]
@@ -131,7 +135,7 @@ class _Gathering:
         conn = await pool.connection(LOADING)
         self.work.conns.add(conn)
         try:
-            await self._answer(conn)
+            await self._answer(conn, empty=empty)
         except ServerError as error:
             self.client.fail(error.err)
         finally:
@@ -140,13 +144,14 @@ class _Gathering:
                 pool.discard(conn, kill=True)
             services.spawn(self._clean(conn), "scratch tables")
 
-    async def _answer(self, conn: BackendConnection) -> None:
+    async def _answer(self, conn: BackendConnection, *, empty: bool) -> None:
         await self._ready(conn)
         await self._define(conn)
         await self._make(conn)
         for number, piece in enumerate(self.plan.pieces):
             self.work.check()
-            await self._fill(conn, number, piece)
+            if not empty:
+                await self._fill(conn, number, piece)
         self.work.check()
         await self._rest(conn)
 

@@ -38,7 +38,8 @@ from rewriter.plans import (
     Values,
 )
 
-from .dispatch import check_access, refuse_lost, reject, run_plan, values_of
+from .dispatch import check_access, choose, refuse_lost, reject, run_plan, values_of
+from .gather import start_gather
 from .single import check_single
 from .statements import OnceRelay, StatementRelay, end_cursor
 from .transcode import BinarySink, DefinitionsSink, prepare_reply
@@ -88,11 +89,16 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
         if isinstance(plan, SystemViews):
             session.prepared.values = (b"NULL",) * statement.parameters
             _show(client, statement)
-        elif isinstance(plan, Gather) and not statement.parameters:
-            _show(client, statement)
         elif isinstance(plan, Everywhere | Ddl):
             first = plan.bind(values_of(session, plan, found), services.topology, lambda _: 0).statements[0]
             relay.learn(first.host, first.sql, None)
+        elif isinstance(plan, Gather):
+            limits = {name[2:] for name in plan.session_slots if name[:2] == "?L"}  # where NULL cannot be
+            session.prepared.values = tuple(
+                b"0" if str(number) in limits else b"NULL" for number in range(statement.parameters)
+            )
+            DefinitionsSink(client, lambda columns: _reply(client, statement, columns))
+            start_gather(client, plan, values_of(session, plan, found), choose, empty=True)
         elif isinstance(plan, Sharded | Insert):
             host, _, text = plan.probe(values_of(session, plan, found), services.topology)
             relay.learn(host, text, None)

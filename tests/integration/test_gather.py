@@ -9,9 +9,11 @@ import pytest
 
 from fleet.demo.servers import LocalServer
 from tests.integration.accounts import flags
+from tests.integration.binary import Binary, integer
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw, Things
 from tests.integration.own import statements_like
 from tests.integration.raw import Raw, query
+from tests.integration.replies import column_name
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
@@ -286,3 +288,20 @@ def test_an_altered_table_shows_its_columns_at_once(connect: Connect, client: Ra
             assert client.ask(sql).rows == [(b"1", b"7")]
         finally:
             cursor.execute("DROP TABLE grows")
+
+
+def test_prepared(raw: MakeRaw) -> None:
+    """Parameters in pieces and in the rest, in LIMIT too; definitions before there are values."""
+    client = Binary(raw())
+    board = first_board(client.raw)
+    joined = client.statement(
+        "SELECT p.id, m.sequence, ? FROM board_has_pins m JOIN pins p ON p.id = m.pin_id"
+        " WHERE m.board_id = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
+    )
+    assert (joined.parameters, joined.columns) == (4, 3)
+    assert [column_name(one) for one in joined.column_definitions] == ["id", "sequence", "?"]
+    some = integer(7), integer(board), integer(3), integer(2)
+    assert len(client.execute(joined.id, some).rows) == 2
+    assert client.execute(joined.id, (some[0], integer(5), *some[2:])).rows == []
+    grouped = client.run("SELECT DISTINCT id FROM users WHERE id IN (?, ?)", integer(1), integer(2))
+    assert (grouped.names, grouped.rows) == (["id"], [])
