@@ -15,6 +15,7 @@ from .keys import Keys
 from .parse_write import Insertion, WriteParser
 from .plan import Access, Plan
 from .read_write import plan_insert
+from .returning import by_commas, edit_returning
 from .routing import Key
 from .scope import Refuse, Scope, chain_at
 from .splice import Part, Template
@@ -47,8 +48,6 @@ def insert(statement: Statement) -> Plan | None:
     if table is None or len(scope.targets) > 1:
         reason, alternative = "its values come from other tables", "SELECT them first."
         return not_yet(f"this {found.verb}", reason, alternative)
-    if found.returning is not None:
-        return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
     return _Planner(statement, found, scope, table).plan()
 
 
@@ -82,6 +81,8 @@ class _Planner:
         self.adds_id = self.is_timed and bool(rows) and all(one.name != "id" for one in rows[0])
         dropped = self._dropped([column.name for column in rows[0]] if rows else [])
         self._duplicate()
+        if found.returning is not None:
+            edit_returning(self.source, splicer.edits, found.returning, self.table, self.first + 1)
         self._column_list(dropped)
         planned = tuple(
             Row(self._hints(row), self._row(number, row, dropped)) for number, row in enumerate(rows)
@@ -99,6 +100,7 @@ class _Planner:
             behind=behind,
             backslashes=self.backslashes,
             timed=self.is_timed,
+            returning=found.returning is not None,
         )
 
     def _rows(self) -> list[list[_Column]]:
@@ -209,7 +211,7 @@ class _Planner:
 
     def _in_object(self, key: Key, arguments: Span, path: tuple[str | int, ...]) -> list[Hint]:
         source, found = self.source, None
-        spans = list(_by_commas(source, arguments))
+        spans = list(by_commas(source, arguments))
         for name, value in zip(spans[::2], spans[1::2], strict=False):
             token = source.tokens[name.first]
             if name.end - name.first != 1 or token.kind != STRING or token.literal < 0:
@@ -335,15 +337,3 @@ def json_path(path: str) -> tuple[str | int, ...]:
     for name, quoted, number in _STEP.findall(path):
         steps.append(int(number) if number else name or quoted.replace('\\"', '"').replace("\\\\", "\\"))
     return tuple(steps)
-
-
-def _by_commas(source: Source, span: Span) -> list[Span]:
-    found, first, at = [], span.first, span.first
-    while at < span.end:
-        if source.is_op(at, ","):
-            found.append(Span(first, at))
-            first = at + 1
-        at = source.closing.get(at, at) + 1
-    if first < span.end:
-        found.append(Span(first, span.end))
-    return found

@@ -1,0 +1,77 @@
+"""INSERT … RETURNING (MariaDB) into a sharded table: the columns that the client would have seen."""
+
+from __future__ import annotations
+
+from config.schema import Kind, Table
+
+from .edits import Edits
+from .facts import Span
+from .scope import Refuse, chain_at
+from .splice import Part
+from .tokens import Source, quote_name
+
+
+def edit_returning(source: Source, edits: Edits, span: Span, table: Table, base: int) -> None:
+    """Edit the clause at `span` (from its word on). `base` is the index of the shard's K. Raises Refuse."""
+    for item in by_commas(source, Span(span.first + 1, span.end)):
+        last = item.end - 1
+        if source.is_op(last, "*") and (last == item.first or source.is_op(last - 1, ".")):
+            edits.replace(item, *_all(table, base))
+            continue
+        chain = chain_at(source, item.first)
+        whole = chain is not None and chain.end == item.end
+        changed = _expression(source, edits, item, table, base)
+        if changed and whole and chain is not None:
+            edits.insert_behind(last, b" AS ", source.text(chain.end - 1, chain.end))
+        elif changed and not _named(source, item):
+            raise Refuse(
+                "not_supported_yet",
+                what="an expression of `id` without a name in RETURNING",
+                reason="the result's column would have another name",
+                alternative="Write AS and a name behind it.",
+            )
+
+
+def _expression(source: Source, edits: Edits, item: Span, table: Table, base: int) -> bool:
+    """Edit the names in one item; whether `id` is among them."""
+    changed = False
+    at = item.first
+    while at < item.end:
+        chain = chain_at(source, at)
+        if chain is None:
+            at += 1
+            continue
+        name = Span(chain.first, chain.end)
+        if table.kind is Kind.OBJECT and chain.column == "ID" and not source.is_word(at - 1, "AS"):
+            edits.replace(name, b"(local_id + ", base, b")")
+            changed = True
+        elif len(chain.parts) > 1:
+            edits.replace(name, source.text(chain.end - 1, chain.end))
+        at = chain.end
+    return changed
+
+
+def _named(source: Source, item: Span) -> bool:
+    """Whether an alias stands at the item's end."""
+    return item.end - item.first > 2 and source.is_word(item.end - 2, "AS")
+
+
+def _all(table: Table, base: int) -> list[Part]:
+    """What `*` shows."""
+    if table.kind is not Kind.OBJECT:
+        return [b"*"]
+    parts: list[Part] = [b"(local_id + ", base, b") AS id"]
+    return parts + [b", " + quote_name(name) for name in table.logical_columns[1:]]
+
+
+def by_commas(source: Source, span: Span) -> list[Span]:
+    """The parts of a list, cut at its own commas."""
+    found, first, at = [], span.first, span.first
+    while at < span.end:
+        if source.is_op(at, ","):
+            found.append(Span(first, at))
+            first = at + 1
+        at = source.closing.get(at, at) + 1
+    if first < span.end:
+        found.append(Span(first, span.end))
+    return found
