@@ -107,6 +107,7 @@ LIGHT = (
     "--innodb-doublewrite=0",
     "--innodb-buffer-pool-size=128M",
     "--innodb-file-per-table=0",
+    "--innodb-use-native-aio=0",  # a machine has only so many requests for all servers together
     "--performance-schema=OFF",
     "--skip-name-resolve",
     "--character-set-server=utf8mb4",
