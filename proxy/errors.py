@@ -114,6 +114,7 @@ _KINDS = (
     # Names
     ErrorKind("no_database", 1046, "3D000", "No database selected"),
     ErrorKind("unknown_database", 1049, "42000", "Unknown database '{database}'"),
+    ErrorKind("database_exists", 1007, "HY000", "Can't create database '{database}'; database exists"),
     ErrorKind("unknown_table", 1146, "42S02", "Table '{database}.{table}' doesn't exist"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
     ErrorKind("ambiguous_column", 1052, "23000", "Column '{column}' in field list is ambiguous"),

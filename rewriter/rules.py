@@ -13,7 +13,7 @@ from .facts import Block, Query, Span, TableRef
 from .parse import Parser
 from .parse_write import WriteParser
 from .pieces import or_gather
-from .plan import Access, Plan, Reject
+from .plan import Access, Argument, Plan, Reject
 from .plans import AnyHost, Builtin, Passthrough, Physical
 from .scope import Refuse, Scope
 from .select import plan_select
@@ -253,15 +253,33 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
     return Text(statement).plan(Place((target.keyspace,)), about)
 
 
+_DEFAULTS: Final = frozenset({"CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ"})
+
+
 def _database(statement: Statement, about: About) -> Plan:
-    """CREATE, ALTER or DROP DATABASE: of one that the schema does not name, on the default host."""
+    """CREATE, ALTER or DROP DATABASE: of one that is not sharded on its host, of one that the schema does not
+    name on the default host.
+    """
     source, names = statement.source, statement.names
     at = 2
     while source.is_word(at, "IF", "NOT", "EXISTS"):
         at += 1
-    database = source.at(at).name
-    known = database in names.schema.databases or names.physical(database) is not None
-    if known or names.topology.default is None:
+    database: str | None = source.at(at).name
+    if source.is_word(0, "ALTER") and source.at(at).kind == WORD and source.at(at).text in _DEFAULTS:
+        database = names.env.database
+        about = about._replace(database=database)
+    if database is None:
+        return refused(Refuse("no_database"))
+    about = about._replace(databases=(database,))
+    logical = names.schema.databases.get(database)
+    if logical is not None and logical.keyspace is not None:
+        return Text(statement).plan(Place((logical.keyspace,)), about)
+    if logical is not None and source.is_word(0, "CREATE"):
+        arguments: dict[str, Argument] = {"database": database, "if_not_exists": at > 2}
+        return Builtin(
+            name="create_existing", access=about.access, arguments=arguments, databases=(database,)
+        )
+    if logical is not None or names.physical(database) is not None or names.topology.default is None:
         what = f"{source.tokens[0].text} DATABASE"
         return not_yet(what, f"'{database}' is the topology's business", "Use the fleet tools.")
-    return Text(statement).plan(Place(("",)), about._replace(databases=(database,)))
+    return Text(statement).plan(Place(("",)), about)

@@ -26,6 +26,7 @@ _HANDLERS: dict[str, Handler] = {
     "release_savepoint": transactions.release_savepoint,
     "set": set.set_variables,
     "use": use.use,
+    "create_existing": use.create_existing,
     "kill": kill.kill_statement,
     "empty": show.empty,
     "explain_route": explain.explain_route,

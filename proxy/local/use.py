@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
 from proxy.execute.task import TaskWork
+from proxy.session.state import Diagnostic
 from rewriter.plans import Builtin, Values
 from rewriter.scope import INFORMATION_SCHEMA
 
@@ -69,3 +70,12 @@ async def _use_on(client: ClientConnection, host: str, database: str, at_login: 
         client.killed |= at_login
         raise
     _chosen(client, database)
+
+
+def create_existing(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """CREATE DATABASE of a sharded one: it exists, which IF NOT EXISTS takes for done."""
+    error = ProxyError("database_exists", database=plan.arguments["database"])
+    if not plan.arguments["if_not_exists"]:
+        raise error
+    client.session.diagnostics = [Diagnostic("Note", error.code, str(error))]
+    client.reply_ok(affected=0 if client.session.env.mariadb else 1, warnings=1)

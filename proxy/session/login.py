@@ -18,7 +18,7 @@ import structlog
 from proxy.errors import ProxyError
 from proxy.local.reset import release_all
 from proxy.tls import TlsTransport
-from proxy.wire.auth import make_nonce
+from proxy.wire.auth import CACHING_SHA2, NATIVE, make_nonce
 from proxy.wire.compression import CAPABILITY, agreed
 from proxy.wire.constants import UTF8MB4_GENERAL_CI, Capability, Status
 from proxy.wire.handshake import (
@@ -114,7 +114,11 @@ class Authentication:
         self.response = response
         known = self.introduction
         self.authenticator = ServerAuthenticator(
-            self.client.services.authority, known.nonce, secure=known.local, tls=known.tls
+            self.client.services.authority,
+            known.nonce,
+            secure=known.local,
+            tls=known.tls,
+            announced=_default_plugin(self.client.services.server_version),
         )
         check = self.authenticator.change_user if again else self.authenticator.start
         self._carry_out(check(response))
@@ -199,6 +203,13 @@ class Authentication:
             self.refuse(error)
 
 
+def _default_plugin(version: str) -> str:
+    """What a server of this version asks for first. Connector/J cannot read caching_sha2_password's further
+    packets from a server whose version begins with MariaDB's 5.5.5-.
+    """
+    return NATIVE if "mariadb" in version.lower() else CACHING_SHA2
+
+
 class Login(Authentication):
     """The connection phase of one client: greeting, TLS, response."""
 
@@ -213,7 +224,7 @@ class Login(Authentication):
             _offered(services),
             UTF8MB4_GENERAL_CI,
             int(Status.AUTOCOMMIT),
-            "caching_sha2_password",
+            _default_plugin(services.server_version),
         )
         client.transport.write(frame(build_greeting(greeting), 0))
 

@@ -59,3 +59,27 @@ def test_wait_timeout(connect: Connect, unharmed: None) -> None:
                 cursor.execute("SELECT 1")
             assert caught.value.args[0] in (2006, 2013, 4031)
         patient.ping(reconnect=False)
+
+
+def test_create_database_that_is_there(connect: Connect, unharmed: None) -> None:
+    for database in ("legacy", "demo"):
+        with connect(database="legacy") as connection, connection.cursor() as cursor:
+            with pytest.raises(pymysql.Error) as caught:
+                cursor.execute(f"CREATE DATABASE {database}")
+            assert caught.value.args == (1007, f"Can't create database '{database}'; database exists")
+            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
+            cursor.execute("SHOW WARNINGS")
+            assert cursor.fetchall() == (("Note", *caught.value.args),)
+            cursor.execute("SELECT DATABASE()")
+            assert cursor.fetchall() == (("legacy",),)
+
+
+def test_the_defaults_of_an_unsharded_database(connect: Connect, unharmed: None) -> None:
+    with connect(database="legacy") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@collation_database")
+        ((before,),) = cursor.fetchall()
+        for sql in ("ALTER DATABASE legacy COLLATE utf8mb4_bin", "ALTER DATABASE COLLATE utf8mb4_unicode_ci"):
+            cursor.execute(sql)
+            cursor.execute("SELECT @@collation_database")
+            assert cursor.fetchall() == ((sql.split()[-1],),)
+        cursor.execute(f"ALTER DATABASE legacy COLLATE {before}")
