@@ -106,6 +106,8 @@ def confined(statement: Statement) -> Plan | None:
     if found is not None:
         return found
     needed, commits = access(statement.source)
+    if statement.source.is_word(0, "CREATE", "ALTER", "DROP") and _of_database(statement.source):
+        return _database(statement, About(needed, implicit_commit=commits))
     return plan_confined(statement, needed, implicit_commit=commits)
 
 
@@ -208,7 +210,7 @@ def admin(statement: Statement) -> Plan | None:
     about = About(needed, implicit_commit=commits)
     if verb in ("SHOW", "HELP"):
         return _elsewhere(statement, about) or Text(statement).plan(Place(), about)
-    if verb in ("CREATE", "ALTER", "DROP") and second in ("DATABASE", "SCHEMA"):
+    if verb in ("CREATE", "ALTER", "DROP") and _of_database(source):
         return _database(statement, about)
     if verb in _KNOWN:
         found = _elsewhere(statement, about)
@@ -251,6 +253,10 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
     if target.form == "physical":
         return Text(statement).plan(Place(locations=((target.keyspace, target.shard),)), about)
     return Text(statement).plan(Place((target.keyspace,)), about)
+
+
+def _of_database(source: Source) -> bool:
+    return source.is_word(1, "DATABASE", "SCHEMA")
 
 
 _DEFAULTS: Final = frozenset({"CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ"})
