@@ -44,6 +44,12 @@ def cut(sql: bytes, start: int, env: Env) -> Piece:
     return Piece(start, end, following)
 
 
+def first_of(sql: bytes, env: Env) -> bytes:
+    """The text's first statement."""
+    text = trim(sql)
+    return text[: cut(text, 0, env).end]
+
+
 def has_several(sql: bytes, env: Env) -> bool:
     """Whether the text is more than one statement; comments behind a `;` are one."""
     text = trim(sql)

@@ -37,6 +37,7 @@ from rewriter.plans import (
     SystemViews,
     Values,
 )
+from rewriter.split import first_of
 
 from .dispatch import check_access, choose, refuse_lost, reject, run_plan, values_of
 from .gather import start_gather
@@ -68,6 +69,9 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
         raise ProxyError("too_many_statements", limit=limit)
     env = session.prepared.env(session.env)
     plan, found = services.rewriter.plan(sql, env)
+    if isinstance(plan, Several) and plan.comments:
+        sql = first_of(sql, env)
+        plan, found = services.rewriter.plan(sql, env)
     check_access(session, plan, sql)
     statement = Statement(sql, env, session.settings.system, plan, found, services.topology)
     relay = StatementRelay(client, statement)

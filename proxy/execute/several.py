@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 from proxy.session.sinks import Numbered
 from proxy.wire.constants import Status
-from rewriter.split import cut, trim
+from rewriter.split import cut, first_of, trim
 
 from .aside import run_probe
 from .task import TaskWork
@@ -60,7 +60,7 @@ def run_several(client: ClientConnection, sql: bytes, comments: bool) -> None:
         client.query(Statements(client, text).take(client.seq))
         return
     if comments and not text.startswith(b";"):
-        client.query(text[: cut(text, 0, client.session.env).end])
+        client.query(first_of(text, client.session.env))
         return
     error = ProxyError("syntax_error", reason="You have an error in your SQL syntax: several statements")
     host = next(iter(client.session.transaction.held), None) or client.services.topology.hosts[0]

@@ -161,6 +161,30 @@ def test_autocommit_flag_in_every_kind_of_reply(raw: MakeRaw) -> None:
     assert client.ask("ROLLBACK").kind == "ok"
 
 
+def test_what_drivers_send_in_one_write(raw: MakeRaw) -> None:
+    """MariaDB Connector/J's settings behind one another, and .NET's reset with SET NAMES."""
+    client = raw()
+    connector_j = (
+        "set autocommit=1, sql_mode=CONCAT(@@sql_mode,',STRICT_TRANS_TABLES'),"
+        " session_track_system_variables=CONCAT(@@global.session_track_system_variables,',autocommit'),"
+        " NAMES utf8mb4"
+    )
+    for _ in range(3):
+        client.write(
+            query("set autocommit=0")
+            + query(connector_j)
+            + query("SELECT @@max_allowed_packet, @@wait_timeout, @@autocommit")
+            + command(wire.RESET_CONNECTION)
+            + query("SET NAMES utf8mb4;")
+            + query("SELECT COUNT(*) FROM users WHERE id = 1; ")
+        )
+        replies = [client.reply() for _ in range(6)]
+        assert [reply.kind for reply in replies] == ["ok", "ok", "rows", "ok", "ok", "rows"], replies
+        assert [bool(reply.status & AUTOCOMMIT) for reply in replies] == [False] + [True] * 5
+        assert replies[2].rows[0][2] == b"1"
+        assert all(reply.in_order and reply.sequence[0] == 1 for reply in replies)
+
+
 def test_a_statement_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> None:
     """The reply's numbers follow on those of the client's packets, not on those sent to the server."""
     client = raw()

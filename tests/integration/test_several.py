@@ -9,6 +9,7 @@ import pytest
 from pymysql.constants import CLIENT
 
 from tests.integration import raw as wire
+from tests.integration.binary import Binary, Prepared
 from tests.integration.fixtures import Connect, MakeRaw
 from tests.integration.raw import MULTI_STATEMENTS, SET_OPTION, Raw, Reply
 from tests.support.demo import Demo
@@ -109,6 +110,27 @@ def test_without_the_capability(direct: Raw, raw: MakeRaw) -> None:
             assert told(client, sql) == told(direct, sql), sql
     finally:
         direct.do(SET_OPTION, b"\0\0", fields=True)
+
+
+def test_a_prepared_statement_is_one(direct: Raw, proxied: Raw) -> None:
+    for sql in (
+        "SELECT 1; SELECT 2",
+        "SELECT 1;",
+        "SELECT 1; -- c",
+        "SELECT 1;;",
+        ";SELECT 1",
+        "SELECT 1; SELEC",
+    ):
+        answers: list[tuple[int, int | str]] = []
+        for client in (direct, proxied):
+            binary = Binary(client)
+            answer = binary.prepare(sql)
+            if isinstance(answer, Prepared):
+                answers.append((answer.columns, len(binary.execute(answer.id).rows)))
+                binary.close(answer.id)
+            else:
+                answers.append((answer.code, answer.message))
+        assert answers[1] == answers[0], sql
 
 
 def test_set_option(raw: MakeRaw) -> None:
