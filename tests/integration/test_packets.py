@@ -166,7 +166,7 @@ def test_what_drivers_send_in_one_write(raw: MakeRaw) -> None:
     client = raw()
     connector_j = (
         "set autocommit=1, sql_mode=CONCAT(@@sql_mode,',STRICT_TRANS_TABLES'),"
-        " session_track_system_variables=CONCAT(@@global.session_track_system_variables,',autocommit'),"
+        " session_track_system_variables=CONCAT(@@global.session_track_system_variables,',sql_mode'),"
         " NAMES utf8mb4"
     )
     for _ in range(3):
