@@ -1,0 +1,75 @@
+"""Sessions of several worker processes: KILL and Ctrl-C reach all of them; what is set is nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from fleet.create import Connection
+from tests.integration.fixtures import MakeOwn
+from tests.integration.own import OwnProxy, statements_like
+from tests.integration.raw import PROCESS_KILL, Closed, Raw, query
+from tests.support.demo import Demo
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def pair(own: MakeOwn) -> tuple[OwnProxy, Raw, Raw]:
+    """Clients of two workers."""
+    proxy = own({"workers": 2})
+    clients = [proxy.raw(database="legacy")]
+
+    def another() -> bool:
+        clients.append(proxy.raw(database="legacy"))
+        return clients[-1].id >> 24 != clients[0].id >> 24
+
+    wait_until(another, "a client of the other worker")
+    return proxy, clients[0], clients[-1]
+
+
+@pytest.fixture
+def server(demo: Demo) -> Iterator[Connection]:
+    """The default host itself."""
+    host = demo.masters[0]
+    with pymysql.connect(host=host.host, port=host.port, user=host.user, password=host.password) as server:
+        yield server
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_statement_of_another_worker_is_killed(
+    pair: tuple[OwnProxy, Raw, Raw], server: Connection, tied: bool
+) -> None:
+    """As Ctrl-C in the CLI does it; the session goes on, with all it had."""
+    _, one, other = pair
+    one.ask("SET @kept = 7")
+    if tied:
+        assert one.ask("CREATE TEMPORARY TABLE shardgate_kept AS SELECT 1 AS n").kind == "ok"
+    one.write(query("SELECT SLEEP(37)"))
+    wait_until(lambda: statements_like(server, "%SLEEP(37)%"), "the statement runs")
+    assert other.ask(f"KILL QUERY {one.id}").kind == "ok"
+    reply = one.reply()
+    assert reply.code == 1317 or reply.rows == [(b"1",)]  # MySQL's SLEEP() itself gives 1 when it is ended
+    assert one.ask("SELECT @kept").value == b"7"
+    if tied:
+        assert one.ask("SELECT n FROM shardgate_kept").value == b"1"
+
+
+@pytest.mark.parametrize("command", [False, True])
+def test_a_session_of_another_worker_is_killed(
+    pair: tuple[OwnProxy, Raw, Raw], server: Connection, command: bool
+) -> None:
+    _, one, other = pair
+    one.write(query("SELECT SLEEP(38)"))
+    wait_until(lambda: statements_like(server, "%SLEEP(38)%"), "the statement runs")
+    if command:
+        assert other.do(PROCESS_KILL, one.id.to_bytes(4, "little")).kind == "ok"
+    else:
+        assert other.ask(f"KILL {one.id}").kind == "ok"
+    reply = one.reply()
+    assert reply.code == 1317 or reply.rows == [(b"1",)]
+    with pytest.raises(Closed):
+        one.reply()
+    wait_until(lambda: not statements_like(server, "%SLEEP(38)%"), "the statement is over")
+    assert other.ask(f"KILL {one.id}").code == 1094
