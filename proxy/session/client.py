@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from struct import Struct
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
@@ -33,6 +33,7 @@ from rewriter.shape import digest
 
 from .sinks import CommandSink, Numbered
 from .state import Diagnostic, Session
+from .work import Phase, Work
 
 if TYPE_CHECKING:
     from proxy.services import Services
@@ -49,27 +50,6 @@ _AHEAD = 1 << 16
 _LARGE = 1 << 16
 #: The largest packet of a log-in (with 64 KB of attributes): who has not logged in may not fill the memory.
 _LOGIN_PACKET = 1 << 17
-
-
-class Work(Protocol):
-    """A statement under way."""
-
-    def cancel(self) -> None:
-        """The client is gone: stop, and leave no statement running on a server."""
-
-    def kill_query(self) -> None:
-        """KILL QUERY: end what runs on the servers; their error (1317) reaches the client by itself."""
-
-    def flow(self) -> None:
-        """`client.writing_paused` has changed: pause or resume the backends that stream into the client."""
-
-
-class Phase(Protocol):
-    """Who gets the client's payloads while they are no commands: the log-in; LOAD DATA LOCAL, for a file."""
-
-    def payload(self, seq: int, payload: bytes) -> None: ...
-
-    def abandon(self) -> None: ...
 
 
 class ClientConnection(asyncio.Protocol):

@@ -1,0 +1,26 @@
+"""Who a client's connection gives its events to while a statement or a phase is at work."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Work(Protocol):
+    """A statement under way."""
+
+    def cancel(self) -> None:
+        """The client is gone: stop, and leave no statement running on a server."""
+
+    def kill_query(self) -> None:
+        """KILL QUERY: end what runs on the servers; their error (1317) reaches the client by itself."""
+
+    def flow(self) -> None:
+        """`client.writing_paused` has changed: pause or resume the backends that stream into the client."""
+
+
+class Phase(Protocol):
+    """Who gets the client's payloads while they are no commands: the log-in; LOAD DATA LOCAL, for a file."""
+
+    def payload(self, seq: int, payload: bytes) -> None: ...
+
+    def abandon(self) -> None: ...
