@@ -119,6 +119,14 @@ def fill_slots(
         at = found[1]
 
 
+def fill_parameters(source: Source, slots: Slots, edits: Edits) -> None:
+    """Put the parameters of a prepared statement in the place of their marks, and nothing else."""
+    for at in range(len(source.tokens)):
+        found = slot_at(source, at)
+        if found is not None and found[0][0] == "?":
+            edits.replace(Span(at, found[1]), slots.index(found[0]))
+
+
 def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:
     """Write SHARD_OF, TYPE_OF, LOCAL_OF and MAKE_ID as the arithmetic that they are. Raises Refuse."""
     for at, token in enumerate(source.tokens):

@@ -58,7 +58,7 @@ def explain(
     bound: Bound | None = None
     gather = plan if isinstance(plan, Gather) else None
     if isinstance(plan, ReadThenWrite):
-        select, write = plan.select.render(literals), plan.write(literals, "…".encode())
+        select, write = plan.select.render(values), plan.write(values, "…".encode())
         rows += [("read", select.decode("utf-8", "replace")), ("then", write.decode("utf-8", "replace"))]
     elif not isinstance(plan, Reject | Builtin | Several | Gather):
         try:

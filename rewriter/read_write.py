@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from config.schema import Kind, Table
 
+from .columns import fill_parameters
 from .context import Statement
 from .edits import Edits
 from .facts import Query
@@ -15,6 +16,7 @@ from .plan import Access, Plan, Values
 from .scope import Scope, chain_at
 from .splice import Part, Template
 from .tokens import Source, quote_name
+from .values import Slots
 
 _ENDS: Final = ("WHERE", "ORDER", "LIMIT")
 
@@ -47,11 +49,12 @@ class ReadThenWrite(Plan):
 def plan_insert(statement: Statement, found: Insertion, query: Query, scope: Scope) -> Plan:
     """The plan of INSERT or REPLACE … SELECT."""
     source = statement.source
-    tokens, edits = source.tokens, Edits(source)
+    tokens, (edits, slots) = source.tokens, _edits(source)
     begin, end = tokens[query.first].start, tokens[query.end - 1].end
     rest = edits.parts(end, tokens[-1].end) if query.end < len(tokens) else ()
     return ReadThenWrite(
         databases=_databases(scope),
+        session_slots=tuple(slots.names),
         select=Template(edits.parts(begin, end)),
         head=Template(edits.parts(tokens[0].start, begin)),
         tail=Template((b" ", *rest)),
@@ -79,16 +82,18 @@ def plan_found(
     if not (may_scatter or _by_subquery(source, table, first)):
         return None
     key = quote_name(ref.label) + b"." + quote_name(table.routing)
+    edits, slots = _edits(source)
     parts: list[Part] = [b"SELECT " + key + b" FROM "]
-    parts += _parts(source, ref.span.first, ref.span.end)
+    parts += _parts(source, edits, ref.span.first, ref.span.end)
     if ref.alias is not None:
         parts.append(b" AS " + quote_name(ref.alias))
-    parts += [b" ", *_parts(source, first, len(source.tokens))]
+    parts += [b" ", *_parts(source, edits, first, len(source.tokens))]
     return ReadThenWrite(
         databases=_databases(scope),
+        session_slots=tuple(slots.names),
         select=Template(parts),
-        head=Template(_parts(source, 0, first)),
-        tail=Template(_still_true(source, found)),
+        head=Template(_parts(source, edits, 0, first)),
+        tail=Template(_still_true(source, edits, found)),
         key=key,
         nothing=b"Rows matched: 0  Changed: 0  Warnings: 0" if found.verb == "UPDATE" else b"",
     )
@@ -124,20 +129,26 @@ def _by_subquery(source: Source, table: Table, first: int) -> bool:
     return False
 
 
-def _still_true(source: Source, found: Change) -> list[Part]:
+def _still_true(source: Source, edits: Edits, found: Change) -> list[Part]:
     """The condition once more, so that no row is changed that somebody else has changed meanwhile; nothing
     when it has subqueries, which the write itself could not answer.
     """
     where = found.block.where
     if where is None or any(where.first <= query.first < where.end for query in found.block.queries):
         return []
-    return [b" AND (", *_parts(source, *where), b")"]
+    return [b" AND (", *_parts(source, edits, *where), b")"]
 
 
-def _parts(source: Source, first: int, end: int) -> list[Part]:
+def _edits(source: Source) -> tuple[Edits, Slots]:
+    """The client's text, with the parameters of a prepared statement filled in."""
+    edits, slots = Edits(source), Slots(len(source.literals))
+    fill_parameters(source, slots, edits)
+    return edits, slots
+
+
+def _parts(source: Source, edits: Edits, first: int, end: int) -> list[Part]:
     """The text from one token to before another."""
-    start, stop = source.tokens[first].start, source.tokens[end - 1].end
-    return list(Edits(source).parts(start, stop))
+    return list(edits.parts(source.tokens[first].start, source.tokens[end - 1].end))
 
 
 def _databases(scope: Scope) -> tuple[str, ...]:

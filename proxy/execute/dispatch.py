@@ -310,8 +310,9 @@ def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) ->
 
 
 def _read_write(client: ClientConnection, plan: ReadThenWrite, literals: Values) -> None:
-    ReadFirst(client, plan, literals)
-    client.query(plan.select.render(literals))
+    values = values_of(client.session, plan, literals)
+    ReadFirst(client, plan, values)
+    client.query(plan.select.render(values))
 
 
 def _ddl(client: ClientConnection, plan: Ddl, literals: Values) -> None:

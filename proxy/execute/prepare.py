@@ -31,6 +31,7 @@ from rewriter.plans import (
     OneHost,
     Physical,
     Plan,
+    ReadThenWrite,
     Reject,
     Several,
     Sharded,
@@ -106,6 +107,9 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
         elif isinstance(plan, Sharded | Insert):
             host, _, text = plan.probe(values_of(session, plan, found), services.topology)
             relay.learn(host, text, None)
+        elif isinstance(plan, ReadThenWrite):
+            client.transport.write(_reply(client, statement, []))
+            client.finish("ok")
         elif isinstance(plan, Builtin):
             _builtin(client, relay, plan)
         else:

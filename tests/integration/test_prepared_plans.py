@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.binary import Answer, Binary
+from tests.integration.binary import Answer, Binary, integer, text
 from tests.integration.fixtures import MakeRaw
 
 
@@ -32,3 +32,26 @@ def test_statements_for_several_hosts(raw: MakeRaw, sql: str) -> None:
     made = Binary(client).prepare(sql)
     assert not isinstance(made, Answer) or made.code == 1295, made
     assert client.ask("SELECT 1").value == b"1"
+
+
+def test_writes_that_read_first(raw: MakeRaw) -> None:
+    """INSERT … SELECT, then UPDATE and DELETE of rows that a subquery names, each with parameters."""
+    binary = Binary(raw())
+    made = binary.run(
+        "INSERT INTO photos (user_id, caption) SELECT ? + 0, CONCAT('test_prepared_plans ', ?)"
+        " FROM users ORDER BY id LIMIT 2",
+        integer(7),
+        text("a'b"),
+    )
+    assert made.ok.affected == 2
+    changed = binary.run(
+        "UPDATE photos SET caption = ? WHERE id IN (SELECT id FROM photos WHERE caption LIKE ?)",
+        text("test_prepared_plans b"),
+        text("test_prepared_plans a'%"),
+    )
+    assert changed.ok.affected == 2
+    gone = binary.run(
+        "DELETE FROM photos WHERE id IN (SELECT id FROM photos WHERE caption = ?)",
+        text("test_prepared_plans b"),
+    )
+    assert gone.ok.affected == 2
