@@ -41,7 +41,7 @@ def plan_everywhere(
             reason=f"its rows must be the same on every host, and {reason}",
             alternative="Give the values themselves.",
         )
-    text = Text(statement)
+    text = Text(statement, parameters=True)
     text.blocks(blocks, scope)
     return Everywhere(
         verb=found.verb,

@@ -6,9 +6,9 @@ comments), cut into tokens and shown to `RULES`, in order, until one of them kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from config.schema import Schema
 from config.topology import Topology
@@ -31,7 +31,24 @@ from .show import describe, show
 from .split import cut, has_several, trim
 from .statement import open_comments
 from .tokens import Source, Unreadable, read
+from .values import slot_at
 from .views import system_views
+
+
+class Parameters(NamedTuple):
+    """The parameters of a prepared statement: its text, and the byte offset and slot of each `?` in it."""
+
+    text: bytes
+    places: tuple[tuple[int, str], ...]
+
+    def fill(self, values: Iterable[bytes]) -> bytes:
+        """The text with literals in the place of the parameters."""
+        pieces, at = [], 0
+        for (offset, _), value in zip(self.places, values, strict=True):
+            pieces += [self.text[at:offset], b" ", value, b" "]
+            at = offset + 1
+        return b"".join([*pieces, self.text[at:]])
+
 
 Rule = Callable[[Statement], Plan | None]
 
@@ -134,14 +151,18 @@ class Rewriter:
                     return plan, literals
         return self._miss(sql, env)
 
-    def marks(self, sql: bytes, env: Env) -> int:
-        """How many parameters the text of a prepared statement has."""
+    def parameters(self, sql: bytes, env: Env) -> Parameters:
+        """Where the parameters of a prepared statement stand."""
         opened = open_comments(sql, env)
         shape, literals = _shape(opened, env)
         try:
-            return len(_without_end(read(opened, literals, env)).marks) if shape else 0
+            source = _without_end(read(opened, literals, env)) if shape else None
         except Unreadable:
-            return 0
+            source = None
+        if source is None:
+            return Parameters(sql, ())
+        places = [(source.tokens[at].start, _slot_of(source, at)) for at in source.marks]
+        return Parameters(opened, tuple(places))
 
     def cached(self, sql: bytes, env: Env) -> bool:
         """Whether `plan` would find the statement's plan without making it."""
@@ -187,6 +208,11 @@ class Rewriter:
             plan = _planned(statement)
         self._cache.put_plan(key, plan, statement.steering, literals)
         return plan, literals
+
+
+def _slot_of(source: Source, at: int) -> str:
+    found = slot_at(source, at)
+    return found[0] if found is not None else ""
 
 
 def _shape(sql: bytes, env: Env) -> tuple[bytes, tuple[bytes, ...]]:

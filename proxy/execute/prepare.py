@@ -16,6 +16,7 @@ from proxy.errors import ProxyError
 from proxy.local.transactions import commit_then
 from proxy.session.prepared import Statement
 from proxy.session.transaction import Spot
+from proxy.session.values import parameter
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError
@@ -49,7 +50,14 @@ from .transcode import BinarySink, DefinitionsSink, prepare_reply
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
-#: Statements of the proxy's own, of which no server knows.
+#: Plans that take parameters as they take a session's values. The others are made of the text with them.
+_WITH_SLOTS = (
+    Sharded,
+    Insert,
+    SystemViews,
+    Everywhere,
+    Builtin,
+)  #: Statements of the proxy's own, of which no server knows.
 _OWN = ("show_", "explain_route")
 
 
@@ -88,20 +96,18 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     if isinstance(plan, Reject):
         reject(client, plan, found)
         return
-    statement.parameters = services.rewriter.marks(sql, env)
+    places = statement.places = services.rewriter.parameters(sql, env)
+    statement.parameters = len(places.places)
     session.prepared.values = (b"?",) * statement.parameters
     try:
         if isinstance(plan, SystemViews):
-            session.prepared.values = (b"NULL",) * statement.parameters
+            session.prepared.values = tuple(b"0" if "L" in slot else b"NULL" for _, slot in places.places)
             _show(client, statement)
         elif isinstance(plan, Everywhere | Ddl):
             first = plan.bind(values_of(session, plan, found), services.topology, lambda _: 0).statements[0]
             relay.learn(first.host, first.sql, None)
         elif isinstance(plan, Gather):
-            limits = {name[2:] for name in plan.session_slots if name[:2] == "?L"}  # where NULL cannot be
-            session.prepared.values = tuple(
-                b"0" if str(number) in limits else b"NULL" for number in range(statement.parameters)
-            )
+            session.prepared.values = tuple(b"0" if "L" in slot else b"NULL" for _, slot in places.places)
             DefinitionsSink(client, lambda columns: _reply(client, statement, columns))
             start_gather(client, plan, values_of(session, plan, found), choose, empty=True)
         elif isinstance(plan, Sharded | Insert):
@@ -113,7 +119,8 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
         elif isinstance(plan, Builtin):
             _builtin(client, relay, plan)
         else:
-            raise ProxyError("unpreparable")
+            client.transport.write(_reply(client, statement, []))
+            client.finish("ok")
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
 
@@ -240,7 +247,14 @@ def _run(client: ClientConnection, statement: Statement, request: Execute, sent:
     BinarySink(client)
     if statement.exact:
         OnceRelay(client, statement)
-    run_plan(client, plan, statement.literals)
+    if isinstance(plan, _WITH_SLOTS):
+        run_plan(client, plan, statement.literals)
+        return
+    assert statement.places is not None
+    values = [parameter(session, name) for _, name in statement.places.places]
+    client.sql = statement.places.fill(values)
+    env = replace(statement.env, parameters=False)
+    run_plan(client, *client.services.rewriter.plan(client.sql, env))
 
 
 def _literals(

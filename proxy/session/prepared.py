@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rewriter.env import Env
 from rewriter.plan import Plan, Values
+from rewriter.planner import Parameters
 
 from .settings import Settings
 
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 class Statement:
     """One prepared statement. `id` is the client's number, 0 until it is told.
 
-    `parameters`: how many `?` it has. `types`: what the client said of them last, two bytes each. `sent`:
-    what came by COM_STMT_SEND_LONG_DATA since the last EXECUTE, and `problem` what was wrong with it.
-    `cursor` is the connection that holds its open cursor, `number` the server's number of the statement
-    there.
+    `places`: where the `?` stand, of a statement that no server prepares. `parameters`: how many `?` it
+    has. `types`: what the client said of them last, two bytes each. `sent`: what came by
+    COM_STMT_SEND_LONG_DATA since the last EXECUTE, and `problem` what was wrong with it. `cursor` is the
+    connection that holds its open cursor, `number` the server's number of the statement there.
     """
 
     sql: bytes
@@ -37,6 +38,7 @@ class Statement:
     topology: Topology
     id: int = 0
     parameters: int = 0
+    places: Parameters | None = None
     types: bytes = b""
     private: bool = False  # its parameters have had several types: it is shared with nobody on a server
     exact: bool = False  # it has a FLOAT column, whose text is not exact

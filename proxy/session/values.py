@@ -44,10 +44,10 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
 }
 
 
-def _parameter(session: Session, name: str) -> bytes:
-    """A parameter of the prepared statement that is executed: "0", or "L0" for a number of LIMIT."""
-    value = session.prepared.values[int(name.lstrip("L"))]
-    if not name.startswith("L") or value == b"?":
+def parameter(session: Session, name: str) -> bytes:
+    """A parameter of the prepared statement that is executed: "?0", or "?L0" for a number of LIMIT."""
+    value = session.prepared.values[int(name.lstrip("?L"))]
+    if name[1] != "L" or value == b"?":
         return value
     try:
         return b"%d" % parameter_integer(value)
@@ -61,7 +61,7 @@ def slot(session: Session, name: str) -> bytes:
     if known is not None:
         return known(session)
     if name.startswith("?"):
-        return _parameter(session, name[1:])
+        return parameter(session, name)
     if name.startswith("@") and not name.startswith("@@"):
         return session.settings.values.get(name, b"NULL")
     raise KeyError(name)

@@ -389,3 +389,35 @@ def test_large_values(client: Binary) -> None:
     answer = client.execute(twice.id, [b.text("", b.BLOB)] * 2, sent=[0, 1])
     assert answer.rows[0].count(b"y") == 2 * len(sent)
     assert client.raw.ping().kind == "ok"
+
+
+def test_gathered_and_written_everywhere(shards: Binary, things: Things) -> None:
+    """Statements over gathered rows, joins, reference tables and INSERT … SELECT, all with parameters."""
+    user = things.insert("users", {"n": 1})
+    board = things.insert("boards", {"user_id": user, "title": "it's ?"})
+    pin = things.insert("pins", {"board_id": board, "k": 5})
+    things.map("board_has_pins", board, pin)
+    joined = shards.statement(
+        "SELECT p.id, m.sequence, ? AS x FROM board_has_pins m JOIN pins p ON p.id = m.pin_id "
+        "WHERE m.board_id = ? ORDER BY m.sequence DESC LIMIT ?"
+    )
+    assert (joined.parameters, joined.columns) == (3, 3)
+    rows = shards.execute(joined.id, [b.text("?'"), b.integer(board), b.integer(5)]).rows
+    assert [(int.from_bytes(row[2:10], "little"), row[-3:]) for row in rows] == [(pin, b"\x02?'")]
+    grouped = shards.statement(
+        "SELECT COUNT(*) AS n, MAX(data) AS d FROM boards WHERE data LIKE ? GROUP BY ts HAVING n > ? LIMIT ?"
+    )
+    assert (grouped.parameters, grouped.columns) == (3, 2)
+    rows = shards.execute(grouped.id, [b.text("%it's ?%"), b.integer(0), b.integer(9)]).rows
+    assert [int.from_bytes(row[2:10], "little") for row in rows] == [1]
+    written = shards.statement("INSERT INTO countries (code, name) VALUES (?, ?)")
+    assert written.parameters == 2
+    try:
+        assert shards.execute(written.id, [b.text("??"), b.text("Q'")]).ok.affected == 1
+        found = shards.run("SELECT name FROM countries WHERE code = ?", b.text("??"))
+        assert found.rows == [b"\x00\x00\x02Q'"]
+    finally:
+        shards.run("DELETE FROM countries WHERE code = ?", b.text("??"))
+    copied = shards.run("INSERT INTO users (data) SELECT data FROM users WHERE id = ?", b.integer(user))
+    assert copied.kind == "ok", copied
+    things.forget_later("users", "id", copied.ok.insert_id)

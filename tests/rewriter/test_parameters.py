@@ -64,7 +64,7 @@ def test_one_plan() -> None:
     sql = expand("SELECT * FROM pins WHERE id IN (?, ?) AND data = 'a?' LIMIT ?").encode()
     plans = {id(made.plan(sql, ENV)[0]) for _ in range(3)}
     assert len(plans) == 1
-    assert made.marks(sql, ENV) == 3
+    assert len(made.parameters(sql, ENV).places) == 3
     assert not any(name.startswith("?") for name in made.plan(sql, Env(database="demo"))[0].session_slots)
 
 
@@ -129,3 +129,15 @@ def test_generated_ids() -> None:
 def test_probes(sql: str, text: str) -> None:
     """What a server prepares has the same parameters in the same order."""
     assert probe(sql) == text
+
+
+def test_filled_text() -> None:
+    """For plans that have no slots: the text with literals where the marks stood, and only there."""
+    made = rewriter()
+    sql = b"SELECT DISTINCT '?', `?`, ? /* ? */ FROM pins WHERE data = ? LIMIT ?, ?"
+    found = made.parameters(sql, ENV)
+    assert [slot for _, slot in found.places] == ["?0", "?1", "?L2", "?L3"]
+    assert found.fill([b"-1", b"'it''s'", b"2", b"3"]) == (
+        b"SELECT DISTINCT '?', `?`,  -1  /* ? */ FROM pins WHERE data =  'it''s'  LIMIT  2 ,  3 "
+    )
+    assert made.parameters(b"SELECT '", ENV).places == ()
