@@ -82,10 +82,10 @@ class Piece:
 
     `label` names it for people. `source` renders FROM and WHERE of its SELECT; `filtered`: there is a WHERE.
     `wanted` are the columns that the statement may name, lower case, None for all; `shown` says so in SQL, as
-    far as the schema knows the columns. `is_object`: it has a
-    virtual `id`. `routing`: the columns, lower case, that equal rows of one shard share: a unique key with
-    one of them is unique over all shards; None: every key is (the table is not sharded). `real`: the
-    statement opens the table more than once, which a temporary one does not allow.
+    far as the schema knows the columns. `is_object`: it has a virtual `id`. `routing`: the columns, lower
+    case, that equal rows of one shard share: a unique key with one of them is unique over all shards; None:
+    every key is (the table is not sharded). `bounded`: it is no scatter. `real`: the statement opens the
+    table more than once, which a temporary one does not allow.
     """
 
     label: str
@@ -97,6 +97,7 @@ class Piece:
     is_object: bool = False
     routing: frozenset[str] | None = None
     link: Link | None = None
+    bounded: bool = True
     real: bool = False
 
     def sql(self, values: Values, columns: bytes, ids: bytes | None = None) -> bytes:

@@ -135,7 +135,12 @@ class _Gathering:
         reopened = self._reopened()
         names = self._names()
         pieces = tuple(
-            replace(self._piece(ref, terms[ref], names), link=link, real=ref in reopened)
+            replace(
+                self._piece(ref, terms[ref], names),
+                link=link,
+                bounded=ref in narrowed if link is None else link.bounded,
+                real=ref in reopened,
+            )
             for ref, link in order
         )
         return self._whole(pieces, [ref for ref, _ in order])

@@ -11,18 +11,20 @@ read on the session's own connections, so that a transaction sees its own rows.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import FRESH, LOGIN, Settings
+from proxy.session.values import quote
 from rewriter.gather import SCRATCH, Gather, Piece, quoted
 from rewriter.plan import Choose, Values
 from rewriter.plans import BindError, Bound, ShardSelect
 
+from .batch import Batch, Result
 from .gathered import Reading, ServerError
 from .policies import check_scatter
 from .relay import fetch_warnings, query_packet
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 _NO_DATABASE: Final = 1049
+_NOT_PREPARED: Final = (1295, 1390)
+"""Errors of PREPARE itself: a statement that it does not know, and one that is too much for it."""
 
 LOADING: Final = LOGIN.with_values(
     {
@@ -126,6 +130,8 @@ class _Gathering:
         self.tables: list[Scratch] = []
         #: The values that other pieces follow from: of a piece, and its column. None: too many to be of use.
         self.found: dict[tuple[int, str], set[bytes] | None] = {}
+        #: What goes to the scratch connection together with its next statement.
+        self.pending: list[bytes] = []
 
     async def run(self, *, empty: bool) -> None:
         services = self.client.services
@@ -162,7 +168,32 @@ class _Gathering:
         """Bring the scratch connection into the state for loading."""
         if conn.settings is FRESH:  # its tables are nothing for replicas; without the privilege they are
             await Collector().query(conn, b"SET SESSION sql_log_bin = 0")
-        await apply(conn, LOADING)
+        self._set(conn, LOADING)
+
+    def _set(self, conn: BackendConnection, settings: Settings) -> None:
+        if conn.settings is not settings:
+            self.pending.append(settings.statement_from(conn.settings))
+            conn.settings = settings
+
+    async def _put(self, conn: BackendConnection, *statements: bytes) -> list[Result]:
+        """Send what is pending, then these statements, in one write; the results of these. ServerError when
+        something that was pending fails.
+        """
+        pending, self.pending = self.pending, []
+        results = await Batch().run(conn, [*pending, *statements])
+        for sql, result in zip(pending, results, strict=False):
+            if result.err is None:
+                continue
+            if result.err.code == _NO_DATABASE and sql[:7] == b"CREATE ":
+                create = b"CREATE DATABASE IF NOT EXISTS " + SCRATCH + b" CHARACTER SET utf8mb4"
+                (made,) = await Batch().run(conn, [create])
+                if made.err is None:
+                    self.pending = pending  # all that follows it has failed
+                    return await self._put(conn, *statements)
+            if sql[:4] == b"SET ":
+                conn.close()  # nobody knows what it has now
+            raise ServerError(result.err)
+        return results[len(pending) :]
 
     async def _define(self, conn: BackendConnection) -> None:
         """Learn the tables' definitions: each time, so that an ALTER TABLE takes effect at once."""
@@ -170,19 +201,24 @@ class _Gathering:
         places = [_home(piece, topology) for piece in self.plan.pieces]
         created: dict[bytes, str] = {}
         for host in sorted({host for host, _ in places}):
-            async with self._asking(host, conn) as asked:
-                for name in dict.fromkeys(name for at, name in places if at == host):
-                    created[name] = await _definition(asked, name)
+            names = list(dict.fromkeys(name for at, name in places if at == host))
+            asked = [b"SHOW CREATE TABLE " + name for name in names]
+            if host == conn.host:
+                results = await self._put(conn, *asked)
+            else:
+                async with self._asking(host) as other:
+                    results = await Batch().run(other, asked)
+            for name, result in zip(names, results, strict=True):
+                if result.err is not None:
+                    raise ServerError(result.err)
+                created[name] = (result.rows[0][1] or b"").decode("utf-8", "surrogateescape")
         for piece, (_, name) in zip(self.plan.pieces, places, strict=True):
             shape = shape_of(created[name], is_object=piece.is_object, routing=piece.routing)
             self.tables.append(shape.select(piece.wanted))
 
     @asynccontextmanager
-    async def _asking(self, host: str, scratch: BackendConnection) -> AsyncIterator[BackendConnection]:
+    async def _asking(self, host: str) -> AsyncIterator[BackendConnection]:
         """A connection to `host` outside of the session's transaction."""
-        if host == scratch.host:
-            yield scratch
-            return
         pool = self.client.services.backends.pool(host)
         conn = await pool.connection(LOADING)
         try:
@@ -192,19 +228,24 @@ class _Gathering:
             pool.release(conn)
 
     async def _make(self, conn: BackendConnection) -> None:
+        """Make the tables. Before a scatter, ask whether the rest is any good: an error shall come at once."""
         for number, piece in enumerate(self.plan.pieces):
-            sql = self.tables[number].create(self.names[number], real=piece.real)
-            reply = await Collector().query(conn, sql)
-            if reply.err is not None and reply.err.code == _NO_DATABASE:
-                await _run(conn, b"CREATE DATABASE IF NOT EXISTS " + SCRATCH + b" CHARACTER SET utf8mb4")
-                reply = await Collector().query(conn, sql)
-            if reply.err is not None:
-                raise ServerError(reply.err)
+            self.pending.append(self.tables[number].create(self.names[number], real=piece.real))
+        if all(piece.bounded for piece in self.plan.pieces):
+            return
+        session = self.client.session
+        self._set(conn, resting_settings(self.client))
+        text = quote(self.plan.rest_sql(self.values, self.names), session.no_backslash_escapes)
+        prepared, _ = await self._put(
+            conn, b"PREPARE shardgate_rest FROM " + text, b"DEALLOCATE PREPARE shardgate_rest"
+        )
+        if prepared.err is not None and prepared.err.code not in _NOT_PREPARED:
+            raise ServerError(prepared.err)
+        self._set(conn, LOADING)
 
     async def _clean(self, conn: BackendConnection) -> None:
         """Drop the tables and give the connection back."""
         real = [name for name, piece in zip(self.names, self.plan.pieces, strict=True) if piece.real]
-        owner = conn.owner
         if conn.closed:
             if not real:
                 return
@@ -219,7 +260,6 @@ class _Gathering:
                         return
         except ProxyError:
             return  # it is closed
-        del owner
         self.client.services.backends.release(conn)
 
     # -- the pieces
@@ -243,7 +283,7 @@ class _Gathering:
             reading = Reading(
                 self.client, self.work, scratch, columns, ceiling, reading_settings(self.client)
             )
-            await reading.run(conn, scratch.insert(self.names[number]), statements)
+            await reading.run(partial(self._put, conn), scratch.insert(self.names[number]), statements)
         for column, values in found.items():
             self.found[number, column] = values
 
@@ -285,6 +325,8 @@ class _Gathering:
 
     async def _rest(self, conn: BackendConnection) -> None:
         """Run the rest and answer the client."""
+        if self.pending:
+            await self._put(conn)
         client, effects = self.client, self.plan.effects
         settings = resting_settings(client)
         packets, count = b"", 0
@@ -340,18 +382,3 @@ def _home(piece: Piece, topology: object) -> tuple[str, bytes]:
         return piece.home.place(topology)  # type: ignore[arg-type]
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
-
-
-async def _definition(conn: BackendConnection, name: bytes) -> str:
-    """SHOW CREATE TABLE."""
-    reply = await Collector().query(conn, b"SHOW CREATE TABLE " + name)
-    if reply.err is not None:
-        raise ServerError(reply.err)
-    rows: Sequence[Sequence[bytes | None]] = reply.values()
-    return (rows[0][1] or b"").decode("utf-8", "surrogateescape")
-
-
-async def _run(conn: BackendConnection, sql: bytes) -> None:
-    reply = await Collector().query(conn, sql)
-    if reply.err is not None:
-        raise ServerError(reply.err)

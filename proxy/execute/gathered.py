@@ -8,10 +8,9 @@ read from. The first error ends them all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import Settings
@@ -19,6 +18,7 @@ from proxy.wire.packets import Err, ProtocolError
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import HostStatement
 
+from .batch import Result
 from .relay import connection_lost_in_transaction, discard, give_all_back, preludes, query_packet, settle
 from .scratch import Scratch, read_rows, row_literal
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _BATCH: Final = 1 << 20
 #: Bytes that may wait for the scratch connection before the hosts are not read from.
 _AHEAD: Final = 4 << 20
+
+
+Put = Callable[[bytes], Awaitable[list[Result]]]
+"""Runs a statement on the scratch connection."""
 
 
 class ServerError(Exception):
@@ -133,9 +137,7 @@ class Reading:
         self._pending: list[bytes] = []
         self._size = 0
 
-    async def run(
-        self, scratch: BackendConnection, insert: bytes, statements: Sequence[HostStatement]
-    ) -> None:
+    async def run(self, put: Put, insert: bytes, statements: Sequence[HostStatement]) -> None:
         """Read what `statements` give, and put it in. Raises ServerError and ProxyError."""
         by_host: dict[str, Source] = {}
         for statement in statements:
@@ -149,7 +151,7 @@ class Reading:
             self.work.check()
             for source in self._sources:
                 source.send_next(self.settings)
-            await self._load(scratch, insert)
+            await self._load(put, insert)
             await self._end()
         except BaseException:
             for source in self._sources:
@@ -208,7 +210,7 @@ class Reading:
     # -- rows out
     # ---------------------------------------------------------------------------------------------------
 
-    async def _load(self, scratch: BackendConnection, insert: bytes) -> None:
+    async def _load(self, put: Put, insert: bytes) -> None:
         """Put rows in until all have come, or something fails."""
         while self.error is None:
             over = all(source.over for source in self._sources)
@@ -219,9 +221,9 @@ class Reading:
                 self.wake.clear()
                 continue
             self.work.check()
-            reply = await Collector().query(scratch, insert + b",".join(self._batch()))
-            if reply.err is not None:
-                self.fail(reply.err)
+            (result,) = await put(insert + b",".join(self._batch()))
+            if result.err is not None:
+                self.fail(result.err)
             for source in self._sources:
                 source.pause(False)
 

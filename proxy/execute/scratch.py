@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from proxy.errors import ProxyError
@@ -129,7 +130,8 @@ def read_rows(payloads: Sequence[bytes], columns: int) -> list[list[bytes | None
 # ------------------------------------------------------------------------------------------------
 
 
-def shape_of(create: str, *, is_object: bool, routing: Collection[str] | None) -> Shape:
+@lru_cache(maxsize=1000)
+def shape_of(create: str, *, is_object: bool, routing: frozenset[str] | None) -> Shape:
     """Read SHOW CREATE TABLE. `routing`: see `Piece`. Raises ProxyError when it is no table's."""
     lines = create.split("\n")
     if not lines[0].startswith("CREATE TABLE") or len(lines) < 3:
