@@ -228,7 +228,7 @@ class _Gathering:
             pool.release(conn)
 
     async def _make(self, conn: BackendConnection) -> None:
-        """Make the tables. Before a scatter, ask whether the rest is any good: an error shall come at once."""
+        """Make the tables. Before a scatter, have the rest prepared: an error shall come at once."""
         for number, piece in enumerate(self.plan.pieces):
             self.pending.append(self.tables[number].create(self.names[number], real=piece.real))
         if all(piece.bounded for piece in self.plan.pieces):
