@@ -50,14 +50,9 @@ from .transcode import BinarySink, DefinitionsSink, prepare_reply
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
-#: Plans that take parameters as they take a session's values. The others are made of the text with them.
-_WITH_SLOTS = (
-    Sharded,
-    Insert,
-    SystemViews,
-    Everywhere,
-    Builtin,
-)  #: Statements of the proxy's own, of which no server knows.
+#: Plans that take parameters as they take a session's values. Others are made of the text with them.
+_WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, SystemViews, Everywhere, Builtin)
+#: Statements of the proxy's own, of which no server knows.
 _OWN = ("show_", "explain_route")
 
 
@@ -113,9 +108,6 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
         elif isinstance(plan, Sharded | Insert):
             host, _, text = plan.probe(values_of(session, plan, found), services.topology)
             relay.learn(host, text, None)
-        elif isinstance(plan, ReadThenWrite):
-            client.transport.write(_reply(client, statement, []))
-            client.finish("ok")
         elif isinstance(plan, Builtin):
             _builtin(client, relay, plan)
         else:
