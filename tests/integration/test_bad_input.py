@@ -117,7 +117,6 @@ def test_some_ids_of_a_list_match_nothing(client: Raw) -> None:
         ("DELETE FROM pins WHERE ts < '2001-01-01'", ("scatter", "id")),
         ("DELETE FROM board_has_pins WHERE pin_id = 5", ("scatter", "board_id")),
         ("INSERT INTO board_has_pins (pin_id, sequence) VALUES (1, 2)", ("board_id",)),
-        ("INSERT INTO pins (data) SELECT data FROM boards", ()),
     ],
 )
 def test_unroutable_writes(client: Raw, sql: str, words: tuple[str, ...]) -> None:
@@ -148,8 +147,8 @@ def test_what_is_not_there_yet_says_so(client: Raw) -> None:
         "SELECT DISTINCT GET_LOCK('x', 0) FROM pins",
         "SELECT DISTINCT p.id FROM pins p JOIN information_schema.tables",
         "CREATE TABLE demo.t (id INT)",
-        "ALTER TABLE pins ADD COLUMN x INT",
-        "TRUNCATE TABLE pins",
+        "ALTER TABLE pins DROP COLUMN local_id",
+        "DROP TABLE pins",
         "DROP DATABASE demo",
     ):
         reply = client.ask(sql)
