@@ -112,7 +112,8 @@ def fill_slots(
             continue
         value = slots.index(found[0])
         type_ = SLOT_TYPES.get(found[0]) if typed else None
-        parts: tuple[Part, ...] = (value,) if type_ is None else (b"CAST(", value, b" AS " + type_ + b")")
+        # |0: MariaDB's CAST of a short number is an INT, where the functions give a BIGINT
+        parts: tuple[Part, ...] = (value,) if type_ is None else (b"CAST(", value, b"|0 AS " + type_ + b")")
         if STRING in (source.at(at - 1).kind, source.at(found[1]).kind):
             parts = (b"(", *parts, b")")  # neighbouring strings are one
         edits.replace(Span(at, found[1]), *parts)
