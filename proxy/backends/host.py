@@ -269,6 +269,7 @@ class HostPool:
         conn.statements = None
         conn.resetting = False
         conn.settings = LOGIN
+        conn.database = None  # it has one still, but on MariaDB no more its character set and collation
         self.release(conn)
 
     async def _kill(self, thread_id: int, query_only: bool) -> None:

@@ -46,6 +46,20 @@ def test_an_altered_database(connect: Connect, unharmed: None) -> None:
             cursor.execute("DROP DATABASE legacy_altered")
 
 
+def test_a_reset_connection_knows_the_database_anew(connect: Connect, unharmed: None) -> None:
+    """On MariaDB a reset takes the database's collation from the connection, and leaves its name."""
+    with connect(database="legacy") as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE legacy_reset COLLATE utf8mb4_unicode_ci")
+        try:
+            for _ in range(3):
+                with connect(database="legacy_reset") as other, other.cursor() as second:
+                    second.execute("SELECT @@collation_database")
+                    assert second.fetchall() == (("utf8mb4_unicode_ci",),)
+                    second.execute("CREATE TEMPORARY TABLE t (a INT)")
+        finally:
+            cursor.execute("DROP DATABASE legacy_reset")
+
+
 def test_wait_timeout(connect: Connect, unharmed: None) -> None:
     """A session that asks for it is disconnected when it has been silent so long, and others are not."""
     with connect(database="legacy") as patient:
