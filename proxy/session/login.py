@@ -186,6 +186,11 @@ class Authentication:
         if Capability.SESSION_TRACK in self.introduction.capabilities:
             session.tracker = Tracker()
         values = services.collations.settings_for(response.collation or self.introduction.collation)
+        if Capability.IGNORE_SPACE in response.capabilities:
+            values = {
+                **values,
+                "sql_mode": b"'IGNORE_SPACE,%s'" % session.defaults.get("sql_mode", b"").strip(b"'"),
+            }
         session.settings = session.login_settings = Settings.of(values)
         session.refresh_env()
         self.abandon()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from pymysql.constants import CLIENT
 
 from tests.integration.fixtures import Connect
 from tests.support.waiting import wait_until
@@ -97,3 +98,14 @@ def test_the_defaults_of_an_unsharded_database(connect: Connect, unharmed: None)
             cursor.execute("SELECT @@collation_database")
             assert cursor.fetchall() == ((sql.split()[-1],),)
         cursor.execute(f"ALTER DATABASE legacy COLLATE {before}")
+
+
+def test_a_client_that_ignores_spaces(connect: Connect, unharmed: None) -> None:
+    """CLIENT_IGNORE_SPACE is a sql_mode of the session, as Node's mysql2 asks for it."""
+    for flag in (0, CLIENT.IGNORE_SPACE):
+        with connect(database="legacy", client_flag=flag) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT @@sql_mode LIKE '%IGNORE_SPACE%,STRICT%'")
+            assert cursor.fetchall() == ((int(bool(flag)),),)
+            if flag:
+                cursor.execute("SELECT COUNT (*) FROM demo.users WHERE id = 5")
+                assert cursor.fetchall() == ((0,),)
