@@ -23,7 +23,8 @@ from .constants import ColumnFlag, ColumnType
 from .packets import ProtocolError, lenenc_bytes, read_lenenc, read_lenenc_bytes
 
 UNSIGNED: Final = 0x8000
-#: The flag of EXECUTE that says: the number of parameters is in the packet (query attributes follow them).
+#: The flag of EXECUTE that says: the number of parameters is in the packet, though the statement has none
+#: (those are query attributes).
 COUNT_AVAILABLE: Final = 0x08
 CURSOR_READ_ONLY: Final = 0x01
 
@@ -67,9 +68,8 @@ def parse_execute(
     statement, flags, _ = _HEAD.unpack_from(payload, 1)
     pos, count = 10, parameters
     if attributes and (parameters or flags & COUNT_AVAILABLE):
-        if flags & COUNT_AVAILABLE:
-            found, pos = read_lenenc(payload, pos)
-            count = found or 0
+        found, pos = read_lenenc(payload, pos)
+        count = found or 0
         if count < parameters:
             raise ProtocolError("COM_STMT_EXECUTE has too few parameters")
     if not count:

@@ -153,6 +153,9 @@ def test_attributes_are_left_out() -> None:
     types = b"\x03\x00\x00" + b"\xfe\x00\x04name"
     payload = b"\x17" + struct.pack("<IBI", 7, 8, 1) + b"\x02\x00\x01" + types + b"abcd" + b"\x05value"
     assert parse_execute(payload, 1, b"", True) == Execute(7, 8, b"\x00", b"\x03\x00", b"abcd")
+    # the number is there without its flag, too, when the statement has parameters
+    plain = b"\x17" + struct.pack("<IBI", 7, 0, 1) + b"\x01\x00\x01" + b"\x03\x00\x00" + b"abcd"
+    assert parse_execute(plain, 1, b"", True) == Execute(7, 0, b"\x00", b"\x03\x00", b"abcd")
     none = b"\x17" + struct.pack("<IBI", 7, 8, 1) + b"\x00"
     assert parse_execute(none, 0, b"", True) == Execute(7, 8, b"", b"", b"")
 
