@@ -11,12 +11,12 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.session.values import quote
-from proxy.wire.packets import eof_packet, frame
+from proxy.wire.packets import eof_packet, frame, query_packet
 from proxy.wire.resultset import header_packets
 from rewriter.effects import Effects
 from rewriter.plans import Values
 
-from .relay import connection_lost_in_transaction, query_packet, settle
+from .ends import connection_lost_in_transaction, settle
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

@@ -9,11 +9,9 @@ from time import monotonic
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.wire.packets import Err, ProtocolError
+from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
-
-from .relay import query_packet
 
 
 @dataclass(slots=True)

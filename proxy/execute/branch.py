@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
+from proxy.wire.packets import query_packet
 from proxy.wire.rows import ResultReader
 
-from .relay import discard, preludes, query_packet
+from .ends import discard
+from .preludes import preludes
 
 if TYPE_CHECKING:
     from .fanout import FanOut

@@ -15,11 +15,10 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
-from proxy.wire.packets import Err, lenenc_bytes
+from proxy.wire.packets import Err, lenenc_bytes, query_packet
 from rewriter.plans import Bound, HostStatement
 
 from .aside import borrowed
-from .relay import query_packet
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

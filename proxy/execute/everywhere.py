@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.wire.packets import Err
+from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
 
-from .relay import query_packet
 from .writes import HostWork, Outcome, connect, give_back, run_host, undo
 
 if TYPE_CHECKING:

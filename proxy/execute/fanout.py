@@ -17,21 +17,15 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import Want
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
-from proxy.wire.packets import Err, ProtocolError, eof_packet
+from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement, Merge
 
 from .branch import Branch
 from .definitions import Definitions
+from .ends import connection_lost_in_transaction, give_all_back, give_back, settle
 from .merge import Merger, make_merger
-from .relay import (
-    connection_lost_in_transaction,
-    give_all_back,
-    give_back,
-    preludes,
-    query_packet,
-    settle,
-)
+from .preludes import preludes
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

@@ -16,7 +16,8 @@ from proxy.errors import ProxyError
 from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import frame
 
-from .relay import Relay, connection_lost_in_transaction
+from .ends import connection_lost_in_transaction
+from .relay import Relay
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

@@ -20,14 +20,15 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import FRESH, LOGIN, Settings
 from proxy.session.values import quote
+from proxy.wire.packets import query_packet
 from rewriter.gather import SCRATCH, Gather, Piece, quoted
 from rewriter.plan import Choose, Values
 from rewriter.plans import BindError, Bound, ShardSelect
 
 from .batch import Batch, Result
+from .ends import fetch_warnings
 from .gathered import Reading, ServerError
 from .policies import check_scatter
-from .relay import fetch_warnings, query_packet
 from .rest import Rest
 from .scratch import Scratch, shape_of
 from .single import check_single, spots_of

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import Settings
-from proxy.wire.packets import Err, ProtocolError
+from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import HostStatement
 
 from .batch import Result
-from .relay import connection_lost_in_transaction, discard, give_all_back, preludes, query_packet, settle
+from .ends import connection_lost_in_transaction, discard, give_all_back, settle
+from .preludes import preludes
 from .scratch import Scratch, read_rows, row_literal
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from config.topology import Keyspace
 from proxy.backends.collect import Collector
 from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN
-
-from .relay import query_packet
+from proxy.wire.packets import query_packet
 
 if TYPE_CHECKING:
     from proxy.backends import Backends

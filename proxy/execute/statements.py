@@ -14,13 +14,15 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.constants import ColumnType, Status
-from proxy.wire.packets import frame
+from proxy.wire.packets import frame, query_packet
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from proxy.wire.resultset import Column, decode_column
 from rewriter.effects import Effects
 from rewriter.plans import OneHost, Values
 
-from .relay import Relay, give_back, preludes, query_packet, tableless
+from .ends import give_back
+from .preludes import preludes, tableless
+from .relay import Relay
 from .transcode import Payloads, prepare_reply
 
 if TYPE_CHECKING:

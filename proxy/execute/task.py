@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 
-from .relay import forget_closed
+from .ends import forget_closed
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

@@ -17,10 +17,11 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import Settings
 from proxy.session.state import Diagnostic
-from proxy.wire.packets import Err, Ok, ProtocolError, lenenc_bytes, read_lenenc_bytes
+from proxy.wire.packets import Err, Ok, ProtocolError, lenenc_bytes, query_packet, read_lenenc_bytes
 from rewriter.plans import Bound, HostStatement, Inserted
 
-from .relay import connection_lost_in_transaction, give_all_back, preludes, query_packet, settle
+from .ends import connection_lost_in_transaction, give_all_back, settle
+from .preludes import preludes
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

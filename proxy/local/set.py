@@ -15,7 +15,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
-from proxy.execute.relay import fetch_warnings
+from proxy.execute.ends import fetch_warnings
 from proxy.execute.task import TaskWork
 from proxy.execute.trace import read_variables, trace
 from proxy.execute.tracked import choose_relay

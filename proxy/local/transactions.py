@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.execute.relay import Relay, connection_lost_in_transaction, preludes, query_packet
+from proxy.execute.ends import connection_lost_in_transaction
+from proxy.execute.preludes import preludes
+from proxy.execute.relay import Relay
 from proxy.execute.task import TaskWork
-from proxy.wire.packets import Err
+from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Builtin, Passthrough, Physical, Values
 from rewriter.splice import Template
 from rewriter.tokens import quote_name

@@ -16,7 +16,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.aside import answer, borrowed
-from proxy.execute.relay import fetch_warnings
+from proxy.execute.ends import fetch_warnings
 from proxy.wire.resultset import decode_column
 from rewriter.gather import SCRATCH
 from rewriter.plans import SystemViews, Values

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from .constants import MAX_PAYLOAD, Status
 
 _U16 = Struct("<H")
+_QUERY = Struct("<IB")
 _U16_U16 = Struct("<HH")
 _U64 = Struct("<Q")
 
@@ -99,6 +100,14 @@ def frame(payload: bytes, seq: int = 0) -> bytes:
         pieces.append(chunk)
         seq += 1
     return b"".join(pieces)
+
+
+def query_packet(sql: bytes) -> bytes:
+    """COM_QUERY as a packet, or as several."""
+    size = len(sql) + 1
+    if size < MAX_PAYLOAD:
+        return _QUERY.pack(size, 3) + sql
+    return frame(b"\x03" + sql)
 
 
 def ok_packet(

@@ -1,0 +1,160 @@
+"""After a reply: what the session must still learn from the connection, and whether it keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.session.state import Diagnostic
+from proxy.wire.packets import frame, query_packet
+from rewriter.effects import Effects
+from rewriter.plans import Values
+
+from .trace import generated, trace, trace_routine
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+    from proxy.session.state import Session
+
+_PING = frame(b"\x0e")
+_SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
+
+
+def needs_settling(session: Session) -> bool:
+    """Whether an error may have changed, or left open, a transaction."""
+    return session.transaction.explicit or bool(session.transaction.held) or not session.autocommit
+
+
+async def settle(
+    client: ClientConnection, conn: BackendConnection, effects: Effects | None = None, literals: Values = ()
+) -> list[Diagnostic]:
+    """After an error, with warnings or other `effects`: learn what the session must know before the
+    connection is given back. Returns the warnings.
+
+    An ERR packet has no status flags, and a deadlock ends the transaction: COM_PING's OK packet tells.
+    Warnings live on the server's connection, so they are fetched while it is still ours. A connection that
+    does not answer is closed.
+    """
+    said = conn.scanner
+    failed, warnings, ok = said.err is not None, said.warnings, said.ok
+    found: list[Diagnostic] = []
+    try:
+        async with asyncio.timeout(5):
+            if warnings or (effects is None and not failed):
+                found = await fetch_warnings(conn)
+            if effects is not None:
+                asks = not failed and generated(effects, ok, literals) is None
+                await trace(client.session, conn, effects, ok if asks else None, asks=asks)
+            if effects is not None and effects.routine:
+                await trace_routine(client.session, conn)
+            if failed and needs_settling(client.session):
+                await Collector().run(conn, _PING)
+    except (ProxyError, TimeoutError):
+        conn.close()
+    return found
+
+
+async def fetch_warnings(conn: BackendConnection) -> list[Diagnostic]:
+    """SHOW WARNINGS of the statement that `conn` ran last."""
+    reply = await Collector().run(conn, _SHOW_WARNINGS)
+    found = []
+    for level, code, message in reply.values():
+        text = (message or b"").decode("utf-8", "replace")
+        found.append(Diagnostic((level or b"").decode(), int(code or 0), text))
+    return found
+
+
+def give_back(client: ClientConnection, conn: BackendConnection, *, failed: bool = False) -> None:
+    """After a complete reply: keep `conn` while it carries a transaction or session state, else free it.
+    `failed`: the reply was an error.
+    """
+    transaction = client.session.transaction
+    if not (conn.in_transaction or conn.tied or transaction.held):
+        client.services.backends.release(conn)
+    else:
+        give_all_back(client, [conn], failed=failed)
+
+
+def give_all_back(
+    client: ClientConnection, conns: Iterable[BackendConnection], *, failed: bool = False
+) -> None:
+    """After complete replies, with none of the session's connections at work: keep those that carry a
+    transaction or session state, free the others.
+    """
+    transaction = client.session.transaction
+    ended = False
+    free: list[BackendConnection] = []
+    for conn in conns:
+        if conn.in_transaction:
+            transaction.held[conn.host] = conn
+            continue
+        if transaction.held.get(conn.host) is conn:
+            del transaction.held[conn.host]
+            ended = ended or conn.host in transaction.opened
+        if transaction.keeps(conn):
+            transaction.held[conn.host] = conn
+        else:
+            free.append(conn)
+    for conn in free:
+        client.services.backends.release(conn)
+    if ended and transaction.explicit:
+        transaction_ended_by_server(client, rolled_back=failed)
+
+
+def discard(client: ClientConnection, conn: BackendConnection) -> None:
+    """The client is gone in the middle of a statement: close `conn`, and end the statement on the server."""
+    held = client.session.transaction.held
+    if held.get(conn.host) is conn:
+        del held[conn.host]
+        client.session.transaction.ties.pop(conn.host, None)
+    client.services.backends.discard(conn)
+
+
+def transaction_ended_by_server(client: ClientConnection, rolled_back: bool) -> None:
+    """A host ended its part of the transaction by itself; the others follow, as on one server.
+
+    A deadlock rolls back, an implicit commit (DDL) commits.
+    """
+    for other in client.session.transaction.end():
+        if rolled_back:
+            client.services.backends.release(other)  # still in a transaction: the reset rolls it back
+        else:
+            client.services.spawn(_commit(client, other), "implicit commit")
+
+
+async def _commit(client: ClientConnection, conn: BackendConnection) -> None:
+    try:
+        await Collector().run(conn, query_packet(b"COMMIT"))
+    except ProxyError:
+        conn.close()
+    client.services.backends.release(conn)
+
+
+def forget_closed(client: ClientConnection) -> None:
+    """A cancelled task has closed the connections it was using: the session must not use them again."""
+    for conn in list(client.session.transaction.held.values()):
+        if conn.closed:
+            connection_lost_in_transaction(client, conn, None)
+
+
+def connection_lost_in_transaction(
+    client: ClientConnection, conn: BackendConnection, error: ProxyError | None
+) -> None:
+    """A connection of the session is gone. If it carried a transaction, the rest is rolled back and the
+    client must know.
+    """
+    transaction = client.session.transaction
+    if transaction.held.get(conn.host) is not conn:
+        return
+    del transaction.held[conn.host]
+    transaction.ties.pop(conn.host, None)
+    explicit = transaction.explicit or not client.session.autocommit
+    for other in transaction.end():
+        client.services.backends.release(other)
+    if explicit:
+        transaction.explicit = True
+        transaction.lost = str(error) if error is not None else f"the connection to {conn.host} was lost"
