@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from .columns import add_labels
-from .context import Splicer, Statement
+from .context import Splicer, Statement, not_yet
 from .edits import Edits
 from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
@@ -64,43 +64,52 @@ _PURE: Final = frozenset(
 """What may stand before a parenthesis: functions that give the same anywhere, and operators."""
 
 
-def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | None:
-    """The plan of gathering a SELECT's rows; None when that cannot answer it exactly. May raise Refuse."""
+def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | Reject | None:
+    """The plan of gathering a SELECT's rows, or why that cannot answer it; None when it is no case for this.
+    May raise Refuse.
+    """
     refs = [ref for ref, target in scope.targets.items() if target.form in _ROOM]
     refs.sort(key=lambda ref: ref.span.first)
-    if not refs or _refused(statement, query, scope, refs):
+    if not refs:
         return None
-    return _Gathering(statement, query, scope, refs).plan()
+    return _refusal(statement, query, scope, refs) or _Gathering(statement, query, scope, refs).plan()
 
 
 def or_gather(statement: Statement, query: Query, scope: Scope, plan: Plan) -> Plan:
     """`plan`; gathering in its place, or for what it cannot do, where that is possible."""
-    if isinstance(plan, Reject):
-        beyond = plan.error in ("not_supported_yet", "ambiguous_column")
-        return (plan_gather(statement, query, scope) if beyond else None) or plan
+    if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "ambiguous_column"):
+        return plan_gather(statement, query, scope) or plan
     if isinstance(plan, ShardSelect) and isinstance(plan.several, Reject):
-        return replace(plan, gather=plan_gather(statement, query, scope))
+        found = plan_gather(statement, query, scope)
+        return replace(plan, several=found) if isinstance(found, Reject) else replace(plan, gather=found)
     return plan
 
 
-def _refused(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> bool:
-    """Whether the statement does more than read, or asks for what temporary tables do not have."""
+def _refusal(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> Reject | None:
+    """Why a statement that does more than read, or needs what temporary tables do not have, is refused."""
     source = statement.source
+    what = "this statement"
     if any(target.form == "system" for target in scope.targets.values()):
-        return True  # a server would show the physical databases
+        return not_yet(
+            what, "it needs rows of shards and tables of the server's own", "Read them one by one."
+        )
     for block in query.all_blocks():
         if block.lock is not None:
-            return True
+            reason = "its rows have to be gathered, and copies are not locked"
+            return not_yet("a locking read like this", reason, "Lock the rows by a list of their IDs.")
         if block.into is not None and source.is_word(block.into.first + 1, "OUTFILE", "DUMPFILE"):
-            return True
+            return not_yet("INTO OUTFILE", "its rows come from several servers", "Fetch them.")
         named = [ref for ref in block.tables if ref in scope.targets and scope.targets[ref].form in _ROOM]
         places = {(ref.label, scope.targets[ref].database) for ref in named if ref.alias is None}
         if len({label for label, _ in places}) < len(places):
-            return True  # a.t and b.t would both be t
+            return not_yet(what, "two of its tables have one name", "Give them aliases.")
     if any(source.is_word(ref.span.end, "PARTITION") and source.is_op(ref.span.end + 1, "(") for ref in refs):
-        return True
+        return not_yet("PARTITION", "its rows have to be gathered, and copies have none", "Use WHERE.")
     effects = effects_of(source) or Effects()
-    return bool(effects.ties or effects.unties or effects.routine or effects.insert_id)
+    if effects.ties or effects.unties or effects.routine or effects.insert_id:
+        reason = "it leaves something on a server's connection, and its rows come from several"
+        return not_yet(what, reason, "Do that in a statement of its own.")
+    return None
 
 
 class _Gathering:
@@ -175,8 +184,9 @@ class _Gathering:
         routed = not self.conditions.route(term, ref).unbounded
         if not (solid or routed):
             return False  # it may be true for a row of NULLs
-        if term in self.conditions.matches:
-            return self.conditions.matches[term].ref is ref and routed
+        match = self.conditions.matches.get(term)
+        if match is not None:
+            return match.ref is ref and match.relation != "is column"
         return self._pure(term) and self._only(term, ref, block)
 
     def _varies(self, term: Span) -> bool:
@@ -188,6 +198,8 @@ class _Gathering:
         source = self.source
         for at in range(*term):
             token = source.tokens[at]
+            if slot_at(source, at) is not None:
+                continue  # the session knows its value
             if token.kind in (VARIABLE, SYSTEM, HINT) or token.text == "{":
                 return False
             if token.text == "?" and at not in source.marks:

@@ -14,7 +14,7 @@ from .parse import Parser
 from .parse_write import WriteParser
 from .pieces import or_gather
 from .plan import Access, Argument, Plan, Reject
-from .plans import AnyHost, Builtin, Passthrough, Physical
+from .plans import AnyHost, BindError, Builtin, Passthrough, Physical
 from .scope import Refuse, Scope
 from .select import plan_select
 from .statement import QUERIES, access_of, open_comments
@@ -127,7 +127,7 @@ def _query(statement: Statement, first: int) -> Plan:
     scope = Scope(statement.source)
     scope.add_query(statement.names, found)
     if not scope.sharded():
-        return plan_unsharded(statement, found.all_blocks(), scope, access(statement.source)[0])
+        return _unsharded(statement, found, scope, explain=first > 0)
     if first > 0:
         only_sharded(scope)
         return plan_select(statement, found, scope, explain=True)
@@ -137,6 +137,24 @@ def _query(statement: Statement, first: int) -> Plan:
     except Refuse as refusal:
         plan = refused(refusal)
     return or_gather(statement, found, scope, plan)
+
+
+def _unsharded(statement: Statement, query: Query, scope: Scope, *, explain: bool) -> Plan:
+    """Tables that are on one host; those of several are gathered."""
+    needed = access(statement.source)[0]
+    if explain:
+        return plan_unsharded(statement, query.all_blocks(), scope, needed)
+    try:
+        plan = plan_unsharded(statement, query.all_blocks(), scope, needed)
+    except Refuse as refusal:
+        return or_gather(statement, query, scope, refused(refusal))
+    try:
+        if isinstance(plan, Passthrough | Physical):
+            plan.host(statement.names.topology)
+    except BindError as error:
+        if error.name == "not_supported_yet":
+            return or_gather(statement, query, scope, Reject(error=error.name, arguments=error.arguments))
+    return plan
 
 
 def only_sharded(scope: Scope) -> None:
