@@ -162,18 +162,22 @@ class _Gathering:
         number = block.tables.index(ref)
         found = []
         for condition in block.conditions:
-            if number in condition.narrows:
+            if number in condition.narrows and not self._assigns(condition.span):
                 solid = number in condition.solid
                 found += [
                     term
                     for term in self.conditions.terms(condition.span)
                     if self._mine(term, ref, block, solid=solid)
                 ]
-        if block.where is not None:
+        if block.where is not None and not self._assigns(block.where):
             solid = number not in block.nullable and not block.odd_joins
             terms = self.conditions.terms(block.where)
             found += [term for term in terms if self._mine(term, ref, block, solid=solid)]
         return found
+
+    def _assigns(self, span: Span) -> bool:
+        """Whether a condition counts the rows that it looks at, so that it must see them all."""
+        return any(self.source.is_op(at, ":=") for at in range(*span))
 
     def _mine(self, term: Span, ref: TableRef, block: Block, *, solid: bool) -> bool:
         """Whether rows of `ref` for which `term` is not true can be left out."""
