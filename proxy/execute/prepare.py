@@ -64,6 +64,7 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     services, session = client.services, client.session
     sql = client.sql = payload[1:]
     client.kind = "prepare"
+    session.prepared.latest = None
     if len(sql) > services.max_statement:
         raise ProxyError("statement_too_long", size=len(sql), limit=services.max_statement)
     if session.unsafe_charset and not sql.isascii():
@@ -287,7 +288,9 @@ def _malformed(client: ClientConnection, problem: ProtocolError) -> ProxyError:
 
 def send_long_data(client: ClientConnection, payload: bytes) -> None:
     """COM_STMT_SEND_LONG_DATA: no answer; what is wrong with it is told at EXECUTE."""
-    statement = client.session.prepared.by_id.get(int.from_bytes(payload[1:5], "little"))
+    session = client.session
+    number = int.from_bytes(payload[1:5], "little")
+    statement = session.prepared.named(number, mariadb=session.env.mariadb)
     if statement is not None and len(payload) >= 7:
         parameter = int.from_bytes(payload[5:7], "little")
         statement.sent_bytes += len(payload) - 7
@@ -336,9 +339,9 @@ def _statement(client: ClientConnection, payload: bytes, command: str) -> Statem
     if len(payload) < 5:
         raise ProtocolError("a command without a statement's number")
     number = int.from_bytes(payload[1:5], "little")
-    found = client.session.prepared.by_id.get(number)
+    mariadb = client.session.env.mariadb
+    found = client.session.prepared.named(number, mariadb=mariadb)
     if found is None:
-        mariadb = client.session.env.mariadb
         raise ProxyError(
             "unknown_statement", id=number, command=command if mariadb else "mysql_stmt_precheck"
         )

@@ -7,7 +7,7 @@ meaning, whatever the session sets later. The plan is kept with the topology tha
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rewriter.env import Env
 from rewriter.plan import Plan, Values
@@ -61,14 +61,18 @@ class Statement:
         self.problem = ""
 
 
+_LATEST: Final = 0xFFFFFFFF
+
+
 class Statements:
     """The statements of a session. `values` are the parameters of the one that is executed as text."""
 
-    __slots__ = ("_base", "_env", "_last", "by_id", "values")
+    __slots__ = ("_base", "_env", "_last", "by_id", "latest", "values")
 
     def __init__(self) -> None:
         self.by_id: dict[int, Statement] = {}
         self.values: Values = ()
+        self.latest: Statement | None = None  # what was prepared last, if it could be
         self._last = 0
         self._base: Env | None = None
         self._env: Env | None = None
@@ -87,8 +91,18 @@ class Statements:
                 break
         statement.id = self._last
         self.by_id[statement.id] = statement
+        self.latest = statement
+
+    def named(self, number: int, *, mariadb: bool) -> Statement | None:
+        """The statement of a command. MariaDB's clients send EXECUTE right behind PREPARE, before they know the
+        number: they call it -1.
+        """
+        if number == _LATEST and mariadb:
+            return self.latest
+        return self.by_id.get(number)
 
     def clear(self) -> None:
         """Forget all: their cursors' connections are about to be reset."""
         self.by_id.clear()
+        self.latest = None
         self.values = ()

@@ -100,6 +100,21 @@ def test_errors_of_the_commands(client: Binary, flavour: str) -> None:
     assert client.raw.ping().kind == "ok"
 
 
+def test_the_statement_prepared_last(client: Binary, flavour: str) -> None:
+    """MariaDB's connectors send EXECUTE of statement -1 right behind PREPARE."""
+    latest = 0xFFFFFFFF
+    sent = command(b.PREPARE, b"SELECT ? + 1") + client.execute_packet(latest, [b.integer(6)])
+    client.raw.write(sent)
+    assert isinstance(client.read_prepared(), Prepared)
+    if flavour != "mariadb":
+        assert refused(client.answer()) == (1243, "HY000")
+        return
+    assert len(client.answer().rows) == 1
+    client.raw.write(command(b.PREPARE, b"SELEKT ?") + client.execute_packet(latest, [b.integer(6)]))
+    assert refused(client.read_prepared()) == (1064, "42000")
+    assert refused(client.answer()) == (1243, "HY000")
+
+
 def test_types_are_remembered(client: Binary) -> None:
     """new-params-bound 0: those that were sent last, whichever connection executes."""
     statement = client.statement("SELECT ? = '5', HEX(?)")
