@@ -94,8 +94,8 @@ class Statements:
         self.latest = statement
 
     def named(self, number: int, *, mariadb: bool) -> Statement | None:
-        """The statement of a command. MariaDB's clients send EXECUTE right behind PREPARE, before they know the
-        number: they call it -1.
+        """The statement of a command. MariaDB's clients send EXECUTE right behind PREPARE, before they know
+        the number: they call it -1.
         """
         if number == _LATEST and mariadb:
             return self.latest
