@@ -247,11 +247,11 @@ class _Gathering:
     async def _clean(self, conn: BackendConnection) -> None:
         """Drop the tables and give the connection back."""
         real = [name for name, piece in zip(self.names, self.plan.pieces, strict=True) if piece.real]
-        if conn.closed:
-            if not real:
-                return
-            conn = await self.client.services.backends.scratch(conn.host).connection(LOADING)
         try:
+            if conn.closed:
+                if not real:
+                    return
+                conn = await self.client.services.backends.scratch(conn.host).connection(LOADING)
             for kind, names in ((b"TEMPORARY ", [n for n in self.names if n not in real]), (b"", real)):
                 if names:
                     tables = b", ".join(SCRATCH + b"." + name for name in names)
@@ -260,7 +260,7 @@ class _Gathering:
                         conn.close()
                         return
         except ProxyError:
-            return  # it is closed
+            return  # the host is away, and temporary tables with the connection
         self.client.services.backends.release(conn)
 
     # -- the pieces
