@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.session.settings import FRESH, LOGIN, Settings
+from proxy.session.settings import FRESH, Settings
 from proxy.session.values import quote
 from proxy.wire.packets import query_packet
 from rewriter.gather import SCRATCH, Gather, Piece, quoted
@@ -28,9 +28,10 @@ from rewriter.plans import BindError, Bound, ShardSelect
 from .batch import Batch, Result
 from .ends import fetch_warnings
 from .gathered import Reading, ServerError
+from .loading import LOADING, apply, reading_settings, resting_settings
 from .policies import check_scatter
 from .rest import Rest
-from .scratch import Scratch, shape_of
+from .scratch import Scratch, Shape, shape_of, shape_of_columns
 from .single import check_single, spots_of
 from .task import TaskWork
 from .trace import trace
@@ -43,15 +44,6 @@ if TYPE_CHECKING:
 _NO_DATABASE: Final = 1049
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself: a statement that it does not know, and one that is too much for it."""
-
-LOADING: Final = LOGIN.with_values(
-    {
-        "sql_mode": b"'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'",
-        "time_zone": b"'+00:00'",
-        "autocommit": b"1",
-    }
-)
-"""How rows are put in: whatever is stored on a shard must be taken as it is."""
 
 
 class GatherWork(TaskWork):
@@ -201,6 +193,7 @@ class _Gathering:
         topology = self.client.services.topology
         places = [_home(piece, topology) for piece in self.plan.pieces]
         created: dict[bytes, str] = {}
+        views: dict[bytes, Shape] = {}
         for host in sorted({host for host, _ in places}):
             names = list(dict.fromkeys(name for at, name in places if at == host))
             asked = [b"SHOW CREATE TABLE " + name for name in names]
@@ -213,9 +206,25 @@ class _Gathering:
                 if result.err is not None:
                     raise ServerError(result.err)
                 created[name] = (result.rows[0][1] or b"").decode("utf-8", "surrogateescape")
+                if len(result.rows[0]) > 2:  # with character set and collation: a view
+                    views[name] = await self._view(host, conn, name)
         for piece, (_, name) in zip(self.plan.pieces, places, strict=True):
-            shape = shape_of(created[name], is_object=piece.is_object, routing=piece.routing)
+            shape = views.get(name) or shape_of(
+                created[name], is_object=piece.is_object, routing=piece.routing
+            )
             self.tables.append(shape.select(piece.wanted))
+
+    async def _view(self, host: str, conn: BackendConnection, name: bytes) -> Shape:
+        """A view's columns."""
+        asked = b"SHOW FULL COLUMNS FROM " + name
+        if host == conn.host:
+            (result,) = await self._put(conn, asked)
+        else:
+            async with self._asking(host) as other:
+                (result,) = await Batch().run(other, [asked])
+        if result.err is not None:
+            raise ServerError(result.err)
+        return shape_of_columns(result.rows)
 
     @asynccontextmanager
     async def _asking(self, host: str) -> AsyncIterator[BackendConnection]:
@@ -345,32 +354,6 @@ class _Gathering:
             await trace(client.session, conn, effects)
             conn.settings = resting_settings(client)
         rest.finish(diagnostics)
-
-
-def resting_settings(client: ClientConnection) -> Settings:
-    """The session's settings as the rest is run with: outside of its transaction."""
-    settings = client.session.settings.base
-    if client.session.autocommit and settings.get("autocommit") is None:
-        return settings
-    return settings.with_values({"autocommit": b"1"})
-
-
-def reading_settings(client: ClientConnection) -> Settings:
-    """The session's settings as pieces are read with: texts whole, and all rows."""
-    changed = {"character_set_results": b"utf8mb4"}
-    if client.session.settings.get("sql_select_limit") is not None:
-        changed["sql_select_limit"] = b"DEFAULT"
-    return client.session.settings.base.with_values(changed)
-
-
-async def apply(conn: BackendConnection, settings: Settings) -> None:
-    """Bring a connection into a state. Raises ProxyError."""
-    if conn.settings is settings:
-        return
-    reply = await Collector().query(conn, settings.statement_from(conn.settings))
-    if reply.err is not None:
-        raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
-    conn.settings = settings
 
 
 def _linkable(scratch: Scratch, column: str) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from proxy.errors import ProxyError
 from proxy.wire.resultset import decode_row
 from rewriter.gather import SCRATCH, quoted
 
@@ -132,11 +131,8 @@ def read_rows(payloads: Sequence[bytes], columns: int) -> list[list[bytes | None
 
 @lru_cache(maxsize=1000)
 def shape_of(create: str, *, is_object: bool, routing: frozenset[str] | None) -> Shape:
-    """Read SHOW CREATE TABLE. `routing`: see `Piece`. Raises ProxyError when it is no table's."""
+    """Read SHOW CREATE TABLE. `routing`: see `Piece`."""
     lines = create.split("\n")
-    if not lines[0].startswith("CREATE TABLE") or len(lines) < 3:
-        reason = "a view has no definition to gather rows by"
-        raise ProxyError("not_supported_yet", what="a view", reason=reason, alternative="Use its tables.")
     columns: list[ScratchColumn] = []
     keys: list[tuple[str, str, tuple[str, ...]]] = []
     end = next(at for at, line in enumerate(lines) if line.startswith(")"))
@@ -164,6 +160,16 @@ def shape_of(create: str, *, is_object: bool, routing: frozenset[str] | None) ->
         tuple(keys),
         text,
     )
+
+
+def shape_of_columns(rows: Sequence[Sequence[bytes | None]]) -> Shape:
+    """Read SHOW FULL COLUMNS, of a view: it has columns and no keys."""
+    columns = []
+    for name, type_, collation, null, *_ in rows:
+        texts = [(one or b"").decode("utf-8", "surrogateescape") for one in (name, type_, collation)]
+        definition = texts[1] + (f" COLLATE {texts[2]}" if texts[2] else "")
+        columns.append(_column(texts[0], definition + (" NOT NULL" if null == b"NO" else " NULL")))
+    return Shape(tuple(columns), (), "")
 
 
 def _key(

@@ -305,3 +305,18 @@ def test_prepared(raw: MakeRaw) -> None:
     assert client.execute(joined.id, (some[0], integer(5), *some[2:])).rows == []
     grouped = client.run("SELECT DISTINCT id FROM users WHERE id IN (?, ?)", integer(1), integer(2))
     assert (grouped.names, grouped.rows) == (["id"], [])
+
+
+def test_a_view_has_its_columns(connect: Connect, client: Raw) -> None:
+    with connect(database="legacy") as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE VIEW seen AS SELECT id, CONCAT(name, '!') AS n, CAST(id AS CHAR) AS c FROM customers"
+        )
+        try:
+            plain = client.ask("SELECT * FROM legacy.seen ORDER BY id")
+            assert plain.rows
+            sql = "SELECT s.* FROM legacy.seen s WHERE EXISTS (SELECT 1 FROM users) ORDER BY s.id"
+            gathered = client.ask(sql)
+            assert (gathered.columns, gathered.rows) == (plain.columns, plain.rows)
+        finally:
+            cursor.execute("DROP VIEW seen")
