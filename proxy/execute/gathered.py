@@ -65,11 +65,7 @@ class Source:
         conn, client = self.conn, self.reading.client
         assert conn is not None
         self._reader = ResultReader()
-        packets, count = preludes(client.session, conn)
-        if conn.settings is not settings:
-            packets += query_packet(settings.statement_from(conn.settings))
-            conn.settings = settings
-            count += 1
+        packets, count = preludes(client.session, conn, settings)
         conn.begun = client.begun
         conn.send(packets + query_packet(self.statements.pop(0)), self, count)
 

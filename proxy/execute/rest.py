@@ -60,6 +60,10 @@ class Rest:
     def finish(self, diagnostics: list[Diagnostic]) -> None:
         """The end of the rows, and the command is done."""
         client, session = self.client, self.client.session
+        if session.transaction.next_isolation is not None and session.autocommit:
+            session.use_up()
+        if session.tracker is not None:
+            session.tracker.touched |= {"R", "S"}
         session.diagnostics = diagnostics
         session.row_count = -1
         if self.next_seq is None:  # SELECT … INTO @x

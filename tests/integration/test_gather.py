@@ -107,6 +107,15 @@ def test_a_transaction_sees_its_own_rows(client: Raw, raw: MakeRaw, things: Thin
     assert flags(client.ask("ROLLBACK")) == (False, False)
 
 
+def test_set_transaction_is_used_up(client: Raw) -> None:
+    """By the gathered statement that follows it."""
+    client.ask("SET TRANSACTION READ ONLY")
+    assert client.ask("SELECT COUNT(DISTINCT id) FROM users").value == b"300"
+    assert client.ask("UPDATE users SET ts = ts WHERE id = 5").kind == "ok"
+    id = int(client.ask("SELECT MIN(id) FROM users").value or 0)
+    assert client.ask(f"UPDATE users SET ts = ts WHERE id = {id}").kind == "ok"
+
+
 KINDS = """CREATE TABLE kinds (
     id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, f FLOAT, d DOUBLE, n DECIMAL(30,10), b BIT(12),
     t TINYINT UNSIGNED ZEROFILL, e ENUM('x','y''z') NOT NULL DEFAULT 'x', s SET('a','b'), c CHAR(4),
