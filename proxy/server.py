@@ -34,6 +34,8 @@ log = structlog.get_logger("proxy")
 
 #: A worker that lived shorter than this is not replaced at once.
 _TOO_SHORT = 2.0
+#: Bytes of a Unix socket's address, on Linux.
+_LONGEST_ADDRESS = 107
 
 
 def serve(settings: Settings, schema: Schema) -> int:
@@ -48,13 +50,19 @@ def serve(settings: Settings, schema: Schema) -> int:
         return 2
     if settings.workers == 1:
         return run_worker(settings, schema, rsa, secret, certificates, 0)
-    with tempfile.TemporaryDirectory(prefix="shardgate-") as directory:
+    with tempfile.TemporaryDirectory(prefix="shardgate-", dir=_short_folder()) as directory:
 
         def work(number: int) -> int:
             peers = Peers(Path(directory), number, settings.workers)
             return run_worker(settings, schema, rsa, secret, certificates, number, peers)
 
         return Supervisor(settings, work).run()
+
+
+def _short_folder() -> str | None:
+    """Where the sockets' folder goes when the usual place has a name too long for a socket's address."""
+    longest = Path(tempfile.gettempdir(), "shardgate-12345678", "999.sock")
+    return "/tmp" if len(os.fsencode(longest)) > _LONGEST_ADDRESS else None
 
 
 def run_worker(

@@ -94,6 +94,9 @@ def test_draining_has_a_limit(own: MakeOwn) -> None:
         assert cursor.fetchall() == ((0,),)
 
 
-def test_idle_clients_are_disconnected(own: MakeOwn) -> None:
+def test_idle_clients_are_disconnected(own: MakeOwn, flavour: str) -> None:
     proxy = own({"timeouts": {"idle_client": "600ms"}})
-    assert proxy.raw().closed
+    client = proxy.raw()
+    if flavour == "mysql9":  # which says why; MariaDB just goes
+        assert int.from_bytes(client.packet([])[1:3], "little") == 4031
+    assert client.closed
