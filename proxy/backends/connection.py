@@ -28,8 +28,9 @@ _HOLD_LIMIT = 1 << 20
 class Receiver(Protocol):
     """Gets the reply to one statement. Exactly one of `reply_done` and `reply_lost` is called, once."""
 
-    #: False: a packet of over 1 MB may come in pieces, so that it need not be held.
-    whole: bool
+    @property
+    def whole(self) -> bool:
+        """False: a packet of over 1 MB may come in pieces, so that it need not be held."""
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         """Bytes of the reply up to a packet's end, in order."""

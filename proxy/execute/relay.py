@@ -60,7 +60,12 @@ class Relay:
         "want",
     )
 
-    whole = False
+    @property
+    def whole(self) -> bool:
+        """Large rows go on in pieces. But where they are compressed each piece is a frame, and
+        mysql-connector-python reads no packet that is in more than two: there they go whole.
+        """
+        return self.client.compressed
 
     def __init__(self, client: ClientConnection) -> None:
         self.client = client

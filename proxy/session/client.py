@@ -64,6 +64,7 @@ class ClientConnection(asyncio.Protocol):
         "attributes",
         "begun",
         "closed",
+        "compressed",
         "killed",
         "kind",
         "peer",
@@ -89,6 +90,7 @@ class ClientConnection(asyncio.Protocol):
         self.peer: tuple[str, int] | None = None  # who it is, when a load balancer has told
         self.ready = False  # the command phase, and no command at work
         self.attributes = False  # CLIENT_QUERY_ATTRIBUTES: they stand before the text of every COM_QUERY
+        self.compressed = False  # compression was agreed at log-in
         self.closed = False
         self.killed = False
         self.seq = 0  # sequence number of the last packet of the command at work

@@ -33,6 +33,7 @@ def compress(client: ClientConnection, algorithm: Algorithm, level: int) -> None
     """From now on, in both directions. What has come already and was not read is compressed."""
     sink = Deflating(client, Compressor(algorithm, level))
     sink.agreed = algorithm, level
+    client.compressed = True
     incoming = Inflating(client, sink, Decompressor(algorithm))
     sink.incoming = incoming
     sink.set_protocol(incoming)
