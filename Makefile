@@ -21,6 +21,7 @@ demo: setup
 	@exec $(PYTHON_BIN)/shardgate demo $(ARGS)
 
 test: setup
+	@.ci/drivers
 	@HELM=$$(.ci/helm) exec $(PYTHON_BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 lint: setup
@@ -39,5 +40,5 @@ bench: setup
 	@exec $(PYTHON_BIN)/python -m bench $(ARGS)
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf .venv .drivers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
