@@ -115,6 +115,8 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
             raise _Cannot("the sum of a quotient", "each shard would round its part", _ONE_SHARD)
         if name in ("MIN", "MAX"):
             _refuse_json(splicer, block, argument)
+            if re.match(r"\s*bit\b", _definition(splicer, block, argument) or "", re.IGNORECASE):
+                raise _Cannot(f"{name} of a BIT column", "MariaDB gives it another form than a column's")
         weigh = name in ("MIN", "MAX") and not _by_value(splicer, block, argument)
         if weigh:
             weights.append(column)
