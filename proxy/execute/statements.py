@@ -238,6 +238,7 @@ class StatementRelay(Relay):
                 known.forget(self.key)  # who knows what of the long data is still there
         elif (
             said.status & _CURSOR_EXISTS
+            and said.ok is None
             and self.request is not None
             and self.request.flags & CURSOR_READ_ONLY
         ):

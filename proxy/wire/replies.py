@@ -282,7 +282,7 @@ class ReplyScanner:
         if self._definitions >= 0:
             self.status = status
             return self._block(self._definitions, 0)
-        if status & _CURSOR:
+        if status & _CURSOR and not status & _MORE:  # in a CALL the flag may be that of a cursor of its own
             self.warnings, self.status = warnings, status
             return DONE
         return ROWS

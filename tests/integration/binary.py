@@ -232,7 +232,7 @@ class Binary:
             end = self.raw.packet(sequence)
             assert is_eof(end), end
             answer.warnings, answer.status = struct.unpack_from("<HH", end, 1)
-            if answer.status & 0x40:
+            if answer.status & 0x48 == 0x40:  # with more results to come it is no cursor for us
                 return answer
             first = self.raw.packet(sequence)
         while not is_eof(first):

@@ -436,3 +436,21 @@ def test_gathered_and_written_everywhere(shards: Binary, things: Things) -> None
     copied = shards.run("INSERT INTO users (data) SELECT data FROM users WHERE id = ?", b.integer(user))
     assert copied.kind == "ok", copied
     things.forget_later("users", "id", copied.ok.insert_id)
+
+
+def test_a_procedure_with_a_cursor_of_its_own(client: Binary) -> None:
+    """EXECUTE asks for a cursor, but a CALL opens none: its results come, and then the end."""
+    client.raw.ask("DROP PROCEDURE IF EXISTS legacy.test_own_cursor")
+    made = client.raw.ask(
+        "CREATE PROCEDURE legacy.test_own_cursor() BEGIN DECLARE c CURSOR FOR SELECT 1; OPEN c; CLOSE c;"
+        " SELECT 1; SELECT 2; END"
+    )
+    assert made.kind == "ok", made
+    statement = client.statement("CALL legacy.test_own_cursor()")
+    answer = client.execute(statement.id, flags=1)
+    assert (answer.kind, len(answer.rows), answer.status & 8) == ("rows", 1, 8)
+    answer = client.answer()
+    assert (answer.kind, len(answer.rows), answer.status & 8) == ("rows", 1, 8)
+    assert client.answer().kind == "ok"
+    assert client.raw.ask("SELECT 1").value == b"1"
+    client.raw.ask("DROP PROCEDURE legacy.test_own_cursor")
