@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from fleet.create import Connection
+from fleet.demo.programs import Program
 from fleet.demo.servers import LocalServer
 from tests.drivers import matrix
 from tests.drivers.catalog import Client
 from tests.drivers.matrix import NATIVE, SHA2, Place, Steps
 from tests.integration.own import OwnProxy
-from tests.support.demo import Demo
+from tests.support.demo import Demo, running_demo
 
 
 class Places:
@@ -67,9 +68,9 @@ def _accounts(connection: Connection, flavour: str) -> None:
         assert cursor.fetchall() == ((plugin,),)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def places(
-    flavour: str, demo: Demo, plain: LocalServer, tmp_path_factory: pytest.TempPathFactory
+    flavour: str, program: Program, plain: LocalServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Places]:
     folder = tmp_path_factory.mktemp("drivers")
     # nobody expects caching_sha2_password of MariaDB: Connector/J stumbles over it there
@@ -80,6 +81,8 @@ def places(
         {"name": SHA2[0], "password_hash": sha2(SHA2[1]), "role": "admin"},
     ]
     with ExitStack() as stack:
+        # of their own: a client that fails leaves rows and tables behind
+        demo = stack.enter_context(running_demo(program, tmp_path_factory.mktemp("cluster")))
         proxy = stack.enter_context(OwnProxy(demo, folder / "proxy", {"users": users}))
         places = Places(flavour, proxy, demo, plain, folder)
         connection = plain.connect()
