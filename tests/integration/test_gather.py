@@ -267,7 +267,8 @@ def test_ctes_used_twice_leave_no_tables(client: Raw, demo: Demo) -> None:
 def _tables(demo: Demo) -> list[object]:
     with demo.direct(0) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'shardgate_scratch' ORDER BY 1"
+            "SELECT table_name FROM information_schema.tables"
+            " WHERE table_schema = 'shardgate_scratch' ORDER BY 1"
         )
         return list(cursor.fetchall())
 
