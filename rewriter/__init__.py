@@ -9,9 +9,10 @@ Read the room in this order:
     tokens.py      a statement's tokens, with their places and literals
     facts.py       what a statement says, as spans; reader.py, parse*.py make them
     scope.py       whose is a name: tables and columns to what they are
-    values.py      constants, evaluated when the literals are at hand
+    values.py      constants, evaluated when the literals are at hand; literals.py reads these
     routing.py     keys, comparisons, routes: constants to shards; keys.py: which columns route
     predicates.py  WHERE and ON to routes, soundly
+    fills.py       session values, parameters, own functions and hints, whatever the tables
     columns.py     what changes in the text so that a shard understands it; edits.py collects the changes
     splice.py      changed text to templates, templates and values to SQL
     plan.py, plans.py, sharded.py, inserting.py

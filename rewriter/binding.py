@@ -10,8 +10,9 @@ from config.topology import Host, Keyspace, Topology
 
 from .bound import BindError, Notice
 from .columns import Extra
+from .literals import NotPlain
 from .routing import Between, Comparison, Key, Offset, Placed, Route
-from .values import NotPlain, Value
+from .values import Value
 
 CHUNK: Final = 64
 """So many shards at most go into one UNION ALL."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from .columns import fill_slots
 from .context import Statement
 from .edits import Edits
 from .effects import effects_of
+from .fills import fill_slots
 from .plan import Access, Plan
 from .plans import Assignment, Builtin
 from .scope import Refuse

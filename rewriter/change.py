@@ -7,11 +7,11 @@ from dataclasses import replace
 from config.schema import Kind
 
 from .binding import Routing
-from .columns import take_hints
 from .context import Splicer, Statement, not_yet, refused
 from .edits import Edits
 from .everywhere import plan_everywhere
 from .facts import TableRef
+from .fills import take_hints
 from .parse_write import Change, WriteParser
 from .plan import Access, Plan, Reject
 from .read_write import plan_found

@@ -8,20 +8,17 @@ names that the client would have seen.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
-
-from config.layout import Layout
+from typing import NamedTuple
 
 from .edits import Edits, original
 from .facts import Block, Projection, Span, TableRef
 from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
-from .tokens import HINT, STRING, WORD, Source, quote_name
-from .values import ID_FUNCTIONS, SLOT_TYPES, Slots, slot_at
+from .tokens import Source, quote_name
+from .values import slot_at
 
 
 class Extra(NamedTuple):
@@ -50,116 +47,6 @@ class Extras:
     def index(self, extra: Extra) -> int:
         """The index of `extra`."""
         return self._indexes.setdefault(extra, self._first + len(self._indexes))
-
-
-@dataclass(frozen=True, slots=True)
-class Hints:
-    """shardgate's own optimizer hints: `shard(N)`, `same_shard_as(ID)`, `scatter`."""
-
-    shard: int | None = None
-    same_shard_as: int | None = None
-    scatter: bool = False
-
-
-_OWN_HINTS: Final = re.compile(
-    r"\b(?:(shard)\s*\(\s*([0-9]{1,20})\s*\)|(same_shard_as)\s*\(\s*([0-9]{1,20})\s*\)|(scatter)\b(?!\s*\())",
-    re.IGNORECASE,
-)
-
-
-def take_hints(source: Source, edits: Edits) -> Hints:
-    """Our hints in the statement, which are taken out of it."""
-    shard = same = None
-    scatter = False
-    for at, token in enumerate(source.tokens):
-        if token.kind != HINT:
-            continue
-        found = list(_OWN_HINTS.finditer(token.text))
-        for one in found:
-            shard = int(one[2]) if one[1] else shard
-            same = int(one[4]) if one[3] else same
-            scatter = scatter or bool(one[5])
-        if found:
-            rest = _OWN_HINTS.sub(" ", token.text[3:-2]).strip()
-            text = f"/*+ {rest} */" if rest else " "
-            edits.replace(Span(at, at + 1), text.encode("utf-8", "surrogateescape"))
-    return Hints(shard, same, scatter)
-
-
-def fill_slots(
-    source: Source,
-    slots: Slots,
-    edits: Edits,
-    *,
-    typed: bool = True,
-    variables: bool = True,
-    parameters: bool = True,
-) -> None:
-    """Put the session's values in the place of what stands for them (`typed`: with the type it has), and the
-    `parameters` of a prepared statement.
-
-    Without `variables` user variables are left to the server, whose connection has them as the session does.
-    """
-    tokens = source.tokens
-    at = 0
-    while at < len(tokens):
-        found = slot_at(source, at)
-        if found is None or (found[0].startswith("@") and found[0][1:2] != "@" and not variables):
-            at += 1
-            continue
-        if found[0][0] == "?" and not parameters:
-            at += 1
-            continue
-        value = slots.index(found[0])
-        type_ = SLOT_TYPES.get(found[0]) if typed else None
-        # |0: MariaDB's CAST of a short number is an INT, where the functions give a BIGINT
-        parts: tuple[Part, ...] = (value,) if type_ is None else (b"CAST(", value, b"|0 AS " + type_ + b")")
-        if STRING in (source.at(at - 1).kind, source.at(found[1]).kind):
-            parts = (b"(", *parts, b")")  # neighbouring strings are one
-        edits.replace(Span(at, found[1]), *parts)
-        at = found[1]
-
-
-def fill_parameters(source: Source, slots: Slots, edits: Edits) -> None:
-    """Put the parameters of a prepared statement in the place of their marks, and nothing else."""
-    for at in range(len(source.tokens)):
-        found = slot_at(source, at)
-        if found is not None and found[0][0] == "?":
-            edits.replace(Span(at, found[1]), slots.index(found[0]))
-
-
-def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:
-    """Write SHARD_OF, TYPE_OF, LOCAL_OF and MAKE_ID as the arithmetic that they are. Raises Refuse."""
-    for at, token in enumerate(source.tokens):
-        if token.text not in ID_FUNCTIONS or token.kind != WORD or not source.is_op(at + 1, "("):
-            continue
-        name, close = source.tokens[at].text, source.closing[at + 1]
-        places = {
-            "SHARD_OF": [layout and (layout.shard_shift, layout.shard_mask)],
-            "TYPE_OF": [layout and (layout.type_shift, layout.type_mask)],
-            "LOCAL_OF": [layout and (layout.local_shift, layout.local_mask)],
-        }.get(name)
-        if layout is None or not (layout.has_local and layout.has_type):
-            raise Refuse("unknown_function", function=name)
-        commas = _commas(source, at + 2, close)
-        if len(commas) != (2 if places is None else 0) or close == at + 2:
-            raise Refuse("wrong_parameter_count", function=name)
-        edits.replace(Span(at, at + 2), b"((")
-        if places is None:
-            edits.replace(Span(commas[0], commas[0] + 1), b") << %d | (" % layout.shard_shift)
-            edits.replace(Span(commas[1], commas[1] + 1), b") << %d | (" % layout.type_shift)
-            edits.replace(Span(close, close + 1), b"))")
-        elif places[0]:
-            edits.replace(Span(close, close + 1), b") >> %d & %d)" % places[0])
-
-
-def _commas(source: Source, at: int, end: int) -> list[int]:
-    found = []
-    while at < end:
-        if source.is_op(at, ","):
-            found.append(at)
-        at = source.closing.get(at, at) + 1
-    return found
 
 
 def add_labels(source: Source, block: Block, edits: Edits) -> None:

@@ -8,9 +8,10 @@ from config.layout import Layout
 from config.schema import Table
 
 from .binding import Routing
-from .columns import Columns, Extras, Hints, fill_functions, fill_slots, take_hints
+from .columns import Columns, Extras
 from .edits import Edits
 from .facts import Block, Query, Span, TableRef
+from .fills import Hints, fill_functions, fill_slots, take_hints
 from .keys import Keys
 from .plan import Reject
 from .predicates import Conditions

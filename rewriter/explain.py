@@ -13,6 +13,7 @@ from config.topology import Keyspace, Topology
 from .env import Env
 from .gather import Gather
 from .inserting import Insert
+from .literals import NotPlain
 from .plan import Plan, Reject, Values
 from .planner import Rewriter
 from .plans import (
@@ -33,7 +34,6 @@ from .plans import (
 )
 from .routing import ALL, Comparison, Route
 from .sharded import Sharded, ShardSelect, ShardWrite
-from .values import NotPlain
 
 Rows = list[tuple[str, str]]
 

@@ -12,6 +12,7 @@ from .everywhere import plan_everywhere
 from .facts import Assigned, Span
 from .inserting import Hint, Insert, Row
 from .keys import Keys
+from .literals import unquote
 from .parse_write import Insertion, WriteParser
 from .plan import Access, Plan
 from .read_write import plan_insert
@@ -21,7 +22,7 @@ from .scope import Refuse, Scope, chain_at
 from .splice import Part, Template
 from .tokens import STRING, Source
 from .unsharded import plan_unsharded
-from .values import Value, unquote
+from .values import Value
 
 _STEP: Final = re.compile(r"""\.(?:([A-Za-z_$][\w$]*)|"((?:[^"\\]|\\.)*)")|\[(\d+)\]""")
 

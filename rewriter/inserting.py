@@ -12,10 +12,11 @@ from config.topology import Keyspace, Topology
 
 from .binding import host, keyspace_of, some_shard, why_not
 from .bound import BindError, Bound, HostStatement, Inserted
+from .literals import NotPlain
 from .plan import Access, Choose, Plan, Values
 from .routing import Key
 from .splice import Template
-from .values import NotPlain, Value
+from .values import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from config.schema import KeyType, Kind, Table
 from config.topology import Topology
 
 from .env import Env
+from .literals import ENCODINGS
 from .routing import Key
-from .values import ENCODINGS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import ClassVar, Final
 
 from config.schema import Kind, Table
 
-from .columns import fill_parameters
 from .context import Statement
 from .edits import Edits
 from .facts import Query
+from .fills import fill_parameters
 from .parse_write import Change, Insertion
 from .plan import Access, Plan, Values
 from .scope import Scope, chain_at

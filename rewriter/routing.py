@@ -15,7 +15,8 @@ from typing import Final
 from config.layout import Layout
 from config.topology import Keyspace
 
-from .values import HUGE, NotPlain, Value, plain_integer, quoted_integer, unquote
+from .literals import HUGE, NotPlain, plain_integer, quoted_integer, unquote
+from .values import Value
 
 Placed = dict[int, list[bytes]]
 """For each shard, the constants that belong to it as they are written there."""

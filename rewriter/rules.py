@@ -10,6 +10,7 @@ from config.schema import Kind
 from .context import Statement, not_yet, refused
 from .env import Env
 from .facts import Block, Query, Span, TableRef
+from .literals import NotPlain, unquote
 from .parse import Parser
 from .parse_write import WriteParser
 from .pieces import or_gather
@@ -20,7 +21,6 @@ from .select import plan_select
 from .statement import QUERIES, access_of, open_comments
 from .tokens import STRING, WORD, Source, Unreadable, read
 from .unsharded import About, Place, Text, mixed, plan_confined, plan_unsharded
-from .values import NotPlain, unquote
 
 _WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _TELLING: Final = frozenset({*_WRITING, "SHARE", "OUTFILE", "DUMPFILE"})

@@ -22,11 +22,12 @@ from .binding import (
 from .binding import host as host_of
 from .bound import Aggregate, BindError, Bound, HostStatement, Merge, SortKey
 from .gather import Gather
+from .literals import NotPlain
 from .plan import Access, Choose, Plan, Reject, Values
 from .read_write import ReadThenWrite
 from .routing import Placed
 from .splice import Template
-from .values import NotPlain, Value
+from .values import Value
 
 Groups = dict[Host, list[int]]
 """Shards by the host that has them."""

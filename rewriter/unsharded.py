@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, TypedDict
 
-from .columns import Columns, Extras, fill_functions, fill_slots, take_hints
+from .columns import Columns, Extras
 from .context import Statement
 from .edits import Edits
 from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
+from .fills import fill_functions, fill_slots, take_hints
 from .parse import Parser
 from .plan import Access, Plan
 from .plans import AnyHost, Passthrough, Physical

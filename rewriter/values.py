@@ -7,33 +7,24 @@ not look at the value: `'12abc'` equals 12 for MySQL, NULL equals nothing, and t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from config.layout import Layout
 
+from .literals import (
+    NotPlain,
+    from_hex,
+    parameter_integer,
+    parameter_text,
+    plain_integer,
+    quoted_integer,
+    slot_integer,
+    slot_text,
+    unquote,
+)
 from .tokens import HEX, INTEGER, LIST, PREFIXED, STRING, VARIABLE, Source
-
-HUGE: Final = 1 << 200
-"""Stands for an integer of more digits than anything stored has."""
-
-ENCODINGS: Final = {
-    "utf8": "utf-8",
-    "utf8mb3": "utf-8",
-    "utf8mb4": "utf-8",
-    "ascii": "ascii",
-    "latin1": "cp1252",
-}
-"""Python's names of character sets whose texts can be made UTF-8."""
-
-_CONVERTED: Final = re.compile(rb"CONVERT\(x'([0-9a-fA-F]*)' USING (\w+)\)\Z", re.IGNORECASE)
-_DIGITS: Final = re.compile(rb"-?[0-9]{1,60}\Z")
-
-
-class NotPlain(Exception):
-    """A value is not plainly an integer (or not plainly a text): it cannot be used for routing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +65,9 @@ class Value:
         if self.kind == "string":
             return unquote(values[self.index], backslashes)
         if self.kind == "bytes":
-            return _from_hex(values[self.index][:-1])
+            return from_hex(values[self.index][:-1])
         if self.kind == "hex":
-            return _from_hex(values[self.index])
+            return from_hex(values[self.index])
         if self.kind == "parameter":
             return parameter_text(values[self.index], backslashes)
         return slot_text(values[self.index]) if self.kind == "slot" else _refuse_text()
@@ -94,120 +85,12 @@ class Value:
         )
 
 
-def plain_integer(raw: bytes) -> int:
-    """The integer of unsigned decimal digits; HUGE when they are too many to matter."""
-    return int(raw) if len(raw) < 60 else HUGE
-
-
-def quoted_integer(raw: bytes) -> int:
-    """The integer in a string (raw, with its closing quote). Raises NotPlain unless it is all digits."""
-    digits = raw[:-1]
-    if not digits.isdigit() or raw[-1:] not in (b"'", b'"'):
-        raise NotPlain
-    return plain_integer(digits)
-
-
-def slot_integer(raw: bytes) -> int:
-    """The integer of an SQL literal that the session gave. Raises NotPlain."""
-    if _DIGITS.match(raw):
-        return int(raw)
-    return quoted_integer(raw[1:]) if raw[:1] == b"'" else _refuse()
-
-
-def slot_text(raw: bytes) -> bytes:
-    """The text, in UTF-8, or the bytes of an SQL literal that the session gave. Raises NotPlain.
-
-    The session writes what is not plain ASCII as `x'…'`, or as `CONVERT(x'…' USING charset)`.
-    """
-    if raw[:1] == b"'" and len(raw) > 1 and b"\\" not in raw:
-        return unquote(raw[1:], False)
-    if raw[:2] in (b"x'", b"X'"):
-        return _from_hex(raw[2:-1])
-    found = _CONVERTED.match(raw)
-    if found is None:
-        raise NotPlain
-    try:
-        return _from_hex(found[1]).decode(ENCODINGS[found[2].decode().lower()]).encode()
-    except (KeyError, UnicodeDecodeError):
-        raise NotPlain from None
-
-
-_DOUBLE: Final = re.compile(rb"-?[0-9]{1,17}(?:\.[0-9]+)?e[-+]?[0-9]{1,3}\Z")
-_EXACT: Final = 1 << 53
-"""Doubles below it that are whole numbers equal just one integer."""
-
-
-def parameter_integer(raw: bytes) -> int:
-    """The integer of a parameter, written as an SQL literal. Raises NotPlain.
-
-    Also that of a double that is a whole number, as JavaScript's numbers come.
-    """
-    if _DIGITS.match(raw):
-        return int(raw)
-    if raw[:1] == b"'":
-        return quoted_integer(raw[1:])
-    if _DOUBLE.match(raw):
-        number = float(raw)
-        if number.is_integer() and abs(number) < _EXACT:
-            return int(number)
-    if raw[-1:] == b"." and _DIGITS.match(raw[:-1]):
-        return int(raw[:-1])
-    raise NotPlain
-
-
-def parameter_text(raw: bytes, backslashes: bool) -> bytes:
-    """The bytes of a text parameter, in the session's character set. Raises NotPlain for what is no text."""
-    if raw[:1] != b"'":
-        raise NotPlain
-    return unquote(raw[1:], backslashes)
-
-
-def _from_hex(digits: bytes) -> bytes:
-    try:
-        return bytes.fromhex((b"0" * (len(digits) % 2) + digits).decode())
-    except ValueError:
-        raise NotPlain from None
-
-
 def _refuse() -> int:
     raise NotPlain
 
 
 def _refuse_text() -> bytes:
     raise NotPlain
-
-
-_ESCAPES: Final = {
-    b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"%": b"\\%", b"_": b"\\_"
-}  # fmt: skip
-
-
-def unquote(raw: bytes, backslashes: bool) -> bytes:
-    """The bytes that a quoted string means; `raw` is its inside with the closing quote.
-
-    `backslashes`: they escape. Raises NotPlain when the quote is missing.
-    """
-    quote, inside = raw[-1:], raw[:-1]
-    if quote not in (b"'", b'"'):
-        raise NotPlain
-    if quote in inside:
-        inside = inside.replace(quote * 2, quote) if not backslashes or b"\\" not in inside else inside
-    if not backslashes or b"\\" not in inside:
-        return inside
-    pattern = rb"\\(.)|" + quote * 2
-    return re.sub(
-        pattern,
-        lambda found: quote if found[1] is None else _ESCAPES.get(found[1], found[1]),
-        inside,
-        flags=re.DOTALL,
-    )
-
-
-def quoted(text: bytes, backslashes: bool) -> bytes:
-    """`text` as a quoted SQL string."""
-    if backslashes:
-        text = text.replace(b"\\", b"\\\\")
-    return b"'" + text.replace(b"'", b"''") + b"'"
 
 
 def _make_id(layout: Layout | None, numbers: list[int]) -> int:

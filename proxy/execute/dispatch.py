@@ -80,11 +80,8 @@ def execute(client: ClientConnection, sql: bytes) -> None:
         refuse_lost(session, plan)
     if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
         commit_then(client, lambda: run_plan(client, plan, literals))
-        return
-    try:
-        _EXECUTORS[plan.__class__](client, plan, literals)
-    except BindError as error:
-        raise ProxyError(error.name, **error.arguments) from None
+    else:
+        run_plan(client, plan, literals)
 
 
 def run_plan(client: ClientConnection, plan: Plan, literals: Values) -> None:
@@ -189,15 +186,24 @@ def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None
     client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
 
 
+def _ask_point(client: ClientConnection, plan: ShardSelect | ShardWrite, values: Values) -> bool:
+    """Send a statement that one ID routes, which is the usual case: there is nothing to check or merge."""
+    services = client.services
+    if not services.all_serving or client.session.transaction_mode == "single":
+        return False
+    point = plan.at_point(values, services.topology)
+    if point is None:
+        return False
+    client.relay.ask(point[0], point[2])
+    return True
+
+
 def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> None:
     services = client.services
     session = client.session
-    values = values_of(session, plan, literals) if plan.session_slots else literals
-    if services.all_serving and session.transaction_mode != "single":
-        point = plan.at_point(values, services.topology)
-        if point is not None:  # the usual case, with nothing to check or merge
-            client.relay.ask(point[0], point[2])
-            return
+    values = values_of(session, plan, literals)
+    if _ask_point(client, plan, values):
+        return
     try:
         bound = plan.bind(values, services.topology, choose)
     except BindError as error:
@@ -231,16 +237,13 @@ def _gather(client: ClientConnection, plan: Gather, literals: Values) -> None:
 def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values) -> None:
     services = client.services
     session = client.session
-    values = values_of(session, plan, literals) if plan.session_slots else literals
+    values = values_of(session, plan, literals)
     if isinstance(plan, Insert):
         if plan.timed and (wanted := plan.wanted_ids(values, services.topology)):
             TaskWork(client).start(_insert_timed(client, plan, values, wanted))
             return
-    elif services.all_serving and session.transaction_mode != "single":
-        point = plan.at_point(values, services.topology)
-        if point is not None:
-            client.relay.ask(point[0], point[2])
-            return
+    elif _ask_point(client, plan, values):
+        return
     try:
         bound = plan.bind(values, services.topology, choose)
     except BindError as error:

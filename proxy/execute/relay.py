@@ -9,7 +9,6 @@ is open.
 from __future__ import annotations
 
 import asyncio
-from struct import Struct
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -34,7 +33,6 @@ from .trace import generated, tie
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
-_QUERY = Struct("<IB").pack
 _PING = frame(b"\x0e")
 _SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
 _IN_TRANS = int(Status.IN_TRANS)

@@ -11,6 +11,7 @@ said before, nothing is used.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import structlog
@@ -70,7 +71,7 @@ CAPABILITIES = (
 )
 
 
-class Authentication:
+class Authentication(ABC):
     """Finds out who a client is, and makes its session. It is the client's `Phase` until then."""
 
     def __init__(self, client: ClientConnection, id: int, introduction: Introduction) -> None:
@@ -98,14 +99,15 @@ class Authentication:
         except ProtocolError as problem:
             self.refuse(ProxyError("handshake_error", reason=str(problem)))
 
+    @abstractmethod
     def first(self, payload: bytes) -> None:
         """The first packet. Raises ProtocolError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def welcome(self, session: Session) -> None:
         """The client is in: tell it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def agree(self, response: HandshakeResponse) -> None:
         """What holds for the connection from the OK on."""
 
@@ -295,6 +297,9 @@ class ChangeUser(Authentication):
 
     def welcome(self, session: Session) -> None:
         self.client.reply_ok()
+
+    def agree(self, response: HandshakeResponse) -> None:
+        """The connection stays as it was agreed upon at its beginning."""
 
 
 def change_user(client: ClientConnection, payload: bytes) -> None:

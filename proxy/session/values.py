@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from proxy.errors import ProxyError
-from rewriter.values import NotPlain, parameter_integer
+from rewriter.literals import NotPlain, parameter_integer
 
 from .state import Session
 

@@ -17,6 +17,16 @@ from tests.integration.own import Document, OwnProxy, log_problems, read_status,
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
 
+#: What a session may change, one of each kind: for tests of what a reset or another user makes of it.
+CHANGES = (
+    "USE legacy",
+    "SET @mine = 5, sql_mode = 'ANSI_QUOTES', time_zone = '+05:00', autocommit = 0",
+    "SET NAMES latin1",
+    "SET transaction_mode = 'single'",
+    "BEGIN",
+    "UPDATE legacy.customers SET city = 'Nowhere' WHERE id = 1",
+)
+
 Connect = Callable[..., Connection]
 MakeRaw = Callable[..., Raw]
 MakeOwn = Callable[..., OwnProxy]
@@ -155,3 +165,12 @@ def local_of(id: int) -> int:
 
 def make_id(shard: int, type: int, local: int) -> int:
     return shard << 46 | type << 36 | local
+
+
+@pytest.fixture
+def users(proxy_of_all: OwnProxy) -> Iterator[OwnProxy]:
+    """The module's proxy with users of every kind, with nobody connected and no failed log-in remembered."""
+    proxy_of_all.connect().close()
+    yield proxy_of_all
+    proxy_of_all.close_clients()
+    proxy_of_all.wait_idle(clients=0)

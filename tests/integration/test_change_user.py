@@ -10,6 +10,7 @@ import pytest
 
 from fleet.demo.certificates import LocalAuthority
 from tests.integration import raw as wire
+from tests.integration.fixtures import CHANGES
 from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import CONNECT_ATTRS, IN_TRANS, NATIVE, SHA2, command, packet, query
 from tests.integration.secure import SecureRaw, trusting
@@ -35,15 +36,6 @@ def proxy_of_all(
         assert not log_problems(proxy.log.read_text())
 
 
-@pytest.fixture
-def users(proxy_of_all: OwnProxy) -> Iterator[OwnProxy]:
-    """The same, with nobody connected and no failed log-in remembered."""
-    proxy_of_all.connect().close()
-    yield proxy_of_all
-    proxy_of_all.close_clients()
-    proxy_of_all.wait_idle(clients=0)
-
-
 @pytest.mark.parametrize("plugin", [SHA2, NATIVE])
 def test_another_user(users: OwnProxy, plugin: str) -> None:
     client = users.raw()
@@ -67,14 +59,7 @@ def test_the_session_is_like_new(users: OwnProxy) -> None:
     with users.connect(database="legacy").cursor() as cursor:
         cursor.execute("SELECT city FROM customers WHERE id = 1")
         before = cursor.fetchone()
-        for sql in (
-            "USE legacy",
-            "SET @mine = 5, sql_mode = 'ANSI_QUOTES', time_zone = '+05:00', autocommit = 0",
-            "SET NAMES latin1",
-            "SET transaction_mode = 'single'",
-            "BEGIN",
-            "UPDATE legacy.customers SET city = 'Nowhere' WHERE id = 1",
-        ):
+        for sql in CHANGES:
             assert client.ask(sql).kind == "ok", sql
         reply = client.change_user("plain", PASSWORD, "legacy")
         assert reply.kind == "ok"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration import raw as wire
-from tests.integration.fixtures import Connect, MakeRaw
+from tests.integration.fixtures import CHANGES, Connect, MakeRaw
 from tests.integration.own import statements_like
 from tests.integration.raw import IN_TRANS, command, packet
 from tests.support.demo import Demo
@@ -69,14 +69,7 @@ def test_reset_connection(raw: MakeRaw) -> None:
     """All is as after log-in but for the current database."""
     client = raw()
     user = client.ask("INSERT INTO users (data) VALUES ('{}')").insert_id
-    for sql in (
-        "USE legacy",
-        "SET @mine = 5, sql_mode = 'ANSI_QUOTES', time_zone = '+05:00', autocommit = 0",
-        "SET NAMES latin1",
-        "SET transaction_mode = 'single'",
-        "BEGIN",
-        "UPDATE legacy.customers SET city = 'Nowhere' WHERE id = 1",
-    ):
+    for sql in CHANGES:
         assert client.ask(sql).kind == "ok", sql
     reply = client.do(wire.RESET_CONNECTION)
     assert reply.kind == "ok"

@@ -43,15 +43,6 @@ def proxy_of_all(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         assert not log_problems(proxy.log.read_text())
 
 
-@pytest.fixture
-def users(proxy_of_all: OwnProxy) -> Iterator[OwnProxy]:
-    """The same, with nobody connected and no failed log-in remembered."""
-    proxy_of_all.connect().close()
-    yield proxy_of_all
-    proxy_of_all.close_clients()
-    proxy_of_all.wait_idle(clients=0)
-
-
 def test_greeting(raw: MakeRaw, demo: Demo, flavour: str) -> None:
     client = raw(login=False)
     assert client.greeting() is None
