@@ -15,7 +15,7 @@ from proxy.local import run_builtin
 from proxy.local.transactions import commit_then
 from proxy.local.views import run_views
 from proxy.session.transaction import Spot
-from proxy.session.values import slot
+from proxy.session.values import values_of
 from proxy.wire.packets import lenenc_bytes
 from rewriter.plans import (
     Access,
@@ -137,13 +137,6 @@ def refuse_lost(session: Session, plan: Plan) -> None:
     if isinstance(plan, Builtin) and plan.name == "commit":
         session.transaction.end()
     raise ProxyError("transaction_lost", reason=reason)
-
-
-def values_of(session: Session, plan: Plan, literals: Values) -> Values:
-    """The literals and the session's values, as templates and routing number them."""
-    if plan.session_slots:
-        return literals + tuple(slot(session, name) for name in plan.session_slots)
-    return literals
 
 
 # -- one function for each variant

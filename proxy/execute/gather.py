@@ -19,7 +19,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import FRESH, Settings
-from proxy.session.values import quote
+from proxy.session.values import quote, values_of
 from proxy.wire.packets import query_packet
 from rewriter.gather import SCRATCH, Gather, Piece, quoted
 from rewriter.plan import Choose, Values
@@ -315,8 +315,6 @@ class _Gathering:
         """Plan a piece as the ordinary statement that it is."""
         services, session = self.client.services, self.client.session
         plan, literals = services.rewriter.plan(sql, session.env)
-        from .dispatch import values_of
-
         try:
             bound = plan.bind(values_of(session, plan, literals), services.topology, self.choose)
         except BindError as error:

@@ -16,7 +16,7 @@ from proxy.errors import ProxyError
 from proxy.local.transactions import commit_then
 from proxy.session.prepared import Statement
 from proxy.session.transaction import Spot
-from proxy.session.values import parameter
+from proxy.session.values import parameter, values_of
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError
@@ -41,7 +41,7 @@ from rewriter.plans import (
 )
 from rewriter.split import first_of
 
-from .dispatch import check_access, choose, refuse_lost, reject, run_plan, values_of
+from .dispatch import check_access, choose, refuse_lost, reject, run_plan
 from .gather import start_gather
 from .single import check_single
 from .statements import OnceRelay, StatementRelay, end_cursor

@@ -12,29 +12,15 @@ from typing import TYPE_CHECKING, Final
 from proxy.errors import ProxyError
 from proxy.session.sinks import CommandSink
 from proxy.session.values import quote
-from proxy.wire.constants import ColumnType
+from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.packets import PacketReader, ProtocolError, frame, lenenc_bytes, ok_packet, parse_ok
-from proxy.wire.resultset import Column, decode_column, decode_row
+from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
     from rewriter.plan import Values
     from rewriter.plans import ReadThenWrite
 
-_NUMBERS: Final = frozenset(
-    {
-        ColumnType.DECIMAL,
-        ColumnType.TINY,
-        ColumnType.SHORT,
-        ColumnType.LONG,
-        ColumnType.LONGLONG,
-        ColumnType.INT24,
-        ColumnType.DOUBLE,
-        ColumnType.YEAR,
-        ColumnType.NEWDECIMAL,
-        ColumnType.NULL,
-    }
-)
 _BYTES: Final = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})
 _STRINGS: Final = frozenset(
     {
@@ -47,8 +33,6 @@ _STRINGS: Final = frozenset(
         ColumnType.BLOB,
     }
 )
-_BINARY: Final = 63
-"""The collation of columns of bytes."""
 
 
 class ReadFirst(CommandSink):
@@ -115,8 +99,6 @@ class ReadFirst(CommandSink):
         """A value as it is written in VALUES."""
         if value is None:
             return b"NULL"
-        if column.type in _NUMBERS:
-            return value
         if column.type == ColumnType.FLOAT:
             raise ProxyError(
                 "not_supported_yet",
@@ -124,7 +106,9 @@ class ReadFirst(CommandSink):
                 reason="its text has fewer digits than its value",
                 alternative="Select it as (column + 0e0).",
             )
-        if column.type in _BYTES or (column.type in _STRINGS and column.collation == _BINARY):
+        if column.type in NUMERIC:
+            return value
+        if column.type in _BYTES or (column.type in _STRINGS and column.collation == BINARY_COLLATION):
             return b"x'" + value.hex().encode() + b"'"
         session = self.client.session
         if not value.isascii() and (session.unsafe_charset or not _same_charset(self.client)):
@@ -154,10 +138,12 @@ class ReadFirst(CommandSink):
             return
         self.reader = None
         error = self.error
+        if error is None and not self.columns:
+            error = ProxyError("merge_failed", reason="the SELECT gave no result set")
         if isinstance(error, ProxyError):
             self.client.fail(error)  # which comes back here
-        elif error is not None or not self.columns:
-            self.below.write(frame(error or b"\xff\0\0no rows", self.seq + 1))
+        elif error is not None:
+            self.below.write(frame(error, self.seq + 1))
             super().answered(outcome)
         elif not self.rows:
             self._nothing()

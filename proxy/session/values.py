@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from proxy.errors import ProxyError
 from rewriter.literals import NotPlain, parameter_integer
+from rewriter.plan import Plan, Values
 
 from .state import Session
 
@@ -65,3 +66,10 @@ def slot(session: Session, name: str) -> bytes:
     if name.startswith("@") and not name.startswith("@@"):
         return session.settings.values.get(name, b"NULL")
     raise KeyError(name)
+
+
+def values_of(session: Session, plan: Plan, literals: Values) -> Values:
+    """The literals and the session's values, as templates and routing number them."""
+    if plan.session_slots:
+        return literals + tuple(slot(session, name) for name in plan.session_slots)
+    return literals
