@@ -7,7 +7,7 @@ from typing import Final
 from .context import Statement
 from .edits import Edits
 from .effects import effects_of
-from .fills import fill_slots
+from .fills import fill_database_facts, fill_slots
 from .plan import Access, Plan
 from .plans import Assignment, Builtin
 from .scope import Refuse
@@ -174,11 +174,15 @@ def set_(statement: Statement) -> Plan | None:
     if source.is_word(1, "PASSWORD", "ROLE", "RESOURCE") or words.take("DEFAULT", "ROLE"):
         raise _unsupported(f"SET {source.tokens[1].text}")
     texts = Texts(statement, variables=False)
+    home = plan_confined(statement, Access.READ)
+    if home is None:
+        fill_database_facts(source, texts.edits)
     assignments = _transaction(words)
     if not assignments:
         assignments = _assignments(words, texts)
     words.finish()
-    home = None if all(one.constant for one in assignments) else plan_confined(statement, Access.READ)
+    if all(one.constant for one in assignments):
+        home = None
     if home is None and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens))):
         raise _unsupported("a subquery in SET", "SELECT the value first.")
     return Builtin(
@@ -271,7 +275,7 @@ def _names(words: Words, texts: Texts, end: int) -> Assignment | None:
     if words.take("DEFAULT"):
         if words.at != end:
             raise Unreadable("expected the end")
-        return Assignment(scope=scope, name=scope, value=None)
+        return Assignment(scope=scope, name=scope, value=None, constant=bool(names))
     charset = _charset(texts, words.at)
     collate = None
     words.at += 1
@@ -280,7 +284,7 @@ def _names(words: Words, texts: Texts, end: int) -> Assignment | None:
         words.at += 1
     if words.at != end:
         raise Unreadable("expected the end")
-    return Assignment(scope=scope, name=scope, value=charset, collate=collate)
+    return Assignment(scope=scope, name=scope, value=charset, collate=collate, constant=bool(names))
 
 
 def _charset(texts: Texts, at: int) -> Template:

@@ -14,7 +14,7 @@ from .edits import Edits
 from .facts import Span
 from .scope import Refuse
 from .splice import Part
-from .tokens import HINT, STRING, WORD, Source
+from .tokens import HINT, STRING, SYSTEM, WORD, Source
 from .values import ID_FUNCTIONS, SLOT_TYPES, Slots, slot_at
 
 
@@ -92,6 +92,19 @@ def fill_parameters(source: Source, slots: Slots, edits: Edits) -> None:
         found = slot_at(source, at)
         if found is not None and found[0][0] == "?":
             edits.replace(Span(at, found[1]), slots.index(found[0]))
+
+
+_OF_DATABASE: Final = re.compile("(character_set|collation)_database$")
+
+
+def fill_database_facts(source: Source, edits: Edits) -> None:
+    """Write the servers' character set and collation in the place of the current database's: for a session
+    without one on any server, as the connection that runs the statement may have another session's.
+    """
+    for at, token in enumerate(source.tokens):
+        found = _OF_DATABASE.search(token.text) if token.kind == SYSTEM else None
+        if found is not None:
+            edits.replace(Span(at, at + 1), f"@@{found[1]}_server".encode())
 
 
 def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:

@@ -276,7 +276,8 @@ class Assignment:
     where it means the next transaction only: `transaction_isolation`, `transaction_read_only`), "names"
     (value: the character set; `collate` the collation), "charset" (SET CHARACTER SET).
     `value` renders the right side as the client wrote it; None is DEFAULT. `constant`: the right side
-    is one literal or one bare word, so that no server is needed to evaluate it.
+    is one literal or one bare word, so that no server is needed to evaluate it ("charset" also says what
+    the current database has).
     """
 
     scope: str

@@ -14,7 +14,7 @@ from .context import Statement
 from .edits import Edits
 from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
-from .fills import fill_functions, fill_slots, take_hints
+from .fills import fill_database_facts, fill_functions, fill_slots, take_hints
 from .parse import Parser
 from .plan import Access, Plan
 from .plans import AnyHost, Passthrough, Physical
@@ -119,9 +119,11 @@ def plan_unsharded(
 ) -> Plan:
     """The plan of a statement none of whose tables is sharded. Raises Refuse."""
     text = Text(statement)
-    text.blocks(blocks, scope)
     targets = {ref: target for ref, target in scope.targets.items() if target.form != "inner"}
     forms = {target.form for target in targets.values()}
+    if not forms:
+        fill_database_facts(statement.source, text.edits)
+    text.blocks(blocks, scope)
     databases = tuple(dict.fromkeys(target.database for target in targets.values()))
     if not forms or forms == {"system"}:
         about = About(access, databases, system(targets))

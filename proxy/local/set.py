@@ -327,6 +327,8 @@ def _statement(
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope == "charset":
             parts.append(b"CHARACTER SET " + value)
+            if plan.home is None:  # not the collation of what is the connection's current database by chance
+                parts.append(b"SESSION `collation_connection` = @@collation_server")
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope == "user":
             parts.append(variable_name(name) + b" := " + value)

@@ -80,3 +80,31 @@ def test_form(sides: tuple[Raw, Raw], flavour: str, name: str) -> None:
                     f"{sql}\n    " + (", ".join(rows) or f"direct  {expected}\n    through {got}")
                 )
     assert not differences, "\n" + "\n".join(differences)
+
+
+@pytest.mark.parametrize("database", [None, "demo", "scripts", "greek"])
+def test_what_depends_on_the_current_database(
+    sides: tuple[Raw, Raw], demo: Demo, plain: LocalServer, database: str | None
+) -> None:
+    """It is the session's database that counts, not that of the connection which happens to be at hand."""
+    for side in sides:
+        assert side.ask("CREATE DATABASE IF NOT EXISTS greek CHARACTER SET greek").kind == "ok"
+    try:
+        with Raw(demo.host, demo.port) as through, Raw("127.0.0.1", plain.port) as direct:
+            assert through.login("demo", "demo", database).kind == "ok"
+            named = "scripts" if database == "demo" else database
+            assert direct.login(plain.user, plain.password, named).kind == "ok"
+            for sql in (
+                "SELECT @@character_set_database, @@collation_database",
+                "SET CHARACTER SET latin1",
+                "SELECT @@character_set_connection, @@collation_connection",
+                "SET @a = @@collation_database, CHARACTER SET utf8mb4",
+                "SELECT @a, @@character_set_connection, @@collation_connection",
+            ):
+                for other in sides:  # leaves its connection in another character set's database
+                    assert other.ask("USE greek").kind == "ok"
+                    assert other.ask("SELECT 1").kind == "rows"
+                assert told(through.ask(sql)) == told(direct.ask(sql)), sql
+    finally:
+        for side in sides:
+            side.ask("DROP DATABASE greek")
