@@ -44,7 +44,7 @@ def preludes(
     elif session.autocommit:
         opens = opens and session.settings is not settings
     else:
-        opens = opens and conn.host not in transaction.held
+        opens = opens and not conn.in_transaction
     if opens:
         opening, more = transaction.opening()
         packets += opening
