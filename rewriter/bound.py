@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from config.topology import Host
+
+_DUPLICATE: Final = 1062
+_ENTRY: Final = re.compile(r"(Duplicate entry ')(\d+)(' for key '(?:[^']*\.)?PRIMARY')")
 
 
 class BindError(Exception):
@@ -83,7 +87,9 @@ class Inserted(NamedTuple):
     number is to be reported as it is (a table without composed IDs). `rows`: how many rows of the client's
     statement are in it. `first` and `last`: the indexes of its first and last row in the client's order.
     `generated`: the server made a local id for some row; when not, the OK packet has the client's own ID and
-    LAST_INSERT_ID() keeps its value, as with one MySQL.
+    LAST_INSERT_ID() keeps its value, as with one MySQL. `numbers`: the indexes of its rows in the client's
+    order. `ignore`: it says IGNORE. `asks`: LAST_INSERT_ID(expression) is in it, so that only the server
+    knows what LAST_INSERT_ID() is behind it.
     """
 
     shard: int
@@ -92,6 +98,20 @@ class Inserted(NamedTuple):
     first: int
     last: int
     generated: bool = True
+    numbers: tuple[int, ...] = ()
+    ignore: bool = False
+    asks: bool = False
+
+    def told(self, code: int, message: str) -> str:
+        """A server's message with the composed ID in the place of the local one."""
+        return message if self.base is None else composed_message(code, message, self.base)
+
+
+def composed_message(code: int, message: str, base: int) -> str:
+    """A server's message about a row of an object table, with the composed ID instead of the local one."""
+    if code != _DUPLICATE:
+        return message
+    return _ENTRY.sub(lambda found: f"{found[1]}{int(found[2]) + base}{found[3]}", message)
 
 
 class Bound(NamedTuple):

@@ -9,7 +9,7 @@ from config.schema import Kind, Table
 
 from .context import Splicer, Statement, not_yet
 from .everywhere import plan_everywhere
-from .facts import Assigned, Span
+from .facts import Assigned, Block, Span
 from .inserting import Hint, Insert, Row
 from .keys import Keys
 from .literals import unquote
@@ -18,7 +18,7 @@ from .plan import Access, Plan
 from .read_write import plan_insert
 from .returning import by_commas, edit_returning
 from .routing import Key
-from .scope import Refuse, Scope, chain_at
+from .scope import Chain, Refuse, Scope, chain_at
 from .splice import Part, Template
 from .tokens import STRING, Source
 from .unsharded import plan_unsharded
@@ -70,6 +70,7 @@ class _Planner:
         self.first = self.splicer.slots.end  # the indexes of the database, K, and the row's local id
         self.is_object = table.kind is Kind.OBJECT
         self.is_timed = table.kind is Kind.TIMED
+        self.asks = False  # LAST_INSERT_ID(id) is assigned to the row there is
         self.adds_id = False  # a timed table's `id`, which the client does not name
         self.backslashes = not statement.names.env.no_backslash_escapes
 
@@ -81,6 +82,13 @@ class _Planner:
         rows = self._rows()
         self.adds_id = self.is_timed and bool(rows) and all(one.name != "id" for one in rows[0])
         dropped = self._dropped([column.name for column in rows[0]] if rows else [])
+        if found.alias_columns and (dropped or self.adds_id):
+            raise Refuse(
+                "not_supported_yet",
+                what="names for the columns of the new row",
+                reason="the row that is stored has other columns",
+                alternative="Name the row only: AS new.",
+            )
         self._duplicate()
         if found.returning is not None:
             edit_returning(self.source, splicer.edits, found.returning, self.table, self.first + 1)
@@ -102,6 +110,8 @@ class _Planner:
             backslashes=self.backslashes,
             timed=self.is_timed,
             returning=found.returning is not None,
+            ignore=found.ignore,
+            asks=self.asks,
         )
 
     def _rows(self) -> list[list[_Column]]:
@@ -297,13 +307,55 @@ class _Planner:
                 if self.is_object and self._keeps_id(assigned):
                     continue
                 raise Refuse("routing_column_update", column=assigned.name, table=self.table.name)
+            self._duplicate_column(assigned)
             for at in range(*assigned.value):
-                chain = chain_at(self.source, at)
-                if chain is None or chain.column != "ID" or not self.is_object:
-                    continue
-                if self.splicer.scope.table_of(chain, block) is not None:
-                    local = Span(chain.first, chain.end)
-                    self.splicer.edits.replace(local, b"(local_id + ", self.first + 1, b")")
+                self._duplicate_name(at, block)
+
+    def _duplicate_column(self, assigned: Assigned) -> None:
+        """The assigned column, without the name of the database."""
+        if assigned.column.end - assigned.column.first > 3:
+            self.splicer.edits.remove(Span(assigned.column.first, assigned.column.first + 2))
+
+    def _duplicate_name(self, at: int, block: Block) -> None:
+        """One name in an assignment's value: that of a column, of the row's alias, or VALUES(id)."""
+        source, edits, base = self.source, self.splicer.edits, self.first + 1
+        if self.is_object and source.is_word(at, "LAST_INSERT_ID") and not source.is_op(at + 2, ")"):
+            raise Refuse(
+                "not_supported_yet",
+                what="LAST_INSERT_ID of something else than the `id`",
+                reason="it would be taken for an ID of its shard",
+                alternative="Write id = LAST_INSERT_ID(id), or SELECT the value.",
+            )
+        chain = chain_at(source, at)
+        if chain is None:
+            return
+        whole = Span(chain.first, chain.end)
+        if self.is_object and self._of_new_row(chain):
+            name = source.text(chain.end - 1, chain.end) if self.found.alias_columns else b"local_id"
+            qualifier = b"" if len(chain.parts) == 1 else source.text(chain.first, chain.end - 1)
+            edits.replace(whole, b"(" + qualifier + name + b" + ", base, b")")
+        elif (
+            self.is_object and chain.column == "ID" and self.splicer.scope.table_of(chain, block) is not None
+        ):
+            if source.is_word(at - 2, "VALUES", "VALUE") and source.is_op(at - 1, "("):
+                edits.replace(Span(at - 2, chain.end + 1), b"(VALUES(local_id) + ", base, b")")
+            else:
+                qualifier = source.text(chain.end - 3, chain.end - 1) if len(chain.parts) > 1 else b""
+                edits.replace(whole, b"(" + qualifier + b"local_id + ", base, b")")
+        elif len(chain.parts) > 2:
+            edits.replace(Span(chain.first, chain.end - 3), b"")
+
+    def _of_new_row(self, chain: Chain) -> bool:
+        """Whether this is the `id` of the row that could not be inserted, by the row's alias."""
+        found = self.found
+        if not found.alias or (len(chain.parts) > 1 and chain.parts[-2].lower() != found.alias):
+            return False
+        if not found.alias_columns:
+            return len(chain.parts) > 1 and chain.column == "ID"
+        names = [column.name for column in self._rows()[0]]
+        if "id" not in names or names.index("id") >= len(found.alias_columns):
+            return False
+        return chain.column.lower() == found.alias_columns[names.index("id")]
 
     def _keeps_id(self, assigned: Assigned) -> bool:
         """`id = LAST_INSERT_ID(id)`, the idiom that reports the ID of the row there is, or `id = id`."""
@@ -316,6 +368,7 @@ class _Planner:
             return False
         self.splicer.edits.replace(assigned.column, b"local_id")
         self.splicer.edits.replace(inside, b"local_id")
+        self.asks = self.asks or inside != value
         return True
 
     def _around(self) -> tuple[Template, Template]:

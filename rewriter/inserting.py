@@ -51,7 +51,7 @@ class Insert(Plan):
 
     `timed`: a row without an `id` gets one that the proxy makes, and the hole is for the whole `id`. Ask
     `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause,
-    so it can run on one shard only.
+    so it can run on one shard only. `ignore`: it says IGNORE. `asks`: see `Inserted`.
     """
 
     kind: ClassVar[str] = "insert"
@@ -65,6 +65,8 @@ class Insert(Plan):
     backslashes: bool = True
     timed: bool = False
     returning: bool = False
+    ignore: bool = False
+    asks: bool = False
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -123,9 +125,13 @@ class Insert(Plan):
             placed = by_shard[shard]
             sql = self._text(placed, values, keyspace.database_of(shard), base)
             statements.append(HostStatement(host(keyspace, shard), (shard,), sql))
+            numbers = tuple([number for number, _ in placed])
             inserted.append(
-                Inserted(shard, base, len(placed), placed[0][0], placed[-1][0], shard in generated)
-            )
+                Inserted(
+                    shard, base, len(placed), numbers[0], numbers[-1], shard in generated, numbers,
+                    self.ignore, self.asks,
+                )
+            )  # fmt: skip
         return Bound(tuple(statements), inserted=tuple(inserted))
 
     def probe(self, values: Values, topology: Topology) -> HostStatement:

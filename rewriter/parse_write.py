@@ -34,7 +34,8 @@ class Insertion:
     `columns` as written, None when there is no list. Exactly one of `rows` (each a list of value spans,
     `row_spans` with their parentheses), `assignments` (INSERT … SET, whose list is `columns` and the one
     row) and `query` is filled; INSERT … SET has `assigned` too. `on_duplicate` are the assignments of
-    ON DUPLICATE KEY UPDATE, whose clause and everything behind the rows is `tail`.
+    ON DUPLICATE KEY UPDATE, whose clause and everything behind the rows is `tail`. `alias` is the row's, in
+    lower case, and `alias_columns` those of its columns.
     """
 
     verb: Literal["INSERT", "REPLACE"]
@@ -50,6 +51,8 @@ class Insertion:
     on_duplicate: list[Assigned] = field(default_factory=list)
     tail: Span | None = None
     returning: Span | None = None
+    alias: str = ""
+    alias_columns: list[str] = field(default_factory=list)
 
 
 class WriteParser(Parser):
@@ -148,11 +151,22 @@ class WriteParser(Parser):
     def _targets(self) -> list[TableRef]:
         targets = []
         while True:
-            targets.append(self.table_name())
-            if self.take_op("."):
-                self.need_op("*")
+            targets.append(self._target())
             if not self.take_op(","):
                 return targets
+
+    def _target(self) -> TableRef:
+        """`t`, `db.t`, `t.*` or `db.t.*`."""
+        first, names = self.at, [self.name()]
+        end = self.at
+        while self.take_op("."):
+            if self.take_op("*"):
+                break
+            names.append(self.name())
+            end = self.at
+        if len(names) > 2:
+            raise self.unreadable("a table")
+        return TableRef("table", Span(first, end), names[-1], names[0] if len(names) > 1 else None)
 
     def _list(self, block: Block) -> list[Span]:
         """The items in the parentheses that open here; none between empty ones."""
@@ -220,9 +234,12 @@ class WriteParser(Parser):
     def _tail(self, insertion: Insertion) -> None:
         first = self.at
         if self.take("AS"):  # the row's alias
-            self.name()
+            insertion.alias = self.name().lower()
             if self.source.is_op(self.at, "(") and self.at < self.end:
-                self.at = self.source.closing[self.at] + 1
+                close = self.source.closing[self.at]
+                names = self.source.tokens[self.at + 1 : close : 2]
+                insertion.alias_columns = [one.name.lower() for one in names]
+                self.at = close + 1
         if self.take("ON"):
             for word in ("DUPLICATE", "KEY", "UPDATE"):
                 self.need(word)

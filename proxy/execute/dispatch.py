@@ -280,7 +280,7 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
         return
     if session.transaction_mode == "single":
         check_single(client, spots_of(plan.keyspace, statements))
-    if len(statements) == 1 and not bound.warnings:
+    if len(statements) == 1 and not bound.warnings and not (bound.inserted and bound.inserted[0].asks):
         host, _, sql = statements[0]
         if bound.inserted:
             inserted = bound.inserted[0]

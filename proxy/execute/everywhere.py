@@ -91,6 +91,6 @@ def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) ->
     if ok is None:
         raise ProxyError("merge_failed", reason="a write was answered by rows")
     session = client.session
-    session.diagnostics = works[0].diagnostics
+    session.diagnostics = works[0].outcomes[0].diagnostics
     session.row_count = ok.affected
     client.reply_ok(affected=ok.affected, insert_id=ok.insert_id, warnings=ok.warnings, info=ok.info)

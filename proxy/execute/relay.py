@@ -9,6 +9,7 @@ is open.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -16,7 +17,8 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import Want
 from proxy.errors import ProxyError
 from proxy.wire.constants import Status
-from proxy.wire.packets import frame, ok_packet, query_packet
+from proxy.wire.packets import err_packet, frame, ok_packet, query_packet
+from rewriter.bound import composed_message
 from rewriter.effects import Effects
 from rewriter.plans import Values
 
@@ -229,7 +231,11 @@ class Relay:
 
     def _composed(self, conn: BackendConnection, data: bytes, base: int) -> bytes:
         """The reply with the composed ID in the place of the local one."""
-        ok = conn.scanner.ok
+        ok, err = conn.scanner.ok, conn.scanner.err
+        if err is not None and not conn.scanner.rows_begun:
+            text = composed_message(err.code, err.text(), base).encode()
+            conn.scanner.err = replace(err, message=text)
+            return err_packet(data[3], err.code, err.sqlstate, text)
         if ok is None or not ok.insert_id:
             return data
         ok = conn.scanner.ok = ok._replace(insert_id=ok.insert_id + base)

@@ -8,9 +8,10 @@ transaction a failure undoes the whole statement on every host, by a savepoint, 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
@@ -18,6 +19,8 @@ from proxy.errors import ProxyError
 from proxy.session.settings import Settings
 from proxy.session.state import Diagnostic
 from proxy.wire.packets import Err, Ok, ProtocolError, lenenc_bytes, query_packet, read_lenenc_bytes
+from proxy.wire.resultset import decode_row
+from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import Bound, HostStatement, Inserted
 
 from .ends import connection_lost_in_transaction, give_all_back, settle
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 _SAVEPOINT = b"shardgate_statement"
+_SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")
+_AT_ROW: Final = re.compile(r"(?<= at row )(\d+)\Z")
+_DEPRECATED: Final = frozenset({1287, 1681})
+"""Warnings of a statement's text, not of its rows: every shard gives them, one server would once."""
 
 
 @dataclass(slots=True)
@@ -37,21 +44,27 @@ class Outcome:
     inserted: Inserted | None
     ok: Ok | None = None
     error: Err | ProxyError | None = None
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 class _Pipeline:
-    """Receives the replies to one host's statements, in order."""
+    """Receives the replies to one host's statements, in order: behind each but the last its warnings, which
+    the next statement would end.
+    """
 
     whole = True
 
     def __init__(self, outcomes: list[Outcome]) -> None:
         self.outcomes = outcomes
-        self.warnings = 0
+        self.warnings = 0  # of the last one
         self._index = 0
+        self._reader: ResultReader | None = None  # of the warnings that come next
+        self._rows: list[bytes] = []
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, conn: BackendConnection, packets: bytes, count: int) -> None:
-        conn.send(packets, self, count, replies=len(self.outcomes))
+        packets += _SHOW_WARNINGS.join(query_packet(outcome.statement.sql) for outcome in self.outcomes)
+        conn.send(packets, self, count, replies=2 * len(self.outcomes) - 1)
         try:
             await self._future
         except asyncio.CancelledError:
@@ -59,19 +72,29 @@ class _Pipeline:
             raise
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        """An OK or ERR packet; the scanner has read it."""
+        """Rows of warnings; an OK or ERR packet was read by the scanner."""
+        if self._reader is not None:
+            self._rows += split_rows(self._reader.feed(data))
 
     def reply_done(self, conn: BackendConnection) -> None:
         outcome = self.outcomes[self._index]
+        if self._reader is not None:
+            outcome.diagnostics = _diagnostics(self._rows)
+            self._reader, self._rows = None, []
+            self._index += 1
+            return
         outcome.ok, outcome.error = conn.scanner.ok, conn.scanner.err
-        self.warnings += conn.scanner.warnings
-        self._index += 1
-        if self._index == len(self.outcomes) and not self._future.done():
+        if self._index < len(self.outcomes) - 1:
+            self._reader = ResultReader()
+            return
+        self.warnings = conn.scanner.warnings
+        if not self._future.done():
             self._future.set_result(None)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         for outcome in self.outcomes[self._index :]:
-            outcome.error = error
+            if outcome.ok is None and outcome.error is None:
+                outcome.error = error
         if not self._future.done():
             self._future.set_result(None)
 
@@ -84,7 +107,6 @@ class HostWork:
     outcomes: list[Outcome]
     conn: BackendConnection | None = None
     kept: bool = False
-    diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 async def run_writes(client: ClientConnection, bound: Bound, running: set[BackendConnection]) -> None:
@@ -160,12 +182,11 @@ async def run_host(
     if atomic:
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
         count += 1
-    packets += b"".join(query_packet(outcome.statement.sql) for outcome in work.outcomes)
     conn.begun = client.begun
     pipeline = _Pipeline(work.outcomes)
     await pipeline.run(conn, packets, count)
     if not conn.closed and (pipeline.warnings or any(outcome.error for outcome in work.outcomes)):
-        work.diagnostics = await settle(client, conn)
+        work.outcomes[-1].diagnostics = await settle(client, conn)
 
 
 async def undo(works: Iterable[HostWork]) -> None:
@@ -186,8 +207,7 @@ def _report(
     client: ClientConnection, outcomes: list[Outcome], failed: list[Outcome], *, undone: bool
 ) -> None:
     """Tell the client which shards have done their part and which have not."""
-    first = failed[0].error
-    assert first is not None
+    first = _told(failed[0])
     done = [outcome for outcome in outcomes if outcome.error is None]
     if undone or not done:
         client.fail(first)
@@ -198,6 +218,15 @@ def _report(
         "partial_write", done=_shards(done), failed=_shards(failed), reason=f"{text} (error {code})"
     )
     client.fail(error)
+
+
+def _told(outcome: Outcome) -> Err | ProxyError:
+    """The error of a statement, in the client's terms."""
+    error, inserted = outcome.error, outcome.inserted
+    assert error is not None
+    if not isinstance(error, Err) or inserted is None:
+        return error
+    return replace(error, message=inserted.told(error.code, error.text()).encode())
 
 
 def _shards(outcomes: list[Outcome]) -> str:
@@ -222,17 +251,61 @@ def _answer(
     if session.transaction.next_isolation is not None and session.autocommit:
         session.use_up()
     affected = sum(outcome.ok.affected for outcome in outcomes if outcome.ok is not None)
-    warnings = sum(outcome.ok.warnings for outcome in outcomes if outcome.ok is not None)
     insert_id, generated = _first_id(outcomes)
-    session.diagnostics = [item for work in works.values() for item in work.diagnostics]
-    session.diagnostics += services.notices(bound.warnings)
+    diagnostics, repeated = _all_diagnostics(outcomes)
+    warnings = sum(outcome.ok.warnings for outcome in outcomes if outcome.ok is not None) - repeated
+    session.diagnostics = diagnostics + services.notices(bound.warnings)
     session.row_count = affected
     if generated:
         session.last_insert_id = insert_id
-    info = _info(outcomes)
+    info = _info(outcomes, warnings + len(bound.warnings))
     client.reply_ok(
         affected=affected, insert_id=insert_id, warnings=warnings + len(bound.warnings), info=info
     )
+
+
+def _diagnostics(rows: list[bytes]) -> list[Diagnostic]:
+    """The rows of SHOW WARNINGS; none when they cannot be read."""
+    try:
+        values = [decode_row(row, 3) for row in rows]
+    except ProtocolError:
+        return []
+    return [
+        Diagnostic((level or b"").decode("latin-1"), int(code or 0), (text or b"").decode("utf-8", "replace"))
+        for level, code, text in values
+    ]
+
+
+def _all_diagnostics(outcomes: list[Outcome]) -> tuple[list[Diagnostic], int]:
+    """What all shards have warned of, with the numbers of the rows of the client's own INSERT, in order; and
+    how many of them only repeat what another shard has said of the statement.
+    """
+    found: list[tuple[int, Diagnostic]] = []
+    repeated = 0
+    said: set[Diagnostic] = set()
+    for outcome in outcomes:
+        mine: set[Diagnostic] = set()
+        for one in outcome.diagnostics:
+            if one.code in _DEPRECATED and one in said:
+                repeated += 1
+                continue
+            mine.add(one)
+            found.append(_of_row(outcome.inserted, one))
+        said |= mine
+    found.sort(key=lambda pair: pair[0])
+    return [one for _, one in found], repeated
+
+
+def _of_row(inserted: Inserted | None, one: Diagnostic) -> tuple[int, Diagnostic]:
+    """A warning with the client's number of the row, and that (0: none is told)."""
+    if inserted is None or not inserted.numbers:
+        return 0, one
+    text, number = inserted.told(one.code, one.message), 0
+    row = _AT_ROW.search(text)
+    if row is not None and 0 < int(row[1]) <= len(inserted.numbers):
+        number = inserted.numbers[int(row[1]) - 1] + 1
+        text = text[: row.start()] + str(number)
+    return number, Diagnostic(one.level, one.code, text)
 
 
 def _first_id(outcomes: list[Outcome]) -> tuple[int, bool]:
@@ -240,11 +313,17 @@ def _first_id(outcomes: list[Outcome]) -> tuple[int, bool]:
 
     As with one MySQL: that of the first row whose id was generated, or else that of the last row.
     """
-    made = [(one.inserted, one.ok.insert_id) for one in outcomes if one.inserted is not None and one.ok]
-    made = [(inserted, id) for inserted, id in made if id]
+    made: list[tuple[Inserted, int]] = []
+    generated: list[tuple[Inserted, int]] = []
+    for outcome in outcomes:
+        inserted, ok = outcome.inserted, outcome.ok
+        if inserted is None or ok is None or not ok.insert_id:
+            continue
+        made.append((inserted, ok.insert_id))
+        if inserted.generated or (inserted.asks and ok.affected != inserted.rows):
+            generated.append(made[-1])
     if not made:
         return 0, False
-    generated = [pair for pair in made if pair[0].generated]
     if generated:
         inserted, id = min(generated, key=lambda pair: pair[0].first)
     else:
@@ -252,7 +331,7 @@ def _first_id(outcomes: list[Outcome]) -> tuple[int, bool]:
     return id + (inserted.base or 0), bool(generated)
 
 
-def _info(outcomes: list[Outcome]) -> bytes:
+def _info(outcomes: list[Outcome], warnings: int) -> bytes:
     """`Rows matched: 3  Changed: 2  Warnings: 0`, summed over the shards; encoded as in an OK packet."""
     totals = {"Records": 0, "Duplicates": 0} if _many_rows(outcomes) else {}
     for outcome in outcomes:
@@ -264,17 +343,18 @@ def _info(outcomes: list[Outcome]) -> bytes:
             text = None  # the counts of a server that talks nonsense are not told on
         if text is None and outcome.inserted is not None and totals:
             # a server says nothing of a single row, and counts one in the place of another as 2
-            text = b"Records: %d  Duplicates: %d  Warnings: 0" % (
-                outcome.inserted.rows, outcome.ok.affected == 2 * outcome.inserted.rows,
-            )  # fmt: skip
+            duplicates = max(outcome.ok.affected - 1, 0)
+            if outcome.inserted.ignore and not outcome.ok.affected:
+                duplicates = 1
+            text = b"Records: %d  Duplicates: %d" % (outcome.inserted.rows, duplicates)
         for part in (text or b"").decode("latin-1").split("  "):
             name, colon, number = part.rpartition(": ")
-            if colon and number.isdigit():
+            if colon and number.isdigit() and name != "Warnings":
                 totals[name] = totals.get(name, 0) + int(number)
-    return (
-        lenenc_bytes("  ".join(f"{name}: {number}" for name, number in totals.items()).encode())
-        if totals
-        else b""
+    if not totals:
+        return b""
+    return lenenc_bytes(
+        "  ".join(f"{name}: {number}" for name, number in (*totals.items(), ("Warnings", warnings))).encode()
     )
 
 

@@ -223,6 +223,7 @@ def errors(client: ClientConnection, plan: Builtin, values: Values) -> None:
 def _diagnostics(client: ClientConnection, plan: Builtin, values: Values, *, errors_only: bool) -> None:
     """What the last statement left; showing it leaves it as it is."""
     found = [item for item in client.session.diagnostics if item.level == "Error" or not errors_only]
+    client.session.row_count = -1
     if plan.arguments.get("count"):
         name = "@@session.error_count" if errors_only else "@@session.warning_count"
         _answer(client, [_count(name)], [[len(found)]])

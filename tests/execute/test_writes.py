@@ -59,7 +59,7 @@ async def test_one_network_write_for_a_host_and_one_answer(world: World, client:
     assert client.last.ok == (4, 0)
     assert committed(world) == [1, 2, 3, 4]
     assert client.session.row_count == 4
-    assert world.server("h1").log == [b"WRITE 1", b"WRITE 3"]
+    assert world.server("h1").log == [b"WRITE 1", b"SHOW WARNINGS", b"WRITE 3"]
 
 
 async def test_replies_in_any_pieces(world: World, client: Client) -> None:
@@ -115,6 +115,34 @@ async def test_warnings(world: World, client: Client) -> None:
     assert [one.message for one in client.session.diagnostics] == ["h1", "h2", "id_matches_nothing"]
 
 
+async def test_warnings_of_all_statements_on_a_host(world: World, client: Client) -> None:
+    """The next statement ends a statement's warnings: they are asked for in between, in the same write."""
+
+    def script(conn: ServerConn, sql: bytes) -> list[Result]:
+        conn.warnings = [("Warning", 1265, f"of {sql.decode()} at row 1")]
+        return [Ok(1, 0, 1)]
+
+    world.server("h1").script = script
+    inserted = (Inserted(1, None, 1, 1, 1, numbers=(1,)), Inserted(3, None, 1, 0, 0, numbers=(0,)))
+    client.ask(write(("h1", 1), ("h1", 3), inserted=inserted))
+    await done(world, client)
+    assert client.last.warnings == 2
+    told = [one.message for one in client.session.diagnostics]
+    assert told == ["of WRITE 3 at row 1", "of WRITE 1 at row 2"]
+
+
+async def test_what_is_wrong_with_the_text_is_told_once(world: World, client: Client) -> None:
+    def script(conn: ServerConn, sql: bytes) -> list[Result]:
+        conn.warnings = [("Warning", 1287, "'VALUES function' is deprecated")] * 2
+        return [Ok(1, 0, 2)]
+
+    world.server("h1").script = world.server("h2").script = script
+    client.ask(write(*FOUR))
+    await done(world, client)
+    assert client.last.warnings == 2
+    assert len(client.session.diagnostics) == 2
+
+
 # -- errors outside of a transaction
 # ----------------------------------------------------------------------------------------------------------
 
@@ -161,7 +189,7 @@ async def test_a_host_that_is_lost(world: World, client: Client, replies: int) -
     message = client.session.diagnostics[0].message
     assert ("failed on shards 2, 4 on h2" if not replies else "failed on shard 4 on h2") in message
     assert "may or may not have been executed" in message
-    assert len(world.server("h2").log) == 2
+    assert world.server("h2").log == [b"WRITE 2", b"SHOW WARNINGS", b"WRITE 4"]
 
 
 async def test_many_shards_are_not_all_named(world: World, client: Client) -> None:
@@ -346,9 +374,8 @@ async def test_kill_reaches_what_runs_and_its_answers_decide(world: World, clien
     await world.turn()
     assert not world.server("h1").kills
     assert world.server("h2").kills == [b"QUERY %d" % world.server("h2").conns[0].conn.thread_id]
-    world.server("h2").conns[0].out = err_packet(1, 1317, "70100", "interrupted") + ok_packet(
-        1, 2, affected=1
-    )
+    packets = (err_packet(1, 1317, "70100", "interrupted"), ok_packet(1, 2), ok_packet(1, 2, affected=1))
+    world.server("h2").conns[0].out = b"".join(packets)
     await done(world, client)
     assert "done on shards 1, 3 on h1; shard 4 on h2" in client.session.diagnostics[0].message
     assert "failed on shard 2 on h2" in client.session.diagnostics[0].message
