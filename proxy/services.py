@@ -25,6 +25,7 @@ from .certificates import Certificates
 from .errors import ProxyError
 from .execute.definitions import Definitions
 from .execute.dispatch import execute
+from .execute.origins import place_of
 from .facts import Collations, ServerFacts
 from .local.use import use_database
 from .peers import Peers
@@ -107,13 +108,15 @@ class Services:
     def first_database(self, client: ClientConnection, database: str) -> None:
         use_database(client, database, at_login=True)
 
-    def definitions_of(self, plan: Plan, session: Session) -> Definitions:
+    def definitions_of(self, plan: ShardSelect, session: Session) -> Definitions:
         """The memory of a plan's column definitions, one for each character set of results."""
         by_charset = self._definitions.setdefault(plan, {})
         charset = session.settings.get("character_set_results") or b""
         found = by_charset.get(charset)
         if found is None:
-            found = by_charset[charset] = Definitions()
+            origins = plan.origins
+            place = None if origins is None else place_of(origins, self.topology)
+            found = by_charset[charset] = Definitions(place)
         return found
 
     def notices(self, warnings: Sequence[Notice]) -> list[Diagnostic]:

@@ -6,6 +6,7 @@ from .binding import Routing
 from .columns import Extra
 from .context import Splicer, Statement, keyspace_of, not_yet, table_names
 from .facts import Query, TableRef
+from .origins import origins_of
 from .plan import Access, Plan, Reject
 from .routing import Route
 from .scope import Refuse, Scope
@@ -40,6 +41,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         template=template,
         several=several,
         unrouted=unrouted,
+        origins=None if explain else origins_of(query, scope),
         point=point(routing, template, splicer.slots.end),
         fallback=None if statement.strict else _fallback(statement, query, scope, routing, explain=explain),
     )

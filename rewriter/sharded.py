@@ -23,6 +23,7 @@ from .binding import host as host_of
 from .bound import Aggregate, BindError, Bound, HostStatement, Merge, SortKey
 from .gather import Gather
 from .literals import NotPlain
+from .origins import Origins
 from .plan import Access, Choose, Plan, Reject, Values
 from .read_write import ReadThenWrite
 from .routing import Placed
@@ -55,7 +56,8 @@ class Sharded(Plan):
     """What plans on sharded tables have in common.
 
     `routing` finds the shards; `template` is the statement for one of them. `fallback` is the plan when a
-    value turns out to be no plain constant. `unrouted`: nothing narrows it.
+    value turns out to be no plain constant. `unrouted`: nothing narrows it. `origins`: those of its result's
+    columns, if it has one.
     """
 
     routing: Routing
@@ -63,6 +65,7 @@ class Sharded(Plan):
     fallback: Plan | None = None
     point: Point | None = None
     unrouted: bool = False
+    origins: Origins | None = None
 
     @property
     def keyspace(self) -> str:
@@ -78,8 +81,10 @@ class Sharded(Plan):
     def scatter(self) -> bool:
         return self.unrouted
 
-    def at_point(self, values: Values, topology: Topology) -> tuple[Host, int, bytes] | None:
-        """Host, shard and SQL of a statement that one ID routes to a shard that exists; None: ask `bind`."""
+    def at_point(self, values: Values, topology: Topology) -> tuple[Host, int, bytes, bytes] | None:
+        """Host, shard, SQL and the shard's database of a statement that one ID routes to a shard that exists;
+        None: ask `bind`.
+        """
         point = self.point
         if point is None:
             return None
@@ -92,12 +97,13 @@ class Sharded(Plan):
         if place is None:
             return None
         local = number & point.local_mask
-        return place[0], shard, point.template.render((*values, place[1], local, number - local))
+        sql = point.template.render((*values, place[1], local, number - local))
+        return place[0], shard, sql, place[1]
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         found = self.at_point(values, topology)
         if found is not None:
-            host, shard, sql = found
+            host, shard, sql, _ = found
             return Bound((HostStatement(host, (shard,), sql),))
         return self._bind(values, topology, choose)
 

@@ -187,7 +187,7 @@ def _ask_point(client: ClientConnection, plan: ShardSelect | ShardWrite, values:
     point = plan.at_point(values, services.topology)
     if point is None:
         return False
-    client.relay.ask(point[0], point[2])
+    client.relay.ask(point[0], point[2], plan.origins, point[3])
     return True
 
 
@@ -218,7 +218,7 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
         and not bound.warnings
         and ceiling is None
     ):
-        client.relay.run(statements[0].host, statements[0].sql)
+        client.relay.run(statements[0].host, statements[0].sql, origins=plan.origins)
         return
     FanOut(client, bound, services.definitions_of(plan, session), ceiling).start()
 

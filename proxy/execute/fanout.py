@@ -224,7 +224,7 @@ class FanOut:
         hidden = self.merge.hidden
         visible = payloads[: len(payloads) - hidden]
         union = len(self.bound.statements[branch.run].shards) > 1
-        shown = self.definitions.of(visible, hidden) if union else visible
+        shown = self.definitions.of(visible, hidden) if union else self.definitions.of_shard(visible)
         head, seq = header_packets(shown, self.client.session.status(), self.client.seq + 1)
         runs = len(self.bound.statements)
         pads = self.client.services.pads

@@ -17,9 +17,11 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import Want
 from proxy.errors import ProxyError
 from proxy.wire.constants import Status
+from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import err_packet, frame, ok_packet, query_packet
 from rewriter.bound import composed_message
 from rewriter.effects import Effects
+from rewriter.origins import Origins
 from rewriter.plans import Values
 
 from .ends import (
@@ -29,6 +31,7 @@ from .ends import (
     needs_settling,
     settle,
 )
+from .origins import place_of
 from .preludes import preludes, tableless
 from .trace import generated, tie
 
@@ -52,6 +55,8 @@ class Relay:
         "effects",
         "keeps_insert_id",
         "literals",
+        "origins",
+        "placing",
         "plain",
         "settling",
         "sql",
@@ -81,13 +86,16 @@ class Relay:
         self.effects: Effects | None = None
         self.literals: Values = ()
         self.stale = False
+        self.origins: Origins | None = None
+        self.placing: Placing | None = None  # while the definitions of a result are being changed
 
-    def ask(self, host: str, sql: bytes) -> None:
-        """Send `sql` to `host`, with nothing special about it: a point select."""
+    def ask(self, host: str, sql: bytes, origins: Origins | None, shard: bytes) -> None:
+        """Send `sql` to `host`, with nothing special about it: a point select in the database `shard`."""
         client = self.client
         client.work = self
         self.plain = True
         self.database = None
+        self.origins = origins
         session = client.session
         transaction = session.transaction
         if not transaction.held:
@@ -101,6 +109,9 @@ class Relay:
                 self.conn = conn
                 conn.begun = client.begun
                 conn.ask(query_packet(sql), self)
+                if origins is not None:
+                    conn.scanner.expected = origins.header
+                    conn.scanner.database = shard
                 return
         else:
             conn = transaction.held.get(host)
@@ -117,12 +128,14 @@ class Relay:
         keeps_insert_id: bool = False,
         effects: Effects | None = None,
         literals: Values = (),
+        origins: Origins | None = None,
     ) -> None:
         """Send `sql` to `host`; with `database`, after making that the connection's current one.
 
         `base`: added to the insert id of the reply (it makes a local id a composed one). `keeps_insert_id`:
         the reply's is the client's own, so LAST_INSERT_ID() stays. `effects`: what the statement leaves
-        behind on the connection; `literals` are the statement's own, to which they refer.
+        behind on the connection; `literals` are the statement's own, to which they refer. `origins`: of the
+        result's columns, where they are not those that the server tells.
         """
         client = self.client
         client.work = self
@@ -133,6 +146,7 @@ class Relay:
         self.keeps_insert_id = keeps_insert_id
         self.effects = effects
         self.literals = literals
+        self.origins = origins
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
 
@@ -222,12 +236,33 @@ class Relay:
     # ---------------------------------------------------------------------------------------------------
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        if self.origins is not None:
+            header = conn.scanner.matched
+            if header is not None:
+                data = header.shown + data[header.size :]
+            else:
+                data = self._placed(conn, data, self.origins)
         if not self.plain:
             if self.base is not None:
                 data = self._composed(conn, data, self.base)
             elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
                 return
         self.client.transport.write(data)
+
+    def _placed(self, conn: BackendConnection, data: bytes, origins: Origins) -> bytes:
+        """The reply with the origins of its columns as a client must see them."""
+        placing, first = self.placing, self.placing is None
+        if placing is None:
+            placing = self.placing = Placing(place_of(origins, self.client.services.topology))
+        shown, size = placing.feed(data)
+        if placing.done:
+            self.origins = self.placing = None
+            shard = conn.scanner.database
+            if first and self.plain and shard and conn.scanner.rows_begun:
+                # the same columns of another shard: so no statement of the plan needs to be looked into again
+                head = shown[: len(shown) - len(data) + size]
+                origins.header = Header(size, data[:size].replace(shard, b""), head)
+        return shown
 
     def _composed(self, conn: BackendConnection, data: bytes, base: int) -> bytes:
         """The reply with the composed ID in the place of the local one."""
@@ -318,7 +353,7 @@ class Relay:
         return made is None or effects.found_rows or effects.routine or bool(effects.variables)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        self.conn = None
+        self.conn = self.placing = None
         client = self.client
         connection_lost_in_transaction(client, conn, error)
         if clean:

@@ -14,13 +14,16 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.constants import ColumnType, Status
+from proxy.wire.origins import changed
 from proxy.wire.packets import frame, query_packet
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from proxy.wire.resultset import Column, decode_column
 from rewriter.effects import Effects
-from rewriter.plans import OneHost, Values
+from rewriter.origins import Origins
+from rewriter.plans import OneHost, Sharded, Values
 
 from .ends import give_back
+from .origins import place_of
 from .preludes import preludes, tableless
 from .relay import Relay
 from .transcode import Payloads, prepare_reply
@@ -304,6 +307,8 @@ class StatementRelay(Relay):
             known = payloads[1 : 1 + parameters]
             first = 1 + parameters + bool(parameters)
             shown = payloads[first : first + columns]
+            if isinstance(statement.plan, Sharded) and statement.plan.origins is not None:
+                shown = changed(shown, place_of(statement.plan.origins, client.services.topology))
             statement.exact = any(_rounded(decode_column(one)) for one in shown)
             session.prepared.add(statement)
             status = session.status()
@@ -334,8 +339,9 @@ class OnceRelay(StatementRelay):
         self.original = client.relay
         client.relay = self
 
-    def ask(self, host: str, sql: bytes) -> None:
-        self.run(host, sql)
+    def ask(self, host: str, sql: bytes, origins: Origins | None, shard: bytes) -> None:
+        del shard
+        self.run(host, sql, origins=origins)
 
     def run(
         self,
@@ -347,6 +353,7 @@ class OnceRelay(StatementRelay):
         keeps_insert_id: bool = False,
         effects: Effects | None = None,
         literals: Values = (),
+        origins: Origins | None = None,
     ) -> None:
         sink = self.client.sink
         if sink is not None:
@@ -363,6 +370,7 @@ class OnceRelay(StatementRelay):
             keeps_insert_id=keeps_insert_id,
             effects=effects,
             literals=literals,
+            origins=origins,
         )
 
 

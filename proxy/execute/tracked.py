@@ -8,6 +8,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.session.tracking import follows_replies
 from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet
+from rewriter.origins import Origins
 
 from .relay import Relay
 
@@ -22,8 +23,9 @@ class TrackedRelay(Relay):
 
     __slots__ = ()
 
-    def ask(self, host: str, sql: bytes) -> None:
-        self.run(host, sql)
+    def ask(self, host: str, sql: bytes, origins: Origins | None, shard: bytes) -> None:
+        del shard
+        self.run(host, sql, origins=origins)
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         said, session = conn.scanner, self.client.session

@@ -149,6 +149,7 @@ class ColumnFlag(IntFlag):
     AUTO_INCREMENT = 512
     TIMESTAMP = 1024
     SET = 2048
+    PART_KEY = 16384
     NUM = 32768
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from struct import Struct
 
 from .constants import MAX_PAYLOAD, Status
+from .origins import Header
 from .packets import Err, Ok, ProtocolError, parse_err, parse_ok, read_lenenc
 
 _U32 = Struct("<I")
@@ -54,9 +55,12 @@ class ReplyScanner:
         "_fed",
         "_header",
         "_skip",
+        "database",
         "ending",
         "err",
+        "expected",
         "files",
+        "matched",
         "ok",
         "partial",
         "rows",
@@ -74,6 +78,7 @@ class ReplyScanner:
         self.files = False
         self._header = b""  # count, definitions and EOF of the last result set that came in one piece
         self._definitions = -1  # of a COM_STMT_PREPARE: how many follow the block at hand; else -1
+        self.database = b""
         self._fed = True
         self.start()
 
@@ -87,6 +92,8 @@ class ReplyScanner:
         self.err: Err | None = None
         self.ending = 0
         self.rows_begun = False
+        self.expected: Header | None = None
+        self.matched: Header | None = None
         if self._fed:  # else the last reply was `whole`, which leaves these as they were
             self._fed = False
             self.partial = 0
@@ -98,12 +105,20 @@ class ReplyScanner:
             self._continued = False
 
     def whole(self, data: bytes) -> bool:
-        """Whether `data` is a whole reply of one of the two usual forms: rows under the columns of the last
-        time, or an OK packet. Then `status`, `warnings` and `ok` are as after `feed`; else nothing has
-        happened, and `feed` has to look at it.
+        """Whether `data` is a whole reply of one of the two usual forms: rows under known columns, or an OK
+        packet. Then `status`, `warnings` and `ok` are as after `feed`; else nothing has happened, and `feed`
+        has to look at it.
+
+        Known are the columns of the last time, and those that are `expected`, from any shard: `database` is
+        the one that is asked. Then `matched` tells so.
         """
-        pos, last = len(self._header), len(data) - 9
-        if pos and data.startswith(self._header):
+        expected, last = self.expected, len(data) - 9
+        if expected is not None and data[: expected.size].replace(self.database, b"") == expected.key:
+            pos = expected.size
+        else:
+            expected = None
+            pos = len(self._header) if data.startswith(self._header) else 0
+        if pos:
             rows = 0
             while pos < last:
                 header, first = _PACKET(data, pos)
@@ -121,6 +136,7 @@ class ReplyScanner:
             self.rows = rows
             self.rows_begun = True
             self.ending = 9
+            self.matched = expected
         elif last > 1 and data[4] == 0 and _U32.unpack_from(data)[0] & 0xFFFFFF == last + 5:
             try:
                 ok = parse_ok(data[4:])

@@ -1,0 +1,91 @@
+"""Where result columns come from, as a client must see it.
+
+A server names its own databases in column definitions, and knows no origin of the virtual `id`, which is an
+expression there. Drivers show the origins, and make updates of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .facts import Block, Projection, Query
+from .scope import Scope, chain_at
+from .values import slot_at
+
+
+class Virtual(NamedTuple):
+    """A result column that is the virtual `id`: its name, and its table's name in the statement, its own name
+    and its database.
+    """
+
+    label: bytes
+    table: bytes
+    stored: bytes
+    database: bytes
+
+
+class Origins:
+    """Tables' logical databases by stored name, and the virtual columns by their number among the result
+    columns that have no origin. `header` is for who runs the plan, to remember what became of definitions.
+    """
+
+    __slots__ = ("databases", "header", "virtual")
+
+    def __init__(self, databases: Mapping[bytes, bytes], virtual: Mapping[int, Virtual]) -> None:
+        self.databases = databases
+        self.virtual = virtual
+        self.header: Any = None
+
+
+def origins_of(query: Query, scope: Scope) -> Origins:
+    """The origins of a query on sharded tables."""
+    databases: dict[bytes, bytes] = {}
+    for ref in scope.sharded():
+        databases.setdefault(_bytes(ref.name), _bytes(scope.targets[ref].database))
+    block = query.single()
+    if block is None or any(ref.form != "table" for ref in block.tables):
+        return Origins(databases, {})
+    return Origins(databases, _virtual(block, scope))
+
+
+def _virtual(block: Block, scope: Scope) -> dict[int, Virtual]:
+    found: dict[int, Virtual] = {}
+    expressions = 0
+    for projection in block.projections:
+        if projection.star:
+            for ref in scope.starred(block, projection):
+                if scope.targets[ref].is_object:
+                    database = _bytes(scope.targets[ref].database)
+                    found[expressions] = Virtual(b"id", _bytes(ref.label), _bytes(ref.name), database)
+                    expressions += 1
+            continue
+        virtual = _virtual_id(projection, block, scope)
+        if virtual is not None:
+            found[expressions] = virtual
+        if virtual is not None or not _is_column(projection, scope):
+            expressions += 1
+    return found
+
+
+def _is_column(projection: Projection, scope: Scope) -> bool:
+    chain = chain_at(scope.source, projection.span.first)
+    return (
+        chain is not None and chain.end == projection.span.end and slot_at(scope.source, chain.first) is None
+    )
+
+
+def _virtual_id(projection: Projection, block: Block, scope: Scope) -> Virtual | None:
+    chain = chain_at(scope.source, projection.span.first)
+    if chain is None or chain.end != projection.span.end or chain.column != "ID":
+        return None
+    ref = scope.table_of(chain, block)
+    target = None if ref is None else scope.targets[ref]
+    if ref is None or target is None or not target.is_object:
+        return None
+    label = _bytes(scope.label(projection))
+    return Virtual(label, _bytes(ref.label), _bytes(ref.name), _bytes(target.database))
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
