@@ -9,7 +9,6 @@ is open.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -18,12 +17,12 @@ from proxy.backends.pool import Want
 from proxy.errors import ProxyError
 from proxy.wire.constants import Status
 from proxy.wire.origins import Header, Placing
-from proxy.wire.packets import err_packet, frame, ok_packet, query_packet
-from rewriter.bound import composed_message
+from proxy.wire.packets import frame, query_packet
 from rewriter.effects import Effects
 from rewriter.origins import Origins
 from rewriter.plans import Values
 
+from .composed import composed
 from .ends import (
     connection_lost_in_transaction,
     discard,
@@ -244,7 +243,7 @@ class Relay:
                 data = self._placed(conn, data, self.origins)
         if not self.plain:
             if self.base is not None:
-                data = self._composed(conn, data, self.base)
+                data = composed(conn, data, self.base)
             elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
                 return
         self.client.transport.write(data)
@@ -263,25 +262,6 @@ class Relay:
                 head = shown[: len(shown) - len(data) + size]
                 origins.header = Header(size, data[:size].replace(shard, b""), head)
         return shown
-
-    def _composed(self, conn: BackendConnection, data: bytes, base: int) -> bytes:
-        """The reply with the composed ID in the place of the local one."""
-        ok, err = conn.scanner.ok, conn.scanner.err
-        if err is not None and not conn.scanner.rows_begun:
-            text = composed_message(err.code, err.text(), base).encode()
-            conn.scanner.err = replace(err, message=text)
-            return err_packet(data[3], err.code, err.sqlstate, text)
-        if ok is None or not ok.insert_id:
-            return data
-        ok = conn.scanner.ok = ok._replace(insert_id=ok.insert_id + base)
-        return ok_packet(
-            data[3],
-            ok.status,
-            affected=ok.affected,
-            insert_id=ok.insert_id,
-            warnings=ok.warnings,
-            info=ok.info,
-        )
 
     def _is_stale(self, conn: BackendConnection) -> bool:
         """Whether the error is that the connection has no current database any more: somebody has dropped it

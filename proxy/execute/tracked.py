@@ -10,6 +10,7 @@ from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet
 from rewriter.origins import Origins
 
+from .composed import composed
 from .relay import Relay
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class TrackedRelay(Relay):
                 tracker.changed = word.startswith(_STATE_WORDS)
                 tracker.touched |= _touched(word)
                 if self.base is not None and ok.insert_id:
-                    data = self._composed(conn, data, self.base)
+                    data = composed(conn, data, self.base)
                     ok = said.ok or ok
                 state = tracker.take(session, bool(ok.status & Status.IN_TRANS))
                 self.client.transport.write(tracked_ok_packet(data[3], ok, state) if state else data)
