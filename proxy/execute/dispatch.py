@@ -16,7 +16,9 @@ from proxy.local.transactions import commit_then
 from proxy.local.views import run_views
 from proxy.session.transaction import Spot
 from proxy.session.values import values_of
+from proxy.wire.multibyte import ESCAPE, can_mask, mask, unmask
 from proxy.wire.packets import lenenc_bytes
+from rewriter.env import Env
 from rewriter.plans import (
     Access,
     AnyHost,
@@ -28,6 +30,7 @@ from rewriter.plans import (
     Gather,
     Insert,
     LoadLocal,
+    OneHost,
     Passthrough,
     Physical,
     Plan,
@@ -60,6 +63,9 @@ if TYPE_CHECKING:
 
 choose = random.choice
 
+#: Plans that send a server the client's own text, or nearly so.
+_WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, Several)
+
 
 def execute(client: ClientConnection, sql: bytes) -> None:
     """Run one COM_QUERY. Raises ProxyError before anything was sent; later errors go to the client by
@@ -70,8 +76,9 @@ def execute(client: ClientConnection, sql: bytes) -> None:
     if len(sql) > services.max_statement:
         raise ProxyError("statement_too_long", size=len(sql), limit=services.max_statement)
     if session.unsafe_charset and not sql.isascii():
-        raise ProxyError("charset_refused", charset=session.env.charset)
-    plan, literals = services.rewriter.plan(sql, session.env)
+        plan, literals = plan_masked(client, sql, session.env)
+    else:
+        plan, literals = services.rewriter.plan(sql, session.env)
     client.plan = plan
     client.kind = plan.kind
     if plan.access > session.user.role or session.user.databases is not None:
@@ -90,6 +97,29 @@ def run_plan(client: ClientConnection, plan: Plan, literals: Values) -> None:
         _EXECUTORS[plan.__class__](client, plan, literals)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
+
+
+def plan_masked(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Values]:
+    """The plan of a statement in gbk or its kin, read with its characters masked: `sent` gives its own bytes
+    back. Raises ProxyError unless one host runs it as it is.
+    """
+    if can_mask(env.charset):
+        masked = mask(sql, env.charset)
+        plan, literals = client.services.rewriter.plan(masked, env)
+        if isinstance(plan, _WHOLE):
+            return plan, literals
+        in_literals = masked.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
+        if isinstance(plan, Builtin) and plan.name == "set" and in_literals:
+            return plan, tuple(unmask(literal) for literal in literals)
+    raise ProxyError("charset_refused", charset=env.charset)
+
+
+def sent(client: ClientConnection, plan: OneHost, literals: Values) -> bytes:
+    """What the one host of a plan gets."""
+    if plan.unchanged:
+        return client.sql
+    sql = plan.template.render(values_of(client.session, plan, literals))
+    return unmask(sql) if client.session.unsafe_charset else sql
 
 
 def check_results(session: Session, sql: bytes) -> None:
@@ -148,7 +178,7 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
     if client.session.transaction_mode == "single":
         locations = plan.locations if isinstance(plan, Physical) else ()
         check_single(client, [Spot(host, *location) for location in locations] or [Spot(host)])
-    sql = client.sql if plan.unchanged else plan.template.render(values_of(client.session, plan, literals))
+    sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
         check_results(client.session, sql)
     client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
@@ -161,7 +191,7 @@ def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> 
     host = statement.host(client.services.topology)
     if session.transaction_mode == "single":
         check_single(client, [Spot(host)])
-    sql = client.sql if statement.unchanged else statement.template.render(values_of(session, plan, literals))
+    sql = sent(client, statement, literals)
     FileRelay(client).run(host, sql, statement.database, effects=plan.effects, literals=literals)
 
 
@@ -169,7 +199,7 @@ def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None
     session = client.session
     held = session.transaction.held
     host = next(iter(held)) if held else plan.host(client.services.topology)
-    sql = client.sql if plan.unchanged else plan.template.render(values_of(session, plan, literals))
+    sql = sent(client, plan, literals)
     effects = plan.effects
     if session.transaction.explicit and not held and not (effects is not None and effects.ties):
         # no host takes part in the transaction yet, and a statement without tables is no reason to open it

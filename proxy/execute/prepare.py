@@ -18,8 +18,11 @@ from proxy.session.prepared import Statement
 from proxy.session.transaction import Spot
 from proxy.session.values import parameter, values_of
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
+from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import ColumnType
+from proxy.wire.multibyte import can_mask, unmask
 from proxy.wire.packets import ProtocolError
+from rewriter.env import Env
 from rewriter.plans import (
     AnyHost,
     BindError,
@@ -39,10 +42,10 @@ from rewriter.plans import (
     SystemViews,
     Values,
 )
-from rewriter.split import first_of
 
-from .dispatch import check_access, choose, refuse_lost, reject, run_plan
+from .dispatch import check_access, choose, plan_masked, refuse_lost, reject, run_plan
 from .gather import start_gather
+from .several import first_statement
 from .single import check_single
 from .statements import OnceRelay, StatementRelay, end_cursor
 from .transcode import BinarySink, DefinitionsSink, prepare_reply
@@ -67,16 +70,14 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     session.prepared.latest = None
     if len(sql) > services.max_statement:
         raise ProxyError("statement_too_long", size=len(sql), limit=services.max_statement)
-    if session.unsafe_charset and not sql.isascii():
-        raise ProxyError("charset_refused", charset=session.env.charset)
     limit = services.settings.limits.prepared_statements
     if len(session.prepared.by_id) >= limit:
         raise ProxyError("too_many_statements", limit=limit)
     env = session.prepared.env(session.env)
-    plan, found = services.rewriter.plan(sql, env)
+    plan, found = _planned(client, sql, env)
     if isinstance(plan, Several) and plan.comments:
-        sql = first_of(sql, env)
-        plan, found = services.rewriter.plan(sql, env)
+        sql = first_statement(sql, env)
+        plan, found = _planned(client, sql, env)
     check_access(session, plan, sql)
     statement = Statement(sql, env, session.settings.system, plan, found, services.topology)
     relay = StatementRelay(client, statement)
@@ -116,6 +117,12 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
             client.finish("ok")
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
+
+
+def _planned(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Values]:
+    if env.charset in NOT_ASCII and not sql.isascii():
+        return plan_masked(client, sql, env)
+    return client.services.rewriter.plan(sql, env)
 
 
 def relayed(plan: Plan) -> TypeGuard[OneHost]:
@@ -163,7 +170,8 @@ def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tup
         raise ProxyError(error.name, **error.arguments) from None
     if plan.unchanged:
         return host, statement.sql
-    return host, plan.template.render(values_of(session, plan, statement.literals))
+    text = plan.template.render(values_of(session, plan, statement.literals))
+    return host, unmask(text) if can_mask(statement.env.charset) else text
 
 
 # -- COM_STMT_EXECUTE
@@ -213,7 +221,7 @@ def _plan(client: ClientConnection, statement: Statement) -> Plan:
             statement.env, current = env, False
     if not current:
         was = statement.plan
-        statement.plan, statement.literals = services.rewriter.plan(statement.sql, statement.env)
+        statement.plan, statement.literals = _planned(client, statement.sql, statement.env)
         statement.topology = services.topology
         if relayed(was) != relayed(statement.plan):
             statement.settings = session.settings.system

@@ -237,15 +237,27 @@ async def test_too_long(world: World, client: Client) -> None:
     assert client.last.err == 1153
 
 
-@pytest.mark.parametrize(("sql", "code"), [(b"SELECT 1", None), (b"SELECT '\x81\x5c'", 1115)])
+@pytest.mark.parametrize(
+    ("charset", "sharded", "sql", "code"),
+    [
+        (b"sjis", True, b"SELECT 1", None),
+        (b"sjis", False, b"SELECT '\x81\x5c'", None),
+        (b"sjis", True, b"SELECT '\x81\x5c'", 1115),
+        (b"swe7", False, b"SELECT '\x81'", 1115),
+    ],
+)
 async def test_character_sets_that_hide_quotes(
-    world: World, client: Client, sql: bytes, code: int | None
+    world: World, client: Client, charset: bytes, sharded: bool, sql: bytes, code: int | None
 ) -> None:
-    client.session.settings = client.session.settings.with_values({"character_set_client": b"sjis"})
+    client.session.settings = client.session.settings.with_values({"character_set_client": charset})
     client.session.refresh_env()
-    ask(world, client, any_host("SELECT 1"), sql)
+    plan = select("h1") if sharded else any_host("SELECT 1")
+    ask(world, client, plan, sql.replace(b"\x5c", b"\xff\xdc"))
+    client.send(sql)
     await done(world, client)
     assert client.last.err == code
+    if not sharded and code is None:
+        assert world.server("h1").log[-1] == sql
 
 
 @pytest.mark.parametrize(

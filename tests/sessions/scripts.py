@@ -2,6 +2,7 @@
 
 Every script runs in a session of its own, in an empty database that both sides have. A line may begin with
 `2: `: it is then for a second session. Lines that begin with `mariadb: ` or `mysql9: ` are for one flavour.
+What follows `bytes: ` is sent in these bytes, not in utf8mb4.
 """
 
 from __future__ import annotations
@@ -459,6 +460,32 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         "RELEASE SAVEPOINT two",
         "ROLLBACK",
         "SELECT id FROM t ORDER BY id",
+    ),
+    "characters that end like quotes": (
+        "CREATE TABLE t (a VARCHAR(50) CHARACTER SET utf8mb4, b BLOB)",
+        "SET NAMES big5",
+        "bytes: INSERT INTO t VALUES ('\xa5\x5c', _binary '\xff\\\\\xff'), ('x', '\xb3\x5c')",
+        "SELECT HEX(a), HEX(b) FROM t ORDER BY a",
+        "bytes: SELECT '\xa5\x5c' AS `\xb3\x5c`, LAST_INSERT_ID(), a /* \xa5\x5c */ FROM t ORDER BY a",
+        "bytes: SET @a = '\xa5\x5c', @b = 'b'",
+        "SELECT @a, HEX(@a), @b",
+        "bytes: CREATE TABLE `\xa5\x5c` (n INT)",
+        "SHOW TABLES",
+        "bytes: SELECT GET_LOCK('\xa5\x5c', 1)",
+        "bytes: SELECT RELEASE_LOCK('\xa5\x5c')",
+        "bytes: PREPARE p FROM 'SELECT \\'\xa5\x5c\\''",
+        "EXECUTE p",
+        "DEALLOCATE PREPARE p",
+        "bytes: SELECT '\xa5",
+        "SET NAMES gbk",
+        "bytes: SELECT HEX('\xbf\x5c'), '\xbf'",
+        "bytes: DELETE FROM t WHERE a = '\x87\x5c'",
+        "SET NAMES sjis",
+        "bytes: SELECT HEX('\x95\x5c\xb1')",
+        "mysql9: SET NAMES gb18030",
+        "mysql9: bytes: SELECT HEX('\x81\x30\x81\x30'), HEX('\x81\x5c')",
+        "SET NAMES latin1",
+        "bytes: SELECT HEX('\x95\x5c\x5c')",
     ),
     "locks": (
         *ITEMS,

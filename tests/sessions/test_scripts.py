@@ -22,7 +22,7 @@ class Side:
         self.login = host, port, user, password
         self.sessions: dict[int, Raw] = {}
 
-    def ask(self, session: int, sql: str) -> Reply:
+    def ask(self, session: int, sql: str | bytes) -> Reply:
         if session not in self.sessions:
             host, port, user, password = self.login
             self.sessions[session] = client = Raw(host, port)
@@ -90,7 +90,9 @@ def test_script(sides: tuple[Side, Side], flavour: str, name: str) -> None:
         sql = line.removeprefix("2: ")
         for word, meaning in names.items():
             sql = sql.replace("{" + word + "}", meaning)
-        expected, got = direct.ask(session, sql), through.ask(session, sql)
+        raw = sql.removeprefix("bytes: ")
+        text = raw.encode("latin-1" if raw != sql else "utf-8")
+        expected, got = direct.ask(session, text), through.ask(session, text)
         if "FOUND_ROWS()" in sql:
             got.warnings = expected.warnings  # that it is deprecated
         if told(expected) != told(got):
