@@ -191,7 +191,7 @@ def set_(statement: Statement) -> Plan | None:
         assignments=tuple(assignments),
         session_slots=tuple(texts.slots.names),
         home=home,
-        effects=effects_of(source),
+        effects=effects_of(source, mariadb=statement.names.env.mariadb),
     )
 
 

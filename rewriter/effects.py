@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from .found_rows import Found, found_rows_of
 from .tokens import STRING, VARIABLE, WORD, Source
 
 Tie = tuple[str, str | int]
@@ -18,7 +19,7 @@ a name, or the index of the literal that holds it. The name "" is unknown: it st
 class Effects(NamedTuple):
     """`ties` and `unties`: what begins and ends to keep the session on the connection; an untie without a
     name ends all of its kind. `variables`: user variables that it may assign. `routine`: it may assign any.
-    `found_rows`: the server counts rows that it does not send. `insert_id`: "compare": the reply's insert id
+    `found_rows`: how FOUND_ROWS() is known (see found_rows.py). `insert_id`: "compare": the reply's insert id
     is the server's own, unless it is the value of one of the literals; "ask": only the server knows.
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
@@ -28,17 +29,18 @@ class Effects(NamedTuple):
     unties: tuple[Tie, ...] = ()
     variables: tuple[str, ...] = ()
     routine: bool = False
-    found_rows: bool = False
+    found_rows: Found = ""
     insert_id: str = ""
     transaction: bool = False
     database: str = ""
 
 
+_NONE: Final = Effects()
 _PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
 _TEMPORARY: Final = frozenset({"CREATE", "DROP"})
 
 
-def effects_of(source: Source) -> Effects | None:
+def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
     """The effects of a statement; None for none, as nearly all have."""
     verb = source.at(0).text if source.at(0).kind == WORD else ""
     if verb in ("CREATE", "ALTER", "DROP"):
@@ -50,10 +52,10 @@ def effects_of(source: Source) -> Effects | None:
             unties,
             _assigned(source, verb),
             verb in ("CALL", "EXECUTE") or (verb == "BEGIN" and source.is_word(1, "NOT")),
-            any(token.kind == WORD and token.text == "SQL_CALC_FOUND_ROWS" for token in source.tokens),
+            found_rows_of(source, verb, mariadb=mariadb),
             _insert_id(source, verb),
         )
-    return found if any(found) else None
+    return found if found != _NONE else None
 
 
 def _definition(source: Source, verb: str) -> Effects:

@@ -105,7 +105,7 @@ def _refusal(statement: Statement, query: Query, scope: Scope, refs: list[TableR
             return not_yet(what, "two of its tables have one name", "Give them aliases.")
     if any(source.is_word(ref.span.end, "PARTITION") and source.is_op(ref.span.end + 1, "(") for ref in refs):
         return not_yet("PARTITION", "its rows have to be gathered, and copies have none", "Use WHERE.")
-    effects = effects_of(source) or Effects()
+    effects = effects_of(source, mariadb=statement.names.env.mariadb) or Effects()
     if effects.ties or effects.unties or effects.routine or effects.insert_id:
         reason = "it leaves something on a server's connection, and its rows come from several"
         return not_yet(what, reason, "Do that in a statement of its own.")
@@ -124,7 +124,7 @@ class _Gathering:
         self.blocks = list(query.all_blocks())
         self.splicer = Splicer(statement, scope)
         self.conditions = self.splicer.conditions
-        self.effects = effects_of(self.source)
+        self.effects = effects_of(self.source, mariadb=statement.names.env.mariadb)
         self.text = Text(statement, parameters=True)
         for block in self.blocks:
             for span in _conditions(block):

@@ -61,6 +61,7 @@ class Text:
     def __init__(self, statement: Statement, *, parameters: bool = False) -> None:
         source = statement.source
         self.source = source
+        self.mariadb = statement.names.env.mariadb
         self.slots = Slots(len(source.literals))
         self.edits = Edits(source)
         if not defines_routine(source):
@@ -81,7 +82,7 @@ class Text:
             access=about.access,
             session_slots=tuple(self.slots.names),
             databases=about.databases,
-            effects=effects_of(self.source),
+            effects=effects_of(self.source, mariadb=self.mariadb),
             implicit_commit=about.implicit_commit,
             template=template,
             unchanged=unchanged,

@@ -162,8 +162,8 @@ SLOT_TYPES: Final = {
     "CONNECTION_ID()": b"UNSIGNED",
     "FOUND_ROWS()": b"SIGNED",
     "ROW_COUNT()": b"SIGNED",
-    "@@warning_count": b"SIGNED",
-    "@@error_count": b"SIGNED",
+    "@@warning_count": b"UNSIGNED",
+    "@@error_count": b"UNSIGNED",
     "@@autocommit": b"SIGNED",
 }
 """The types of numbers that only the session knows: a bare literal would have a smaller one."""

@@ -156,7 +156,7 @@ def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]
         access=Access.READ,
         session_slots=tuple(text.slots.names),
         databases=tuple(dict.fromkeys(one.database for one in targets)),
-        effects=effects_of(source),
+        effects=effects_of(source, mariadb=statement.names.env.mariadb),
         template=text.edits.template(),
         unchanged=False,
         database=_current(statement, scope),

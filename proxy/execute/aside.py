@@ -74,11 +74,11 @@ async def run_aside(
     async with borrowed(client, host) as conn:
         reply = await Collector().run(conn, query_packet(sql))
         found: list[Diagnostic] = []
-        if reply.warnings or effects is not None:
+        if reply.warnings or reply.err is not None or effects is not None:
             found = await settle(client, conn, effects, literals)
     counted = session.found_rows
     answer(client, reply, found)
-    if effects is not None and effects.found_rows:
+    if effects is not None and effects.found_rows != "":
         session.found_rows = counted
 
 
@@ -86,6 +86,8 @@ def answer(client: ClientConnection, reply: Collector, warnings: list[Diagnostic
     """A collected reply, and its warnings, to the client, and the command is done."""
     if reply.err is not None:
         client.fail(reply.err)
+        if warnings:
+            client.session.diagnostics = warnings
         return
     session = client.session
     if warnings or not session.keep_warnings():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proxy.backends.connection import BackendConnection
+from proxy.session.state import Diagnostics
 from proxy.wire.packets import err_packet, ok_packet
 from rewriter.bound import composed_message
 
@@ -27,3 +28,10 @@ def composed(conn: BackendConnection, data: bytes, base: int) -> bytes:
         warnings=ok.warnings,
         info=ok.info,
     )
+
+
+def composed_rows(rows: Diagnostics, base: int) -> Diagnostics:
+    """The same of what SHOW WARNINGS shows."""
+    shown = Diagnostics(replace(one, message=composed_message(one.code, one.message, base)) for one in rows)
+    shown.total = rows.total
+    return shown

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostic
+from proxy.session.state import Diagnostic, Diagnostics
 from proxy.wire.packets import frame, query_packet
 from rewriter.effects import Effects
 from rewriter.plans import Values
 
-from .trace import generated, trace, trace_routine
+from .trace import counts, generated, trace, trace_routine
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
     from proxy.session.state import Session
 
-_PING = frame(b"\x0e")
 _SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
 
 
@@ -31,37 +30,37 @@ def needs_settling(session: Session) -> bool:
 
 async def settle(
     client: ClientConnection, conn: BackendConnection, effects: Effects | None = None, literals: Values = ()
-) -> list[Diagnostic]:
+) -> Diagnostics:
     """After an error, with warnings or other `effects`: learn what the session must know before the
     connection is given back. Returns the warnings.
 
-    An ERR packet has no status flags, and a deadlock ends the transaction: COM_PING's OK packet tells.
-    Warnings live on the server's connection, so they are fetched while it is still ours. A connection that
-    does not answer is closed.
+    An ERR packet has no status flags, and a deadlock ends the transaction: the reply to SHOW WARNINGS tells,
+    and what else there is to know of the error. Warnings live on the server's connection, so they are fetched
+    while it is still ours. A connection that does not answer is closed.
     """
     said = conn.scanner
-    failed, warnings, ok = said.err is not None, said.warnings, said.ok
-    found: list[Diagnostic] = []
+    failed, warnings, ok, rows = said.err is not None, said.warnings, said.ok, said.rows
+    found = Diagnostics()
     try:
         async with asyncio.timeout(5):
-            if warnings or (effects is None and not failed):
-                found = await fetch_warnings(conn)
+            if warnings or failed or effects is None:
+                found = await fetch_warnings(conn, warnings)
             if effects is not None:
                 asks = not failed and generated(effects, ok, literals) is None
-                await trace(client.session, conn, effects, ok if asks else None, asks=asks)
+                counted = failed or not counts(client.session, effects, ok, rows, literals)
+                await trace(client.session, conn, effects, ok if asks else None, asks=asks, counted=counted)
             if effects is not None and effects.routine:
                 await trace_routine(client.session, conn)
-            if failed and needs_settling(client.session):
-                await Collector().run(conn, _PING)
     except (ProxyError, TimeoutError):
         conn.close()
     return found
 
 
-async def fetch_warnings(conn: BackendConnection) -> list[Diagnostic]:
-    """SHOW WARNINGS of the statement that `conn` ran last."""
+async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:
+    """SHOW WARNINGS of the statement that `conn` ran last. `total`: how many its reply said there are."""
     reply = await Collector().run(conn, _SHOW_WARNINGS)
-    found = []
+    found = Diagnostics()
+    found.total = total
     for level, code, message in reply.values():
         text = (message or b"").decode("utf-8", "replace")
         found.append(Diagnostic((level or b"").decode(), int(code or 0), text))

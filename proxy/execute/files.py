@@ -98,7 +98,7 @@ class FileRelay(Relay):
         self.outcome = "ok"
         if conn.scanner.err is not None:
             self.outcome = "error"
-            self.client.session.note_error(conn.scanner.err)
+            self.client.session.note_error(conn.scanner.err.code, conn.scanner.err.text())
         conn.close()
         connection_lost_in_transaction(self.client, conn, None)
         self._filled(False)

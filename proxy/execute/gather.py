@@ -34,7 +34,7 @@ from .rest import Rest
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
 from .single import check_single, spots_of
 from .task import TaskWork
-from .trace import trace
+from .trace import counts, trace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -346,10 +346,11 @@ class _Gathering:
         if rest.err is not None:
             client.fail(rest.err, rest.next_seq)
             return
-        diagnostics = await fetch_warnings(conn) if rest.warnings else []
+        diagnostics = await fetch_warnings(conn, rest.warnings) if rest.warnings else []
         client.session.found_rows = rest.rows
         if effects is not None:
-            await trace(client.session, conn, effects)
+            asks = counts(client.session, effects, rest.ok, rest.rows, self.values)
+            await trace(client.session, conn, effects, counted=not asks)
             conn.settings = resting_settings(client)
         rest.finish(diagnostics)
 

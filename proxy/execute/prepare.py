@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 #: Plans that take parameters as they take a session's values. Others are made of the text with them.
 _WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, SystemViews, Everywhere, Builtin)
+_DIAGNOSTICS = frozenset({"@@warning_count", "@@error_count"})
 #: Statements of the proxy's own, of which no server knows.
 _OWN = ("show_", "explain_route")
 
@@ -81,7 +82,7 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     check_access(session, plan, sql)
     statement = Statement(sql, env, session.settings.system, plan, found, services.topology)
     relay = StatementRelay(client, statement)
-    if isinstance(plan, LoadLocal):
+    if isinstance(plan, LoadLocal) or (not env.mariadb and _shows_diagnostics(plan)):
         raise ProxyError("unpreparable")
     if isinstance(plan, Several):
         relay.learn(services.topology.hosts[0], sql, None)  # it will refuse them
@@ -123,6 +124,12 @@ def _planned(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Valu
     if env.charset in NOT_ASCII and not sql.isascii():
         return plan_masked(client, sql, env)
     return client.services.rewriter.plan(sql, env)
+
+
+def _shows_diagnostics(plan: Plan) -> bool:
+    """Whether it shows what the statement before has left, which MySQL prepares nothing of."""
+    counts = _DIAGNOSTICS.intersection(plan.session_slots)
+    return bool(counts) or (isinstance(plan, Builtin) and plan.name in ("show_warnings", "show_errors"))
 
 
 def relayed(plan: Plan) -> TypeGuard[OneHost]:

@@ -19,10 +19,11 @@ from proxy.wire.constants import Status
 from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import frame, query_packet
 from rewriter.effects import Effects
+from rewriter.found_rows import KEEP
 from rewriter.origins import Origins
 from rewriter.plans import Values
 
-from .composed import composed
+from .composed import composed, composed_rows
 from .ends import (
     connection_lost_in_transaction,
     discard,
@@ -32,13 +33,11 @@ from .ends import (
 )
 from .origins import place_of
 from .preludes import preludes, tableless
-from .trace import generated, tie
+from .trace import counts, generated, tie
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
-_PING = frame(b"\x0e")
-_SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
 _IN_TRANS = int(Status.IN_TRANS)
 _NO_DATABASE = 1046
 
@@ -283,8 +282,8 @@ class Relay:
             if self.stale:
                 self._choose_anew(conn)
                 return
-            session.note_error(said.err)
-            if effects is not None or needs_settling(session):
+            session.note_error(said.err.code, said.err.text())
+            if not self.plain or needs_settling(session):
                 self._begin_to_settle(conn)
             else:
                 give_back(client, conn)
@@ -297,7 +296,8 @@ class Relay:
                 session.last_insert_id = ok.insert_id
         else:
             session.row_count = -1
-            session.found_rows = said.rows
+            if effects is None or effects.found_rows != KEEP:
+                session.found_rows = said.rows
         if (effects is not None and self._leaves(conn, effects)) or said.warnings:
             self._begin_to_settle(conn)
             return
@@ -330,7 +330,8 @@ class Relay:
         made = generated(effects, ok, self.literals)
         if made and ok is not None and ok.insert_id:
             session.last_insert_id = ok.insert_id
-        return made is None or effects.found_rows or effects.routine or bool(effects.variables)
+        counted = not counts(session, effects, ok, conn.scanner.rows, self.literals)
+        return made is None or not counted or effects.routine or bool(effects.variables)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = self.placing = None
@@ -353,8 +354,9 @@ class Relay:
         held = client.session.transaction.held.get(conn.host) is conn
         found = await settle(client, conn, None if self.plain else self.effects, self.literals)
         self.settling = self.task = None
-        if not failed:
-            client.session.diagnostics = found
+        if found or not failed:
+            composed = None if self.plain else self.base
+            client.session.diagnostics = found if composed is None else composed_rows(found, composed)
         if client.closed:
             if not held:  # what the session held was given back when the client went
                 client.services.backends.release(conn)

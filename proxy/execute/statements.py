@@ -293,7 +293,8 @@ class StatementRelay(Relay):
         if conn.scanner.warnings:
             self._begin_to_settle(conn)
             return
-        session.diagnostics = []
+        if not tableless(self.sql) or not session.keep_warnings():
+            session.diagnostics = []
         give_back(client, conn)
         client.finish("ok")
 

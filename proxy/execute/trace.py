@@ -19,12 +19,14 @@ from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.effects import Effects
+from rewriter.found_rows import ASK, MATCHED
 from rewriter.plans import Values
 
 if TYPE_CHECKING:
     from proxy.session.state import Session
 
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+_MATCHED = re.compile(rb"matched: ([0-9]+)")
 #: So many literals are looked at for an insert id; with more of them the server is asked.
 _LOOK = 2000
 
@@ -85,16 +87,34 @@ def _means(literal: bytes, number: int) -> bool:
     return abs(float(found[0]) - number) <= max(1.0, number * 1e-12)
 
 
+def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literals: Values) -> bool:
+    """Note what a reply of so many `rows` tells of FOUND_ROWS(); whether only the server knows it."""
+    found = effects.found_rows
+    if isinstance(found, int):
+        session.found_rows = rows + int(literals[found])
+        return not rows
+    if found == MATCHED and ok is not None:
+        matched = _MATCHED.search(ok.info)
+        session.found_rows = int(matched[1]) if matched else session.found_rows
+    return found == ASK
+
+
 async def trace(
-    session: Session, conn: BackendConnection, effects: Effects, ok: Ok | None = None, *, asks: bool = False
+    session: Session,
+    conn: BackendConnection,
+    effects: Effects,
+    ok: Ok | None = None,
+    *,
+    asks: bool = False,
+    counted: bool = True,
 ) -> None:
     """Ask the server that has just run a statement with these effects. `asks`: for LAST_INSERT_ID() too, when
-    `ok`, its reply, does not tell.
+    `ok`, its reply, does not tell. `counted`: it need not be asked for FOUND_ROWS().
 
     The statement's warnings are read before: on MySQL any further statement but SHOW ends them.
     """
     asked = [b"LAST_INSERT_ID()"] if asks else []
-    asked += [b"FOUND_ROWS()"] if effects.found_rows else []
+    asked += [] if counted else [b"FOUND_ROWS()"]
     if asked:
         reply = await Collector().query(conn, b"SELECT " + b", ".join(asked))
         if reply.err is None:
@@ -102,7 +122,7 @@ async def trace(
             id = int(row[0] or 0) if asks else 0
             if asks and (effects.insert_id == "ask" or (ok is not None and ok.insert_id == id)):
                 session.last_insert_id = id
-            if effects.found_rows:
+            if not counted:
                 session.found_rows = int(row[-1] or 0)
     if effects.variables:
         await read_variables(session, conn, effects.variables)

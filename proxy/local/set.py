@@ -235,7 +235,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
                 conn.settings = session.settings.base
             client.fail(reply.err)
             return
-        found = await fetch_warnings(conn) if reply.warnings else []
+        found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []
         charsets = {number: name for number, (name, _) in client.services.collations.by_id.items()}
         changed = await _read_back(conn, names, charsets)
         if plan.effects is not None:

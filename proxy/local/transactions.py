@@ -205,6 +205,7 @@ def _name(plan: Builtin) -> bytes:
 def _on_all(client: ClientConnection, sql: bytes) -> None:
     conns = [conn for conn in client.session.transaction.held.values() if conn.in_transaction]
     if not conns:
+        client.session.row_count = 0
         client.reply_ok()
     else:
         TaskWork(client).start(_savepoint_on_all(client, conns, sql))

@@ -45,7 +45,7 @@ async def run_views(client: ClientConnection, plan: SystemViews, literals: Value
         sql = plan.template.render((*values, *derived))
         if plan.effects is None:
             reply = await Collector().query(conn, sql)
-            answer(client, reply, await fetch_warnings(conn) if reply.warnings else None)
+            answer(client, reply, await fetch_warnings(conn, reply.warnings) if reply.warnings else None)
             return
     client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
 

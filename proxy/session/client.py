@@ -32,7 +32,7 @@ from proxy.wire.packets import (
 from rewriter.shape import digest
 
 from .sinks import CommandSink, Numbered
-from .state import Diagnostic, Session
+from .state import Session
 from .work import Phase, Work
 
 if TYPE_CHECKING:
@@ -258,8 +258,7 @@ class ClientConnection(asyncio.Protocol):
     def fail(self, error: ProxyError | Err, seq: int | None = None) -> None:
         """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS."""
         message = error.text() if isinstance(error, Err) else str(error)
-        self.session.diagnostics = [Diagnostic("Error", error.code, message)]
-        self.session.row_count = -1
+        self.session.note_error(error.code, message)
         if self.session.tracker is not None:
             self.session.tracker.forget()
         self.write_error(error, seq)

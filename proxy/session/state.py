@@ -8,7 +8,6 @@ from enum import IntEnum
 
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import Capability, Status
-from proxy.wire.packets import Err
 from rewriter.plans import Env
 
 from .prepared import Statements
@@ -47,6 +46,14 @@ class Diagnostic:
     level: str
     code: int
     message: str
+
+
+class Diagnostics(list[Diagnostic]):
+    """The rows that a server has kept. `total`: how many there were, of which `max_error_count` may have left
+    out some; 0 where the rows are all.
+    """
+
+    total = 0
 
 
 @dataclass(slots=True)
@@ -173,9 +180,15 @@ class Session:
             charset=charset,
         )
 
-    def note_error(self, error: Err) -> None:
-        """An error of a server: what SHOW WARNINGS shows next."""
-        self.diagnostics = [Diagnostic("Error", error.code, error.text())]
+    @property
+    def warning_count(self) -> int:
+        """@@warning_count, which counts what SHOW WARNINGS would show if `max_error_count` let it."""
+        return max(len(self.diagnostics), getattr(self.diagnostics, "total", 0))
+
+    def note_error(self, code: int, message: str) -> None:
+        """An error: what SHOW WARNINGS shows next."""
+        kept = self.settings.get("max_error_count") != b"0"
+        self.diagnostics = [Diagnostic("Error", code, message)] if kept else []
         self.row_count = -1
 
 

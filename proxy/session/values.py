@@ -37,7 +37,7 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "CURRENT_USER()": lambda session: _text(session, f"{session.user.name}@%"),
     "FOUND_ROWS()": lambda session: b"%d" % session.found_rows,
     "ROW_COUNT()": lambda session: b"%d" % session.row_count,
-    "@@warning_count": lambda session: b"%d" % len(session.diagnostics),
+    "@@warning_count": lambda session: b"%d" % session.warning_count,
     "@@error_count": lambda session: b"%d" % sum(d.level == "Error" for d in session.diagnostics),
     "@@autocommit": lambda session: b"1" if session.autocommit else b"0",
     "@@version": lambda session: _text(session, session.server_version),

@@ -69,7 +69,7 @@ async def test_the_first_error_ends_it(world: World, client: Client) -> None:
     client.send(b"a; b; c")
     client.send(b"d")
     await done(world, client)
-    assert world.server("h1").log == [b"a", b"b", b"d"]
+    assert world.server("h1").log == [b"a", b"b", b"SHOW WARNINGS", b"d"]
     assert [one.err for one in client.answers()] == [1146, None]
 
 

@@ -7,7 +7,6 @@ import pytest
 from proxy.session.settings import LOGIN
 from proxy.session.state import Role, Session, User
 from proxy.wire.constants import Status
-from proxy.wire.packets import Err
 from rewriter.plans import Access
 
 
@@ -101,7 +100,7 @@ def test_roles_are_accesses() -> None:
 def test_an_error_is_remembered() -> None:
     made = session()
     made.row_count = 3
-    made.note_error(Err(1062, "23000", b"Duplicate \xff"))
+    made.note_error(1062, "Duplicate \ufffd")
     assert [(one.level, one.code, one.message) for one in made.diagnostics] == [
         ("Error", 1062, "Duplicate \ufffd")
     ]

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from fleet.demo.servers import LocalServer
+from tests.integration.binary import Answer, Binary
 from tests.integration.raw import Closed, Raw, Reply
 from tests.sessions.scripts import SCRIPTS
+from tests.sessions.told_scripts import TOLD_SCRIPTS
 from tests.support.demo import Demo
 
 #: AUTOCOMMIT, IN_TRANS, NO_BACKSLASH_ESCAPES, IN_TRANS_READONLY: what a client goes by.
@@ -22,13 +24,15 @@ class Side:
         self.login = host, port, user, password
         self.sessions: dict[int, Raw] = {}
 
-    def ask(self, session: int, sql: str | bytes) -> Reply:
+    def ask(self, session: int, sql: bytes) -> Reply | Answer:
         if session not in self.sessions:
             host, port, user, password = self.login
             self.sessions[session] = client = Raw(host, port)
             reply = client.login(user, password, "scripts" if session == 1 else None)
             assert reply.kind == "ok", reply
         try:
+            if sql[:3] == b"P: ":
+                return Binary(self.sessions[session]).run(sql[3:])
             return self.sessions[session].ask(sql)
         except Closed:
             return Reply("closed")
@@ -55,8 +59,10 @@ def sides(demo: Demo, plain: LocalServer) -> Iterator[tuple[Side, Side]]:
         side.close()
 
 
-def told(reply: Reply) -> tuple[object, ...]:
+def told(reply: Reply | Answer) -> tuple[object, ...]:
     """What a client can tell of a reply."""
+    if isinstance(reply, Answer):
+        return reply.kind, reply.code, reply.names, reply.rows, reply.warnings, reply.status & FLAGS
     if reply.kind == "err":
         return reply.kind, reply.code, reply.sqlstate, reply.rows
     return (
@@ -71,7 +77,10 @@ def told(reply: Reply) -> tuple[object, ...]:
     )
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+ALL = SCRIPTS | TOLD_SCRIPTS
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_script(sides: tuple[Side, Side], flavour: str, name: str) -> None:
     through, direct = sides
     names = (
@@ -80,7 +89,7 @@ def test_script(sides: tuple[Side, Side], flavour: str, name: str) -> None:
         else {"isolation": "transaction_isolation", "read_only": "transaction_read_only"}
     )
     differences = []
-    for line in SCRIPTS[name]:
+    for line in ALL[name]:
         only, colon, rest = line.partition(": ")
         if colon and only in ("mariadb", "mysql9"):
             if only != flavour:
