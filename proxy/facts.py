@@ -63,6 +63,7 @@ class ServerFacts:
     version: str
     defaults: dict[str, bytes] = field(default_factory=dict)  # sql_mode, autocommit
     collations: Collations = field(default_factory=Collations)
+    extended: int = 0  # the server's MariaCapability flags
 
 
 async def ask(conn: BackendConnection) -> ServerFacts:
@@ -82,7 +83,7 @@ async def ask(conn: BackendConnection) -> ServerFacts:
     usual = [one for one in by_id.values() if not _TAILORED.search(one[1])]
     collations = Collations(by_id, defaults, await _pads(conn, usual), (_text(charset), _text(collation)))
     values = {"sql_mode": b"'" + (sql_mode or b"") + b"'", "autocommit": autocommit or b"1"}
-    return ServerFacts(conn.version, values, collations)
+    return ServerFacts(conn.version, values, collations, conn.offers)
 
 
 async def ask_rest(conn: BackendConnection, collations: Collations) -> None:

@@ -21,6 +21,7 @@ from rewriter.planner import Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, ShardSelect, ShardWrite
 
 from .backends import Backends
+from .backends.connecting import EXTENDED as OFFERED
 from .certificates import Certificates
 from .errors import ProxyError
 from .execute.definitions import Definitions
@@ -72,6 +73,9 @@ class Services:
         self.collations: Collations = facts.collations
         self.pads = facts.collations.pads
         self.server_version = settings.server_version or facts.version
+        mariadb = "mariadb" in self.server_version.lower()
+        #: MariaDB's capabilities that clients are offered.
+        self.extended = facts.extended & OFFERED if mariadb else 0
         slow = settings.logging.slow_query_ms
         self.slow_after = float("inf") if slow is None else slow / 1000  # seconds
         self.max_statement = settings.limits.max_statement
@@ -96,7 +100,9 @@ class Services:
         self.all_serving = _all_serving(topology)
         self.recent_changes: list[tuple[float, str]] = []
         self.view_columns: dict[str, dict[str, tuple[str, ...]]] = {}  # by server version and view
-        self._definitions: WeakKeyDictionary[Plan, dict[bytes, Definitions]] = WeakKeyDictionary()
+        self._definitions: WeakKeyDictionary[Plan, dict[tuple[bytes, bool], Definitions]] = (
+            WeakKeyDictionary()
+        )
         self._next_id = worker << 24
 
     # -- for sessions
@@ -109,14 +115,16 @@ class Services:
         use_database(client, database, at_login=True)
 
     def definitions_of(self, plan: ShardSelect, session: Session) -> Definitions:
-        """The memory of a plan's column definitions, one for each character set of results."""
-        by_charset = self._definitions.setdefault(plan, {})
-        charset = session.settings.get("character_set_results") or b""
-        found = by_charset.get(charset)
+        """The memory of a plan's column definitions, one for each character set of results, with and without
+        extended metadata.
+        """
+        kept = self._definitions.setdefault(plan, {})
+        key = session.settings.get("character_set_results") or b"", session.extended
+        found = kept.get(key)
         if found is None:
             origins = plan.origins
             place = None if origins is None else place_of(origins, self.topology)
-            found = by_charset[charset] = Definitions(place)
+            found = kept[key] = Definitions(place)
         return found
 
     def notices(self, warnings: Sequence[Notice]) -> list[Diagnostic]:

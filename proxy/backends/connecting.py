@@ -14,12 +14,13 @@ from typing import cast
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
-from proxy.wire.constants import Capability
+from proxy.wire.constants import Capability, MariaCapability
 from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, StartTls, Step, Tls
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
 from .connection import BackendConnection
 from .host import HostPool
+from .pool import EXTENDED_METADATA, FOUND_ROWS
 
 #: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
 #: LOCAL_FILES: whether a server may ask for a file is decided for each statement (`ReplyScanner.files`).
@@ -30,6 +31,8 @@ CAPABILITIES = (
     | Capability.MULTI_RESULTS
     | Capability.PS_MULTI_RESULTS
 )
+#: MariaDB's own that clients may agree on: a connection has those that its variant asks for.
+EXTENDED = int(MariaCapability.EXTENDED_METADATA)
 _ATTRIBUTES = {"program_name": "shardgate"}
 _LOGIN_PACKET = 1 << 20
 
@@ -110,11 +113,11 @@ class LoginConnector:
         self._timeout = timeout
         self._certificates = certificates
 
-    async def __call__(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection:
+    async def __call__(self, host: str, owner: HostPool, variant: int) -> BackendConnection:
         protocol: _LoginProtocol | None = None
         try:
             async with asyncio.timeout(self._timeout):
-                protocol = await self._connect(host, found_rows)
+                protocol = await self._connect(host, variant)
                 done = await protocol.done
         except TimeoutError:
             raise ProxyError(
@@ -126,11 +129,16 @@ class LoginConnector:
             if protocol is not None and protocol.transport is not None and not _succeeded(protocol.done):
                 protocol.transport.abort()
         assert protocol.transport is not None
+        if variant & EXTENDED_METADATA and not done.extended:
+            protocol.transport.abort()
+            reason = "it lacks MariaDB's extended metadata, which clients were offered: the fleet is mixed"
+            raise ProxyError("host_unreachable", host=host, reason=reason)
         conn = BackendConnection(host, owner)
-        conn.found_rows = found_rows
+        conn.variant = variant
         conn.database = _DATABASE
         conn.thread_id = done.greeting.connection_id
         conn.version = done.greeting.server_version
+        conn.offers = done.greeting.extended
         conn.scanner.status = done.status
         conn.transport = protocol.transport
         conn.transport.set_protocol(conn)
@@ -138,9 +146,9 @@ class LoginConnector:
             raise ProxyError("host_unreachable", host=host, reason="the server closed the connection at once")
         return conn
 
-    async def _connect(self, host: str, found_rows: bool) -> _LoginProtocol:
+    async def _connect(self, host: str, variant: int) -> _LoginProtocol:
         user, password = self._account_of(host)
-        capabilities = CAPABILITIES | (Capability.FOUND_ROWS if found_rows else Capability(0))
+        capabilities = CAPABILITIES | (Capability.FOUND_ROWS if variant & FOUND_ROWS else Capability(0))
         secure = host.startswith("unix:")
         certificates = None if secure else self._certificates
         options = LoginOptions(
@@ -151,6 +159,7 @@ class LoginConnector:
             secure=secure,
             attributes=_ATTRIBUTES,
             tls=Tls.OFF if certificates is None else Tls.REQUIRED,
+            extended=EXTENDED if variant & EXTENDED_METADATA else 0,
         )
         loop = asyncio.get_running_loop()
         if secure:

@@ -72,10 +72,10 @@ class BackendConnection(asyncio.Protocol):
         "doomed",
         "filled",
         "for_cursors",
-        "found_rows",
         "given",
         "host",
         "idle_since",
+        "offers",
         "owner",
         "receiver",
         "replies",
@@ -86,6 +86,7 @@ class BackendConnection(asyncio.Protocol):
         "thread_id",
         "tied",
         "transport",
+        "variant",
         "version",
     )  # fmt: skip
 
@@ -97,9 +98,10 @@ class BackendConnection(asyncio.Protocol):
         self.receiver: Receiver | None = None
         self.settings: Settings = FRESH
         self.database: str | None = None
-        self.found_rows = False
+        self.variant = 0  # see `pool`
         self.thread_id = 0
         self.version = ""
+        self.offers = 0  # the server's MariaCapability flags
         self.tied = False  # the server keeps state for one session: never shared before a reset
         self.for_cursors = False  # tied only as long as a cursor is open on it
         self.statements: ServerStatements | None = None  # what is prepared on it

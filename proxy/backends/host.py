@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import structlog
@@ -45,7 +46,7 @@ class HostLimits:
 class Connector(Protocol):
     """Opens a logged-in connection to a host, or raises ProxyError."""
 
-    async def __call__(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection: ...
+    async def __call__(self, host: str, owner: HostPool, variant: int) -> BackendConnection: ...
 
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
@@ -60,8 +61,8 @@ class HostPool:
         self.host = host
         self.limits = limits
         self.state: PoolState[BackendConnection] = PoolState(limits.max_connections, limits.max_waiting)
-        #: An idle connection for (settings, database, found_rows), or None: then `wait`.
-        self.take: Callable[[Settings, str | None, bool], BackendConnection | None] = self.state.take
+        #: An idle connection for (settings, database, variant), or None: then `wait`.
+        self.take: Callable[[Settings, str | None, int], BackendConnection | None] = self.state.take
         self.version = ""
         self.failures = 0
         self.last_error = ""
@@ -86,13 +87,13 @@ class HostPool:
         self,
         settings: Settings,
         database: str | None,
-        found_rows: bool,
+        variant: int,
         granted: Callable[[BackendConnection], None],
         refused: Callable[[Exception], None],
     ) -> Want[BackendConnection]:
         """Queue for a connection. `refused` may be called before this returns."""
         now = self._now()
-        want = Want(settings, database, found_rows, now + self.limits.wait_timeout, granted, refused)
+        want = Want(settings, database, variant, now + self.limits.wait_timeout, granted, refused)
         if self.failures and now < self._retry_at and not self.state.size:
             self._refuse(want)
         elif not self.state.wait(want):
@@ -102,10 +103,10 @@ class HostPool:
         return want
 
     async def connection(
-        self, settings: Settings, database: str | None = None, found_rows: bool = False
+        self, settings: Settings, database: str | None = None, variant: int = 0
     ) -> BackendConnection:
         """`take` or `wait` for a coroutine. Cancelling it leaves the queue or gives the connection back."""
-        conn = self.state.take(settings, database, found_rows)
+        conn = self.state.take(settings, database, variant)
         if conn is not None:
             return conn
         future: asyncio.Future[BackendConnection] = asyncio.get_running_loop().create_future()
@@ -120,7 +121,7 @@ class HostPool:
             if not future.cancelled():
                 future.set_exception(error)
 
-        want = self.wait(settings, database, found_rows, granted, refused)
+        want = self.wait(settings, database, variant, granted, refused)
         try:
             return await future
         except asyncio.CancelledError:
@@ -152,7 +153,7 @@ class HostPool:
             elif self.retired:
                 conn.close()
             elif self.state.waiting:
-                self._open_more()  # of the other kind: this one may have to make room
+                self._open_more()  # of another variant: this one may have to make room
 
     def connection_closed(self, conn: BackendConnection) -> None:
         """Called by the connection itself."""
@@ -172,7 +173,7 @@ class HostPool:
         """A database of this host was altered or dropped: its connections have its old character set, or one
         that is no more. Each chooses its database anew before its next statement.
         """
-        for conn in (*self.state.busy, *self.state.idle[0], *self.state.idle[1]):
+        for conn in chain(self.state.busy, *self.state.idle):
             conn.database = None
 
     def kill_soon(self, thread_id: int, *, query_only: bool = False) -> None:
@@ -214,13 +215,13 @@ class HostPool:
         if misfit is not None:
             misfit.close()  # which comes back here
         while self.state.can_open():
-            found_rows = self.state.next_kind()
+            variant = self.state.next_variant()
             self.state.opening += 1
-            self._spawn(self._open(found_rows), f"connect {self.host}")
+            self._spawn(self._open(variant), f"connect {self.host}")
 
-    async def _open(self, found_rows: bool) -> None:
+    async def _open(self, variant: int) -> None:
         try:
-            conn = await self._connect(self.host, self, found_rows)
+            conn = await self._connect(self.host, self, variant)
         except ProxyError as error:
             self.state.opening -= 1
             self._failed(error)
@@ -274,7 +275,7 @@ class HostPool:
 
     async def _kill(self, thread_id: int, query_only: bool) -> None:
         try:
-            conn = await self._connect(self.host, self, False)
+            conn = await self._connect(self.host, self, 0)
         except ProxyError as error:
             log.warning("cannot kill", host=self.host, thread=thread_id, reason=str(error))
             return
@@ -315,7 +316,7 @@ class HostPool:
         elif self.failures and not self.state.size and not self.retired and now >= self._look_at:
             self._look_at = now + self.limits.health_interval
             self.state.opening += 1
-            self._spawn(self._open(False), f"look at {self.host}")
+            self._spawn(self._open(0), f"look at {self.host}")
 
     def _time_out(self, conn: BackendConnection) -> None:
         receiver, clean = conn.receiver, conn.at_packet_end

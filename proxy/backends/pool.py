@@ -5,9 +5,9 @@ I/O.
 awaits and never touches a socket, so its rules are tested without any. `backends.host` acts on its answers.
 
 Rules: the connection that was used last and already has the session's settings and database is best (the
-server's caches are warm and no SET travels); else any idle one with the same FOUND_ROWS flag; else a new one
-while `max_connections` allows; else wait, first come first served, at most `max_waiting` of them, each until
-its deadline.
+server's caches are warm and no SET travels); else any idle one of the same variant; else a new one while
+`max_connections` allows; else wait, first come first served, at most `max_waiting` of them, each until its
+deadline.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ from typing import Generic, Protocol, TypeVar
 
 from proxy.session.settings import Settings
 
+#: A connection's *variant* is what was agreed on at its log-in, since a client agreed on it too: the sum of
+#: CLIENT_FOUND_ROWS: affected rows count matched ones;
+FOUND_ROWS = 1
+#: MARIADB_CLIENT_EXTENDED_METADATA: column definitions have one field more.
+EXTENDED_METADATA = 2
+VARIANTS = 4
+
 #: How many idle connections are looked at for one that already fits.
 _LOOK = 8
 
@@ -27,7 +34,7 @@ class Poolable(Protocol):
 
     settings: Settings
     database: str | None
-    found_rows: bool
+    variant: int
     idle_since: float
 
 
@@ -39,20 +46,20 @@ class Want(Generic[C]):
     before.
     """
 
-    __slots__ = ("cancelled", "database", "deadline", "found_rows", "granted", "refused", "settings")
+    __slots__ = ("cancelled", "database", "deadline", "granted", "refused", "settings", "variant")
 
     def __init__(
         self,
         settings: Settings,
         database: str | None,
-        found_rows: bool,
+        variant: int,
         deadline: float,
         granted: Callable[[C], None],
         refused: Callable[[Exception], None],
     ) -> None:
         self.settings = settings
         self.database = database
-        self.found_rows = found_rows
+        self.variant = variant
         self.deadline = deadline
         self.granted = granted
         self.refused = refused
@@ -65,22 +72,23 @@ class PoolState(Generic[C]):
     def __init__(self, max_connections: int, max_waiting: int) -> None:
         self.max_connections = max_connections
         self.max_waiting = max_waiting
-        self.idle: tuple[list[C], list[C]] = ([], [])  # without and with FOUND_ROWS, most recently used last
+        #: By variant, most recently used last.
+        self.idle: tuple[list[C], ...] = tuple([] for _ in range(VARIANTS))
         self.busy: set[C] = set()
         self.opening = 0
         self.waiting: deque[Want[C]] = deque()
 
     @property
     def idle_count(self) -> int:
-        return len(self.idle[0]) + len(self.idle[1])
+        return sum(map(len, self.idle))
 
     @property
     def size(self) -> int:
         return len(self.busy) + self.idle_count + self.opening
 
-    def take(self, settings: Settings, database: str | None, found_rows: bool) -> C | None:
+    def take(self, settings: Settings, database: str | None, variant: int) -> C | None:
         """The best idle connection, now busy; None when there is none."""
-        idle = self.idle[found_rows]
+        idle = self.idle[variant]
         if not idle:
             return None
         conn = idle[-1]
@@ -104,13 +112,15 @@ class PoolState(Generic[C]):
         return self.size < self.max_connections and self.opening < len(self.waiting)
 
     def misfit(self) -> C | None:
-        """An idle connection of the wrong FOUND_ROWS kind to close, when only its place can make room for one
-        that is needed.
+        """An idle connection of another variant to close, when only its place can make room for one that is
+        needed.
         """
         if self.size < self.max_connections or self.opening >= len(self.waiting):
             return None
-        other = self.idle[not self.next_kind()]
-        return other.pop(0) if other else None
+        needed = self.next_variant()
+        others = (idle for variant, idle in enumerate(self.idle) if idle and variant != needed)
+        found = min(others, key=lambda idle: idle[0].idle_since, default=None)
+        return found.pop(0) if found else None
 
     def wait(self, want: Want[C]) -> bool:
         """Queue `want`; False when the queue is full."""
@@ -126,31 +136,31 @@ class PoolState(Generic[C]):
         for index, want in enumerate(self.waiting):
             if want.cancelled:
                 continue
-            if want.found_rows == conn.found_rows:
+            if want.variant == conn.variant:
                 del self.waiting[index]
                 self.busy.add(conn)
                 return want
         self.busy.remove(conn)  # KeyError: it was not lent, so somebody gave it back twice
         conn.idle_since = now
-        self.idle[conn.found_rows].append(conn)
+        self.idle[conn.variant].append(conn)
         return None
 
     def forget(self, conn: C) -> None:
         """`conn` is closed."""
         self.busy.discard(conn)
-        idle = self.idle[conn.found_rows]
+        idle = self.idle[conn.variant]
         if conn in idle:
             idle.remove(conn)
 
     def _forget_cancelled(self) -> None:
         self.waiting = deque(want for want in self.waiting if not want.cancelled)
 
-    def next_kind(self) -> bool:
-        """The FOUND_ROWS flag that the next connection to open needs: the first waiter's that no opening one
+    def next_variant(self) -> int:
+        """The variant that the next connection to open needs: the first waiter's that no opening one
         will serve.
         """
         live = [want for want in self.waiting if not want.cancelled]
-        return live[min(self.opening, len(live) - 1)].found_rows if live else False
+        return live[min(self.opening, len(live) - 1)].variant if live else 0
 
     def expired(self, now: float) -> list[Want[C]]:
         """Waiters whose deadline has passed, and cancelled ones, leave the queue; the former are returned."""

@@ -33,7 +33,8 @@ async def borrowed(
     """
     session = client.session
     held = session.transaction.held.get(host)
-    conn = held or await client.services.backends.pool(host).connection(session.settings, database)
+    pool = client.services.backends.pool(host)
+    conn = held or await pool.connection(session.settings, database, session.variant)
     try:
         settings = session.settings.base
         if conn.settings is not settings:
@@ -108,8 +109,8 @@ def write_result(
     client: ClientConnection, columns: list[bytes], rows: list[bytes], warnings: int = 0
 ) -> None:
     """Definitions and rows (payloads) to the client, and the command is done."""
-    status = client.session.status()
-    head, seq = header_packets(columns, status, client.seq + 1, warnings)
+    status, extended = client.session.status(), client.session.extended
+    head, seq = header_packets(columns, status, client.seq + 1, warnings, extended=extended)
     pieces = [head]
     for row in rows:
         pieces.append(frame(row, seq))

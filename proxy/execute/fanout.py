@@ -93,12 +93,12 @@ class FanOut:
             conn = session.transaction.held.get(host)
             if conn is None:
                 pool = self.client.services.backends.pool(host)
-                conn = pool.take(session.settings, None, session.found_rows_flag)
+                conn = pool.take(session.settings, None, session.variant)
                 if conn is None and pool.full and self._join_another():
                     continue
                 if conn is None:
                     self._want = pool.wait(
-                        session.settings, None, session.found_rows_flag, self._granted, self._refused
+                        session.settings, None, session.variant, self._granted, self._refused
                     )
                     return
             self._to_connect.pop().conn = conn
@@ -225,7 +225,8 @@ class FanOut:
         visible = payloads[: len(payloads) - hidden]
         union = len(self.bound.statements[branch.run].shards) > 1
         shown = self.definitions.of(visible, hidden) if union else self.definitions.of_shard(visible)
-        head, seq = header_packets(shown, self.client.session.status(), self.client.seq + 1)
+        session = self.client.session
+        head, seq = header_packets(shown, session.status(), self.client.seq + 1, extended=session.extended)
         runs = len(self.bound.statements)
         pads = self.client.services.pads
         self.merger = make_merger(self.merge, columns, runs, seq, pads)

@@ -131,7 +131,7 @@ class _Gathering:
         topology = services.topology
         host = topology.default or topology.hosts[0]
         pool = services.backends.scratch(host)
-        conn = await pool.connection(LOADING)
+        conn = await pool.connection(LOADING, variant=self.client.session.variant)
         self.work.conns.add(conn)
         try:
             await self._answer(conn, empty=empty)

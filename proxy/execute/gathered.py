@@ -168,7 +168,7 @@ class Reading:
         if held is not None:
             return held
         pool = self.client.services.backends.pool(host)
-        return await pool.connection(session.settings, None, session.found_rows_flag)
+        return await pool.connection(session.settings, None, session.variant)
 
     # -- rows in
     # ----------------------------------------------------------------------------------------------------

@@ -163,7 +163,15 @@ def _reply(client: ClientConnection, statement: Statement, columns: list[bytes])
     session = client.session
     session.prepared.add(statement)
     status = session.status()
-    return prepare_reply(statement.id, client.seq + 1, status, statement.parameters, (), columns)
+    return prepare_reply(
+        statement.id,
+        client.seq + 1,
+        status,
+        statement.parameters,
+        (),
+        columns,
+        extended=session.extended,
+    )
 
 
 def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tuple[str, bytes]:

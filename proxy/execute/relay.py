@@ -97,7 +97,7 @@ class Relay:
         session = client.session
         transaction = session.transaction
         if not transaction.held:
-            conn = client.services.backends.pool(host).take(session.settings, None, session.found_rows_flag)
+            conn = client.services.backends.pool(host).take(session.settings, None, session.variant)
             if (
                 conn is not None
                 and conn.settings is session.settings
@@ -154,10 +154,10 @@ class Relay:
         session = client.session
         if conn is None:
             pool = client.services.backends.pool(host)
-            conn = pool.take(session.settings, self.database, session.found_rows_flag)
+            conn = pool.take(session.settings, self.database, session.variant)
             if conn is None:
                 want = pool.wait(
-                    session.settings, self.database, session.found_rows_flag, self._granted, self._refused
+                    session.settings, self.database, session.variant, self._granted, self._refused
                 )
                 self.want = want if client.work is self else None  # refused already
                 return

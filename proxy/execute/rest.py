@@ -84,7 +84,12 @@ class Rest:
             return
         out = b""
         if self.next_seq is None:
-            out, self.next_seq = header_packets(self._reader.columns, client.session.status(), client.seq + 1)
+            out, self.next_seq = header_packets(
+                self._reader.columns,
+                client.session.status(),
+                client.seq + 1,
+                extended=client.session.extended,
+            )
         if block:
             numbered, self.next_seq, count = renumber(block, self.next_seq)
             self.rows += count

@@ -313,7 +313,15 @@ class StatementRelay(Relay):
             statement.exact = any(_rounded(decode_column(one)) for one in shown)
             session.prepared.add(statement)
             status = session.status()
-            data = prepare_reply(statement.id, client.seq + 1, status, statement.parameters, known, shown)
+            data = prepare_reply(
+                statement.id,
+                client.seq + 1,
+                status,
+                statement.parameters,
+                known,
+                shown,
+                extended=session.extended,
+            )
         else:
             statement.parameters = int.from_bytes(data[11:13], "little")
             session.prepared.add(statement)

@@ -14,7 +14,7 @@ from proxy.session.sinks import CommandSink
 from proxy.wire.binary import RowEncoder
 from proxy.wire.constants import BINARY_COLLATION, MAX_PAYLOAD, ColumnFlag, ColumnType, Status
 from proxy.wire.packets import eof_packet, frame, read_lenenc
-from proxy.wire.resultset import Column, decode_column
+from proxy.wire.resultset import Column, decode_column, fitted
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -136,16 +136,25 @@ _ANY_PARAMETER = Column(b"?", ColumnType.NULL, BINARY_COLLATION, 0, int(ColumnFl
 
 
 def prepare_reply(
-    statement: int, seq: int, status: int, parameters: int, known: Sequence[bytes], columns: Sequence[bytes]
+    statement: int,
+    seq: int,
+    status: int,
+    parameters: int,
+    known: Sequence[bytes],
+    columns: Sequence[bytes],
+    *,
+    extended: bool,
 ) -> bytes:
-    """The reply to COM_STMT_PREPARE. `known` are the parameters' definitions as far as they are known."""
+    """The reply to COM_STMT_PREPARE. `known` are the parameters' definitions as far as they are known.
+    `extended`: whether the client has agreed on MariaDB's extended metadata.
+    """
     head = statement.to_bytes(4, "little") + len(columns).to_bytes(2, "little")
     pieces = [frame(b"\0" + head + parameters.to_bytes(2, "little") + b"\0\0\0", seq)]
     filled = known if len(known) == parameters else [_ANY_PARAMETER] * parameters
     for block in (filled, columns):
         for payload in block:
             seq += 1
-            pieces.append(frame(payload, seq))
+            pieces.append(frame(fitted(payload, extended=extended), seq))
         if block:
             seq += 1
             pieces.append(eof_packet(seq, status))

@@ -25,5 +25,7 @@ def explain_route(client: ClientConnection, plan: Builtin, values: Values) -> No
         lambda name: slot(session, name),
     )
     columns = [text_column("section"), text_column("detail")]
-    client.write(text_resultset(columns, rows, session.status(), seq=client.seq + 1))
+    client.write(
+        text_resultset(columns, rows, session.status(), seq=client.seq + 1, extended=session.extended)
+    )
     client.finish("ok")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
 from proxy.wire.packets import Err, eof_packet, frame
+from proxy.wire.resultset import fitted
 from rewriter.plans import BindError
 
 from .catalog import definitions
@@ -29,11 +30,13 @@ async def field_list(client: ClientConnection, table: str, pattern: bytes) -> No
         return
     matches = like_pattern(pattern.decode("utf-8", "replace")) if pattern else None
     pieces = []
-    seq = client.seq
+    seq, extended = client.seq, client.session.extended
     for column in found:
         if matches is None or matches(column.name.decode("utf-8", "replace")):
             seq += 1
-            pieces.append(frame(column.encode() + b"\xfb", seq))  # no default value is told
+            pieces.append(
+                frame(fitted(column.encode(), extended=extended) + b"\xfb", seq)
+            )  # no default value is told
     pieces.append(eof_packet(seq + 1, client.session.status()))
     client.write(b"".join(pieces))
     client.finish("ok")

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def _answer(client: ClientConnection, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
-    client.write(text_resultset(columns, rows, client.session.status(), seq=client.seq + 1))
+    session = client.session
+    client.write(
+        text_resultset(columns, rows, session.status(), seq=client.seq + 1, extended=session.extended)
+    )
     client.finish("ok")
 
 

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS
 from proxy.errors import ProxyError
 from proxy.local.reset import release_all
 from proxy.tls import TlsTransport
 from proxy.wire.auth import CACHING_SHA2, NATIVE, make_nonce
 from proxy.wire.compression import CAPABILITY, agreed
-from proxy.wire.constants import UTF8MB4_GENERAL_CI, Capability, Status
+from proxy.wire.constants import UTF8MB4_GENERAL_CI, Capability, MariaCapability, Status
 from proxy.wire.handshake import (
     Greeting,
     HandshakeResponse,
@@ -184,7 +185,7 @@ class Authentication(ABC):
         several = Capability.MULTI_RESULTS | Capability.MULTI_STATEMENTS
         session.multi_results = bool(several & response.capabilities)
         session.multi_statements = Capability.MULTI_STATEMENTS in response.capabilities
-        session.found_rows_flag = Capability.FOUND_ROWS in response.capabilities
+        session.variant = _variant(response.capabilities, self.introduction.extended)
         if Capability.SESSION_TRACK in self.introduction.capabilities:
             session.tracker = Tracker()
         values = services.collations.settings_for(response.collation or self.introduction.collation)
@@ -232,6 +233,7 @@ class Login(Authentication):
             UTF8MB4_GENERAL_CI,
             int(Status.AUTOCOMMIT),
             _default_plugin(services.server_version),
+            services.extended,
         )
         client.transport.write(frame(build_greeting(greeting), 0))
 
@@ -242,6 +244,7 @@ class Login(Authentication):
             return
         services, known = self.client.services, self.introduction
         known.capabilities, known.collation = response.capabilities, response.collation
+        known.extended = response.extended & services.extended
         if services.client_tls is not None and not known.tls:
             if Capability.SSL in response.capabilities:
                 raise ProtocolError("clear text where TLS was to begin")
@@ -316,11 +319,19 @@ def _offered(services: Services) -> Capability:
     offered = CAPABILITIES
     if services.client_tls is not None:
         offered |= Capability.SSL
+    if services.extended:
+        offered &= ~Capability.LONG_PASSWORD  # the sign that MariaDB's own are there
     if "mariadb" not in services.server_version.lower():
         offered |= Capability.QUERY_ATTRIBUTES  # MariaDB has none
     for algorithm in services.compression:
         offered |= CAPABILITY[algorithm]
     return offered
+
+
+def _variant(capabilities: Capability, extended: int) -> int:
+    """What must be agreed on with servers, too."""
+    variant = FOUND_ROWS if Capability.FOUND_ROWS in capabilities else 0
+    return variant | EXTENDED_METADATA if extended & MariaCapability.EXTENDED_METADATA else variant
 
 
 def _peer(client: ClientConnection) -> tuple[str, bool]:

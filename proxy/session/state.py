@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from proxy.backends.pool import EXTENDED_METADATA
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import Capability, Status
 from rewriter.plans import Env
@@ -66,6 +67,7 @@ class Introduction:
     tls: bool = False
     capabilities: Capability = _NONE
     collation: int = 0
+    extended: int = 0  # MariaDB's capabilities that were agreed on
 
     @property
     def host(self) -> str:
@@ -84,7 +86,7 @@ class Session:
     defaults: Mapping[str, bytes] = field(default_factory=dict)  # the servers' own: sql_mode, autocommit
     database: str | None = None
     settings: Settings = LOGIN
-    found_rows_flag: bool = False  # CLIENT_FOUND_ROWS: affected rows count matched ones
+    variant: int = 0  # of the connections to servers that serve it: see backends.pool
     multi_statements: bool = False  # CLIENT_MULTI_STATEMENTS, or COM_SET_OPTION: several in one text
     multi_results: bool = True  # CLIENT_MULTI_RESULTS: it can read what CALL may give
     local_files: bool = False  # CLIENT_LOCAL_FILES: LOAD DATA LOCAL may ask the client for a file
@@ -104,6 +106,11 @@ class Session:
     login_settings: Settings = LOGIN  # what COM_RESET_CONNECTION goes back to
 
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
+
+    @property
+    def extended(self) -> bool:
+        """Whether column definitions have MariaDB's extended metadata."""
+        return bool(self.variant & EXTENDED_METADATA)
 
     @property
     def default_autocommit(self) -> bool:

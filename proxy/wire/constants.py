@@ -43,6 +43,15 @@ class Capability(IntFlag):
     MULTI_FACTOR_AUTHENTICATION = 1 << 28
 
 
+class MariaCapability(IntFlag):
+    """MariaDB's own capability flags: bits 32 and up, shifted down."""
+
+    PROGRESS = 1
+    STMT_BULK_OPERATIONS = 1 << 2
+    EXTENDED_METADATA = 1 << 3
+    CACHE_METADATA = 1 << 4
+
+
 class Status(IntFlag):
     """Server status flags, in OK and EOF packets."""
 

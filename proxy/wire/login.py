@@ -72,7 +72,7 @@ class LoginOptions:
 
     `capabilities`: wanted beyond those that logging in needs; what the server lacks is left out. `secure`:
     the transport is a Unix socket. `max_packet` is bytes. `server_public_key`: PEM, when known beforehand;
-    else it is asked for.
+    else it is asked for. `extended`: MariaDB's capabilities that are wanted, as `capabilities`.
     """
 
     user: str
@@ -85,6 +85,7 @@ class LoginOptions:
     secure: bool = False
     max_packet: int = 0x40000000
     server_public_key: bytes | None = field(default=None, repr=False)
+    extended: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,15 @@ class StartTls:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Logged in. `capabilities` are those both sides agreed on, `status` the OK packet's status flags."""
+    """Logged in. `capabilities` and `extended` are those both sides agreed on, `status` the OK packet's
+    status flags.
+    """
 
     greeting: Greeting
     capabilities: Capability
     status: int
     plugin: str
+    extended: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,7 @@ class BackendLogin:
         self._plugin = ""
         self._greeting: Greeting | None = None
         self._capabilities = Capability(0)
+        self._extended = 0
 
     @property
     def finished(self) -> bool:
@@ -218,11 +223,14 @@ class BackendLogin:
             raise ProtocolError("the server is older than MySQL 4.1")
         if options.tls is Tls.REQUIRED and Capability.SSL not in agreed:
             raise _Refused(CR_TLS_ERROR, "TLS is required, but the server does not offer it")
+        self._extended = options.extended & greeting.extended
+        if self._extended:
+            agreed &= ~Capability.LONG_PASSWORD  # the sign that MariaDB's own are there
         self._capabilities = agreed
         if Capability.SSL not in agreed:
             return (self._respond(greeting),)
         self._state = _State.TLS
-        request = SslRequest(agreed, options.max_packet, options.collation)
+        request = SslRequest(agreed, options.max_packet, options.collation, self._extended)
         return self._send(build_ssl_request(request)), StartTls()
 
     def _respond(self, greeting: Greeting) -> Send:
@@ -237,6 +245,7 @@ class BackendLogin:
             self._options.collation,
             self._options.max_packet,
             self._options.attributes,
+            extended=self._extended,
         )
         self._state = _State.ANSWER
         try:
@@ -249,7 +258,7 @@ class BackendLogin:
         if kind == _OK and self._greeting is not None:
             ok = parse_ok(payload)
             self._state = _State.FINISHED
-            return (Done(self._greeting, self._capabilities, ok.status, self._plugin),)
+            return (Done(self._greeting, self._capabilities, ok.status, self._plugin, self._extended),)
         if kind == _SWITCH:
             return (self._switch(payload),)
         if kind == _MORE_DATA and self._plugin == CACHING_SHA2:

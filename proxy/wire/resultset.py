@@ -21,6 +21,7 @@ from .packets import (
 )
 
 _TAIL = Struct("<HIBHBxx")
+_FIXED = 1 + _TAIL.size
 
 #: Types whose text is a number, compared by value.
 NUMERIC = frozenset(
@@ -43,7 +44,11 @@ TEMPORAL = frozenset({ColumnType.TIMESTAMP, ColumnType.DATE, ColumnType.DATETIME
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column definition (ColumnDefinition41). Names are bytes in the connection's character set."""
+    """A column definition (ColumnDefinition41). Names are bytes in the connection's character set.
+
+    `extended` is MariaDB's extended metadata (its own names of type and format), b"" for none; None where it
+    was not agreed on and the field is missing.
+    """
 
     name: bytes
     type: int = ColumnType.VAR_STRING
@@ -55,10 +60,13 @@ class Column:
     table: bytes = b""
     org_table: bytes = b""
     org_name: bytes = b""
+    extended: bytes | None = None
 
     def encode(self) -> bytes:
         """The packet's payload."""
-        names = (b"def", self.schema, self.table, self.org_table, self.name, self.org_name)
+        names = [b"def", self.schema, self.table, self.org_table, self.name, self.org_name]
+        if self.extended is not None:
+            names.append(self.extended)
         fixed = _TAIL.pack(self.collation, self.length, self.type, self.flags, self.decimals)
         return b"".join(map(lenenc_bytes, names)) + b"\x0c" + fixed
 
@@ -84,11 +92,25 @@ def decode_column(payload: bytes) -> Column:
     for _ in range(6):
         value, pos = read_lenenc_bytes(payload, pos)
         names.append(value or b"")
+    extended = None
+    if len(payload) - pos > _FIXED:
+        extended, pos = read_lenenc_bytes(payload, pos)
     _, pos = read_lenenc(payload, pos)
     if len(payload) < pos + 12:
         raise ProtocolError("a column definition is cut short")
     collation, length, type_, flags, decimals = _TAIL.unpack_from(payload, pos)
-    return Column(names[4], type_, collation, length, flags, decimals, names[1], names[2], names[3], names[5])
+    _, schema, table, org_table, name, org_name = names
+    return Column(
+        name, type_, collation, length, flags, decimals, schema, table, org_table, org_name, extended
+    )
+
+
+def fitted(payload: bytes, *, extended: bool) -> bytes:
+    """A column definition as a client gets it that has agreed on MariaDB's extended metadata, or has not."""
+    if not extended:
+        return payload
+    column = decode_column(payload)
+    return payload if column.extended is not None else replace(column, extended=b"").encode()
 
 
 def text_value(value: object) -> bytes:
@@ -137,13 +159,15 @@ def value_offsets(payload: bytes, columns: int) -> list[int]:
 
 
 def header_packets(
-    definitions: Sequence[bytes], status: int, seq: int = 1, warnings: int = 0
+    definitions: Sequence[bytes], status: int, seq: int = 1, warnings: int = 0, *, extended: bool
 ) -> tuple[bytes, int]:
-    """Column count, definitions (payloads) and EOF as packets; and the sequence number of the first row."""
+    """Column count, definitions (payloads) and EOF as packets; and the sequence number of the first row.
+    `extended`: whether the client has agreed on MariaDB's extended metadata.
+    """
     pieces = [frame(lenenc(len(definitions)), seq)]
     for payload in definitions:
         seq += 1
-        pieces.append(frame(payload, seq))
+        pieces.append(frame(fitted(payload, extended=extended), seq))
     pieces.append(eof_packet(seq + 1, status, warnings))
     return b"".join(pieces), (seq + 2) & 0xFF
 
@@ -155,9 +179,12 @@ def text_resultset(
     *,
     warnings: int = 0,
     seq: int = 1,
+    extended: bool,
 ) -> bytes:
     """A whole text result set as packets."""
-    head, seq = header_packets([column.encode() for column in columns], status, seq, warnings)
+    head, seq = header_packets(
+        [column.encode() for column in columns], status, seq, warnings, extended=extended
+    )
     pieces = [head]
     for row in rows:
         payload = encode_row(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from proxy.backends.connection import BackendConnection
@@ -38,7 +38,7 @@ class World:
 
     def __init__(self, limits: HostLimits = LIMITS, host: str = "h1:3306") -> None:
         self.now = 1000.0
-        self.openings: list[tuple[Opening, bool]] = []
+        self.openings: list[tuple[Opening, int]] = []
         self.transports: dict[BackendConnection, FakeTransport] = {}
         self.granted: list[BackendConnection] = []
         self.refused: list[str] = []
@@ -46,12 +46,12 @@ class World:
         self._threads = count(1)
         self.pool = HostPool(host, limits, self.connect, self.spawn, lambda: self.now)
 
-    async def connect(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection:
+    async def connect(self, host: str, owner: HostPool, variant: int) -> BackendConnection:
         opening: Opening = asyncio.get_running_loop().create_future()
-        self.openings.append((opening, found_rows))
+        self.openings.append((opening, variant))
         await opening
         conn, transport = connection(owner, host)
-        conn.found_rows = found_rows
+        conn.variant = variant
         conn.thread_id = next(self._threads)
         conn.version = "9.7.0"
         self.transports[conn] = transport
@@ -66,31 +66,31 @@ class World:
         """Let the tasks go on as far as they can."""
         await turns(6)
 
-    async def opened(self) -> bool:
+    async def opened(self) -> int:
         """The oldest opening succeeds; its FOUND_ROWS flag."""
-        opening, found_rows = self.openings.pop(0)
+        opening, variant = self.openings.pop(0)
         opening.set_result(None)
         await self.settle()
-        return found_rows
+        return variant
 
     async def open_failed(self, reason: str = "refused") -> None:
         opening, _ = self.openings.pop(0)
         opening.set_exception(ProxyError("host_unreachable", host=self.pool.host, reason=reason))
         await self.settle()
 
-    def want(self, settings: Settings = LOGIN, found_rows: bool = False) -> Any:
+    def want(self, settings: Settings = LOGIN, variant: int = 0) -> Any:
         """Wait for a connection; `granted` or `refused` tells."""
         return self.pool.wait(
             settings,
             None,
-            found_rows,
+            variant,
             self.granted.append,
             lambda error: self.refused.append(error.kind.name if isinstance(error, ProxyError) else "?"),
         )
 
-    async def lent(self, found_rows: bool = False) -> BackendConnection:
+    async def lent(self, variant: int = 0) -> BackendConnection:
         """A new connection, in use."""
-        self.want(found_rows=found_rows)
+        self.want(variant=variant)
         await self.settle()
         await self.opened()
         return self.granted.pop()
@@ -116,7 +116,7 @@ class World:
             if task.done() and not task.cancelled():
                 task.result()
         state = self.pool.state
-        places = [*state.idle[0], *state.idle[1], *state.busy]
+        places = [*chain(*state.idle), *state.busy]
         assert len(places) == len(set(map(id, places)))
         assert state.size <= state.max_connections
         assert not any(conn.closed for conn in places)

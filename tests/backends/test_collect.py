@@ -19,7 +19,9 @@ from tests.backends.fakes import IN_TRANS, OK, FakeTransport, connection
 from tests.support.waiting import turns_until
 from tests.wire.streams import Rows, definitions, packet, reply_packets
 
-RESULT = text_resultset([text_column("a"), text_column("b")], [["1", None], ["", "x"]], 2, warnings=1)
+RESULT = text_resultset(
+    [text_column("a"), text_column("b")], [["1", None], ["", "x"]], 2, warnings=1, extended=False
+)
 
 
 async def begun(conn: BackendConnection, question: Coroutine[Any, Any, Collector]) -> asyncio.Task[Collector]:

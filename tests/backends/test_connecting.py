@@ -13,10 +13,11 @@ from proxy.backends import connecting
 from proxy.backends.connecting import LoginConnector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostPool
+from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
-from proxy.wire.constants import Capability
+from proxy.wire.constants import Capability, MariaCapability
 from proxy.wire.handshake import Greeting, HandshakeResponse, SslRequest, build_greeting, parse_response
 from proxy.wire.packets import err_packet, frame, ok_packet
 from tests.backends.fakes import OK, FakeTransport, Recorder
@@ -32,6 +33,7 @@ TLS_GREETING = frame(
     build_greeting(Greeting("9.7.0", 77, NONCE, SERVER | Capability.SSL, 45, 2, "caching_sha2_password")), 0
 )
 LOGGED_IN = ok_packet(2, 0x4002)
+METADATA = int(MariaCapability.EXTENDED_METADATA)
 
 Reached = Callable[[asyncio.Protocol, FakeTransport], None]
 
@@ -60,11 +62,9 @@ class Net:
         self.reached(protocol, transport)
         return transport, protocol
 
-    async def open(
-        self, host: str = "db1:3306", within: float = 5.0, found_rows: bool = False
-    ) -> BackendConnection:
+    async def open(self, host: str = "db1:3306", within: float = 5.0, variant: int = 0) -> BackendConnection:
         connector = LoginConnector(lambda host: ("proxy", "secret"), within, self.certificates)
-        return await connector(host, World().pool, found_rows)
+        return await connector(host, World().pool, variant)
 
 
 @pytest.fixture
@@ -85,20 +85,20 @@ def accept(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
         ("unix:/run/mysqld.sock", ("/run/mysqld.sock",)),
     ],
 )
-@pytest.mark.parametrize("found_rows", [False, True])
-async def test_logged_in(net: Net, host: str, place: tuple[object, ...], found_rows: bool) -> None:
+@pytest.mark.parametrize("variant", [0, FOUND_ROWS])
+async def test_logged_in(net: Net, host: str, place: tuple[object, ...], variant: int) -> None:
     net.reached = accept
-    conn = await net.open(host, found_rows=found_rows)
+    conn = await net.open(host, variant=variant)
     assert net.places == [place]
     assert (conn.host, conn.thread_id, conn.version) == (host, 77, "10.11.6-MariaDB")
-    assert (conn.found_rows, conn.in_transaction, conn.closed) == (found_rows, False, False)
+    assert (conn.variant, conn.in_transaction, conn.closed) == (variant, False, False)
     assert isinstance(conn.owner, HostPool)
     [transport] = net.transports
     assert transport.protocol is conn
     response = parse_response(transport.take()[4:])
     assert isinstance(response, HandshakeResponse)
     assert response.user == "proxy"
-    assert (Capability.FOUND_ROWS in response.capabilities) == found_rows
+    assert (Capability.FOUND_ROWS in response.capabilities) == bool(variant)
     unwanted = (
         Capability.DEPRECATE_EOF
         | Capability.MULTI_STATEMENTS
@@ -110,6 +110,22 @@ async def test_logged_in(net: Net, host: str, place: tuple[object, ...], found_r
     conn.send(b"statement", receiver)
     conn.data_received(OK)
     assert receiver.done == [(0, None)]
+
+
+@pytest.mark.parametrize("flags", [0, METADATA, METADATA | 1])
+async def test_extended_metadata(net: Net, flags: int) -> None:
+    """A server that lacks it cannot serve those who were told that it is there."""
+    greeting = Greeting("10.11.6-MariaDB", 77, NONCE, SERVER & ~1, 45, 2, "mysql_native_password", flags)
+    net.reached = _says(frame(build_greeting(greeting), 0), LOGGED_IN)
+    if not flags:
+        with pytest.raises(ProxyError, match="extended metadata"):
+            await net.open(variant=EXTENDED_METADATA)
+        assert net.transports[0].is_closing()
+        return
+    conn = await net.open(variant=EXTENDED_METADATA)
+    response = parse_response(net.transports[0].take()[4:])
+    assert (conn.offers, response.extended) == (flags, METADATA)
+    assert Capability.LONG_PASSWORD not in response.capabilities
 
 
 async def test_byte_by_byte(net: Net) -> None:

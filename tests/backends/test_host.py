@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.backends.pool import FOUND_ROWS
 from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN
 from proxy.wire.packets import frame
@@ -47,17 +48,17 @@ async def test_the_queue_is_full(world: World) -> None:
 async def test_a_connection_of_the_other_kind_makes_room_at_once(world: World) -> None:
     first, second = await world.lent(), await world.lent()
     world.pool.release(first)
-    world.want(found_rows=True)
+    world.want(variant=FOUND_ROWS)
     await world.settle()
     assert first.closed
     assert await world.opened()
-    assert world.granted[0].found_rows
+    assert world.granted[0].variant
     world.pool.release(second)
 
 
 async def test_a_connection_of_the_other_kind_makes_room_when_it_is_given_back(world: World) -> None:
     first, _ = await world.lent(), await world.lent()
-    world.want(found_rows=True)
+    world.want(variant=FOUND_ROWS)
     await world.settle()
     assert not world.openings
     world.pool.release(first)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.backends.host import HostPool
+from proxy.backends.pool import FOUND_ROWS
 from proxy.session.settings import LOGIN, Settings
 from proxy.wire.packets import frame
 from tests.backends.fakes import IN_TRANS, OK, Recorder
@@ -144,8 +145,8 @@ async def test_discard(world: World) -> None:
 async def test_retire(world: World) -> None:
     idle, busy = await world.lent(), await world.lent()
     world.pool.release(idle)
-    world.want(found_rows=True)
-    world.want(found_rows=True)
+    world.want(variant=FOUND_ROWS)
+    world.want(variant=FOUND_ROWS)
     await world.settle()
     assert len(world.openings) == 1
     world.pool.retire()

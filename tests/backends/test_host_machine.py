@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from hypothesis import settings as hypothesis_settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from proxy.backends.connection import BackendConnection
-from proxy.backends.pool import Want
+from proxy.backends.pool import VARIANTS, Want
 from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN, Settings
 from tests.backends.fakes import IN_TRANS, OK, Recorder
@@ -25,7 +26,7 @@ OTHER = Settings.of({"sql_mode": b"'ANSI'"})
 class Client:
     """Somebody who asked for a connection. `ends` counts how often it was granted or refused."""
 
-    found_rows: bool
+    variant: int
     conn: BackendConnection | None = None
     ends: int = 0
     cancelled: bool = False
@@ -34,7 +35,7 @@ class Client:
 
     def granted(self, conn: BackendConnection) -> None:
         assert not self.cancelled
-        assert conn.found_rows == self.found_rows
+        assert conn.variant == self.variant
         assert conn.receiver is None
         assert not any((conn.closed, conn.tied, conn.in_transaction))
         self.conn = conn
@@ -85,17 +86,17 @@ class HostMachine(RuleBasedStateMachine):
     # -- clients
     # ------------------------------------------------------------------------------------------------------
 
-    @rule(settings=st.sampled_from((LOGIN, OTHER)), found_rows=st.booleans())
-    def ask(self, settings: Settings, found_rows: bool) -> None:
-        client = Client(found_rows)
+    @rule(settings=st.sampled_from((LOGIN, OTHER)), variant=st.sampled_from(range(VARIANTS)))
+    def ask(self, settings: Settings, variant: int) -> None:
+        client = Client(variant)
         self.clients.append(client)
         pool = self.world.pool
-        conn = pool.take(settings, None, found_rows)
+        conn = pool.take(settings, None, variant)
         if conn is not None:
             conn.settings = settings
             client.granted(conn)
             return
-        client.want = self.calls(pool.wait, settings, None, found_rows, client.granted, client.refused)
+        client.want = self.calls(pool.wait, settings, None, variant, client.granted, client.refused)
 
     @precondition(lambda self: self.holding())
     @rule(data=st.data())
@@ -175,7 +176,7 @@ class HostMachine(RuleBasedStateMachine):
         held = [id(client.conn) for client in self.holding()]
         assert len(held) == len(set(held))
         state = self.world.pool.state
-        idle = [*state.idle[0], *state.idle[1]]
+        idle = list(chain(*state.idle))
         assert not {id(conn) for conn in idle} & set(held)
         for conn in idle:
             assert conn.receiver is None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import chain, count
 
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from proxy.backends.pool import PoolState, Want
+from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS, VARIANTS, PoolState, Want
 from proxy.session.settings import LOGIN, Settings
 
 OTHER = Settings.of({"time_zone": b"'+00:00'"})
@@ -21,7 +21,7 @@ OTHER = Settings.of({"time_zone": b"'+00:00'"})
 class Conn:
     settings: Settings = LOGIN
     database: str | None = None
-    found_rows: bool = False
+    variant: int = 0
     idle_since: float = 0.0
 
 
@@ -33,8 +33,8 @@ def pool(idle: list[Conn], most: int = 10, waiting: int = 10) -> PoolState[Conn]
     return state
 
 
-def want(settings: Settings = LOGIN, found_rows: bool = False, deadline: float = 1.0) -> Want[Conn]:
-    return Want(settings, None, found_rows, deadline, lambda conn: None, lambda error: None)
+def want(settings: Settings = LOGIN, variant: int = 0, deadline: float = 1.0) -> Want[Conn]:
+    return Want(settings, None, variant, deadline, lambda conn: None, lambda error: None)
 
 
 # -- which connection
@@ -71,7 +71,7 @@ def test_only_the_last_few_are_looked_at() -> None:
 
 
 def test_found_rows_never_mix() -> None:
-    state = pool([Conn(found_rows=True)])
+    state = pool([Conn(variant=FOUND_ROWS)])
     assert state.take(LOGIN, None, False) is None
     assert state.take(LOGIN, None, True) is not None
     assert state.take(LOGIN, None, True) is None
@@ -85,7 +85,7 @@ def test_given_to_the_first_of_its_kind_that_still_wants_it() -> None:
     conn = Conn()
     state = pool([conn])
     state.take(LOGIN, None, False)
-    cancelled, other, first, second = want(), want(found_rows=True), want(), want()
+    cancelled, other, first, second = want(), want(variant=FOUND_ROWS), want(), want()
     for one in (cancelled, other, first, second):
         assert state.wait(one)
     cancelled.cancelled = True
@@ -146,20 +146,20 @@ def test_one_opening_for_each_waiter_up_to_the_limit() -> None:
 
 def test_the_kind_to_open() -> None:
     state = pool([])
-    assert state.next_kind() is False
-    for kind in (True, False, True):
-        state.wait(want(found_rows=kind))
+    assert state.next_variant() == 0
+    for kind in (FOUND_ROWS, 0, EXTENDED_METADATA):
+        state.wait(want(variant=kind))
     kinds = []
     for state.opening in range(4):
-        kinds.append(state.next_kind())
-    assert kinds == [True, False, True, True]
+        kinds.append(state.next_variant())
+    assert kinds == [FOUND_ROWS, 0, EXTENDED_METADATA, EXTENDED_METADATA]
 
 
 def test_a_misfit_makes_room() -> None:
-    plain, special = Conn(), Conn(found_rows=True)
+    plain, special = Conn(), Conn(variant=FOUND_ROWS)
     state = pool([plain, special], most=2)
     assert state.misfit() is None, "nobody waits"
-    state.wait(want(found_rows=True))
+    state.wait(want(variant=FOUND_ROWS))
     assert state.misfit() is plain
     assert state.misfit() is None, "now there is room"
     assert pool([plain], most=3).misfit() is None
@@ -167,7 +167,7 @@ def test_a_misfit_makes_room() -> None:
 
 def test_no_misfit_while_an_opening_one_will_do() -> None:
     state = pool([Conn()], most=2)
-    state.wait(want(found_rows=True))
+    state.wait(want(variant=FOUND_ROWS))
     state.opening = 1
     assert state.misfit() is None
 
@@ -189,7 +189,7 @@ MOST, QUEUE = 3, 4
 @dataclass(eq=False)
 class Waiter:
     number: int
-    found_rows: bool
+    variant: int
     conn: Conn | None = None
     granted: int = 0
     gone: bool = False
@@ -202,7 +202,7 @@ class PoolMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.state: PoolState[Conn] = PoolState(MOST, QUEUE)
-        self.opening: list[bool] = []
+        self.opening: list[int] = []
         self.lent: list[Conn] = []
         self.waiters: list[Waiter] = []
         self.granted: list[Waiter] = []
@@ -214,7 +214,7 @@ class PoolMachine(RuleBasedStateMachine):
         if misfit is not None:
             self.state.forget(misfit)
         while self.state.can_open():
-            self.opening.append(self.state.next_kind())
+            self.opening.append(self.state.next_variant())
             self.state.opening += 1
 
     def give(self, conn: Conn) -> None:
@@ -230,18 +230,18 @@ class PoolMachine(RuleBasedStateMachine):
         self.granted.append(waiter)
         self.lent.append(conn)
 
-    @rule(settings=st.sampled_from((LOGIN, OTHER)), found_rows=st.booleans())
-    def want(self, settings: Settings, found_rows: bool) -> None:
+    @rule(settings=st.sampled_from((LOGIN, OTHER)), variant=st.sampled_from(range(VARIANTS)))
+    def want(self, settings: Settings, variant: int) -> None:
         self.now += 1.0
-        conn = self.state.take(settings, None, found_rows)
+        conn = self.state.take(settings, None, variant)
         if conn is not None:
-            assert conn.found_rows == found_rows
+            assert conn.variant == variant
             conn.settings = settings
             self.lent.append(conn)
             return
-        waiter = Waiter(next(self.numbers), found_rows)
+        waiter = Waiter(next(self.numbers), variant)
         waiter.want = Want(
-            settings, None, found_rows, self.now + 20.0, partial(self.got, waiter), lambda error: None
+            settings, None, variant, self.now + 20.0, partial(self.got, waiter), lambda error: None
         )
         if self.state.wait(waiter.want):
             self.waiters.append(waiter)
@@ -263,14 +263,14 @@ class PoolMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.state.idle_count)
     @rule(data=st.data())
     def lost_while_idle(self, data: st.DataObject) -> None:
-        idle = [*self.state.idle[0], *self.state.idle[1]]
+        idle = list(chain(*self.state.idle))
         self.state.forget(data.draw(st.sampled_from(idle)))
         self.act()
 
     @precondition(lambda self: self.opening)
     @rule()
     def opened(self) -> None:
-        conn = Conn(found_rows=self.opening.pop(0))
+        conn = Conn(variant=self.opening.pop(0))
         self.state.opening -= 1
         self.state.busy.add(conn)
         self.give(conn)
@@ -307,11 +307,12 @@ class PoolMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_connection_in_one_place(self) -> None:
-        places = [*self.state.idle[0], *self.state.idle[1], *self.state.busy]
+        places = [*chain(*self.state.idle), *self.state.busy]
         assert len(places) == len(set(map(id, places)))
         assert set(map(id, self.lent)) == set(map(id, self.state.busy))
         assert len(self.lent) == len(self.state.busy)
-        assert all(conn.found_rows == bool(kind) for kind in (0, 1) for conn in self.state.idle[kind])
+        for variant, idle in enumerate(self.state.idle):
+            assert all(conn.variant == variant for conn in idle)
 
     @invariant()
     def nobody_is_lost_or_served_twice(self) -> None:
@@ -321,15 +322,15 @@ class PoolMachine(RuleBasedStateMachine):
 
     @invariant()
     def first_come_first_served(self) -> None:
-        for kind in (False, True):
-            numbers = [waiter.number for waiter in self.granted if waiter.found_rows == kind]
+        for kind in range(VARIANTS):
+            numbers = [waiter.number for waiter in self.granted if waiter.variant == kind]
             assert numbers == sorted(numbers)
 
     @invariant()
     def nobody_waits_for_nothing(self) -> None:
         """Who waits has no idle connection to take, and one is on its way or all are in use."""
         for waiter in self.live():
-            assert not self.state.idle[waiter.found_rows]
+            assert not self.state.idle[waiter.variant]
         if self.live():
             assert self.opening or len(self.lent) == MOST
 

@@ -83,9 +83,6 @@ CHECKS = load()
 def prepare(connection: Connection) -> None:
     """Make the tables of checks.yaml in `legacy`."""
     columns = dict(CHECKS["columns"])
-    if "mariadb" in connection.get_server_info().lower():
-        # there JSON is LONGTEXT with a mark in extended metadata, which the proxy does not speak
-        columns["c_json"] = ["LONGTEXT", *columns["c_json"][1:]]
     definitions = ", ".join(f"{name} {what[0]}" for name, what in columns.items())
     low, high = (", ".join(what[at] for what in columns.values()) for at in (1, 2))
     nulls = ", ".join("NULL" for _ in columns)

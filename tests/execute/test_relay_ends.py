@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from proxy.backends.pool import FOUND_ROWS
 from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import LIMITS, Client, World, rows
@@ -218,6 +219,6 @@ async def test_found_rows_have_connections_of_their_own(world: World) -> None:
     for one in (plain, special, plain, special):
         one.ask(relay())
         await done(world, plain, special)
-    kinds = [one.conn.found_rows for one in world.server("h1").live]
-    assert kinds == [False, True]
+    kinds = [one.conn.variant for one in world.server("h1").live]
+    assert kinds == [0, FOUND_ROWS]
     assert LIMITS.max_connections == 3

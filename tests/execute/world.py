@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from itertools import count
+from itertools import chain, count
 from types import SimpleNamespace
 from typing import Any
 
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
+from proxy.backends.pool import FOUND_ROWS
 from proxy.errors import ProxyError
 from proxy.session.client import ClientConnection
 from proxy.session.settings import LOGIN
@@ -228,7 +229,7 @@ class Client:
         user = User("u", Role.ADMIN)
         self.session = Session(next(world.numbers), user, "127.0.0.1:4711", "9.7.0", {"autocommit": b"1"})
         self.session.settings = LOGIN
-        self.session.found_rows_flag = found_rows
+        self.session.variant = FOUND_ROWS if found_rows else 0
         self.session.refresh_env()
         self.conn.begin_session(self.session)
         self.conn.ready = True
@@ -311,7 +312,7 @@ class World:
     def _make_pool(self, host: str) -> HostPool:
         return HostPool(host, self.limits, self._connect, self.spawn, lambda: self.now)
 
-    async def _connect(self, host: str, owner: HostPool, found_rows: bool) -> BackendConnection:
+    async def _connect(self, host: str, owner: HostPool, variant: int) -> BackendConnection:
         server = self.server(host)
         await turns()
         if server.down:
@@ -319,7 +320,7 @@ class World:
         conn = BackendConnection(host, owner)
         conn.settings = LOGIN
         conn.scanner.status = AUTOCOMMIT
-        conn.found_rows = found_rows
+        conn.variant = variant
         conn.thread_id = next(self.numbers)
         server.conns.append(ServerConn(server, conn))
         return conn
@@ -376,7 +377,7 @@ class World:
         ]
         assert len(held) == len(set(map(id, held)))
         for pool in self.backends.pools:
-            idle = [*pool.state.idle[0], *pool.state.idle[1]]
+            idle = list(chain(*pool.state.idle))
             assert len(idle) == len(set(map(id, idle)))
             assert not any(conn.closed or conn.receiver or conn.in_transaction or conn.tied for conn in idle)
             assert {id(conn) for conn in pool.state.busy} <= {id(conn) for conn in held}

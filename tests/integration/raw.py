@@ -87,6 +87,7 @@ class Raw:
         self.status = 0
         self.plugin = ""
         self.server_capabilities = 0
+        self.server_extended = 0
         self.switched_to = ""
         self.asked_full = False
 
@@ -218,6 +219,7 @@ class Raw:
         self.version = data[1:end].decode()
         self.id, part, low, _, self.status, high, size = struct.unpack_from("<I8sxHBHHB", data, end + 1)
         self.server_capabilities = low | high << 16
+        self.server_extended = int.from_bytes(data[end + 1 + 27 : end + 1 + 31], "little")
         rest = data[end + 1 + 21 + 10 :]
         second = rest[: max(13, size - 8)]
         self.nonce = (part + second)[:20]
@@ -233,15 +235,20 @@ class Raw:
         plugin: str = SHA2,
         flags: int = 0,
         attributes: bytes = b"",
+        extended: int = 0,
     ) -> bytes:
-        """The packet that answers the greeting."""
+        """The packet that answers the greeting. `extended`: MariaDB's own capabilities; with them the flag
+        that is the sign of MySQL is not set.
+        """
         secret = password.encode()
         if plugin == SHA2:
             scramble = scramble_caching_sha2(secret, self.nonce)
         else:
             scramble = scramble_native_password(secret, self.nonce)
         flags |= CAPABILITIES | (CONNECT_WITH_DB if database is not None else 0)
-        body = struct.pack("<IIB23x", flags, 1 << 24, 45) + user.encode() + b"\0"
+        if extended:
+            flags &= ~1
+        body = struct.pack("<IIB19xI", flags, 1 << 24, 45, extended) + user.encode() + b"\0"
         body += bytes([len(scramble)]) + scramble
         if database is not None:
             body += database.encode() + b"\0"
@@ -257,13 +264,16 @@ class Raw:
         flags: int = 0,
         attributes: bytes = b"",
         behind: bytes = b"",
+        extended: int = 0,
     ) -> Reply:
         """Log in; the OK or the error that ends it. `behind` is sent in one write with the response."""
         refused = self.greeting()
         if refused is not None:
             return refused
         self.write(
-            self.response(user, password, database, plugin=plugin, flags=flags, attributes=attributes)
+            self.response(
+                user, password, database, plugin=plugin, flags=flags, attributes=attributes, extended=extended
+            )
             + behind
         )
         return self._authenticate(password)

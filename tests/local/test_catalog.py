@@ -298,9 +298,9 @@ async def test_field_list(world: World, client: Client, table: str, pattern: byt
     client.ask(lambda conn: TaskWork(conn).start(field_list(conn, table, pattern)))
     await world.quiet()
     packets = [payload for _, _, payload in cut_packets(client.transport.take())]
-    assert [decode_column(payload).name.decode() for payload in packets[:-1]] == names
+    assert [decode_column(payload[:-1]).name.decode() for payload in packets[:-1]] == names
     assert all(payload.endswith(b"\xfb") for payload in packets[:-1])
-    assert all(decode_column(payload).schema == b"demo" for payload in packets[:-1])
+    assert all(decode_column(payload[:-1]).schema == b"demo" for payload in packets[:-1])
     assert packets[-1][:1] == b"\xfe"
 
 
@@ -324,7 +324,7 @@ async def test_fields_elsewhere(world: World, client: Client, database: str, tab
     client.ask(lambda conn: TaskWork(conn).start(field_list(conn, table, b"")))
     await world.quiet()
     packets = [payload for _, _, payload in cut_packets(client.transport.take())]
-    assert [decode_column(payload).name for payload in packets[:-1]] == [b"a"]
+    assert [decode_column(payload[:-1]).name for payload in packets[:-1]] == [b"a"]
     assert world.server("h1").log + world.server("h2").log == [sql]
 
 

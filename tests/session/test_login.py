@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from proxy.backends.pool import FOUND_ROWS
 from proxy.errors import ProxyError
 from proxy.facts import Collations
 from proxy.session.client import ClientConnection
@@ -44,6 +45,7 @@ class Visitor:
         services.authority = authority
         services.next_connection_id = lambda: 77
         services.server_version = "9.7.0-shardgate"
+        services.extended = 0
         services.settings.timeouts = SimpleNamespace(login=seconds)
         services.failed_logins = self.failures = FailedLogins()
         services.client_tls = None
@@ -126,7 +128,7 @@ async def test_logged_in(authority: Authority, unix: bool) -> None:
     session = visitor.conn.session
     assert visitor.conn.ready
     assert visitor.conn.phase is None
-    assert (session.id, session.user.name, session.found_rows_flag) == (77, "u", False)
+    assert (session.id, session.user.name, session.variant) == (77, "u", 0)
     assert session.settings.get("character_set_client") == b"latin1"
     assert session.login_settings is session.settings
     assert session.address == ("localhost" if unix else "127.0.0.1:50000")
@@ -135,7 +137,7 @@ async def test_logged_in(authority: Authority, unix: bool) -> None:
 async def test_found_rows(authority: Authority) -> None:
     visitor = Visitor(authority)
     visitor.log_in(replace(OPTIONS, capabilities=Capability.FOUND_ROWS))
-    assert visitor.conn.session.found_rows_flag
+    assert visitor.conn.session.variant == FOUND_ROWS
 
 
 @pytest.mark.parametrize("database", ["demo", "missing"])

@@ -48,7 +48,7 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-async def no_connection(host: str, owner: HostPool, found_rows: bool) -> BackendConnection:
+async def no_connection(host: str, owner: HostPool, variant: int) -> BackendConnection:
     raise AssertionError("the status page opens no connection")
 
 

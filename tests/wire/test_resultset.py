@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from proxy.wire.resultset import (
     decode_column,
     decode_row,
     encode_row,
+    fitted,
     header_packets,
     integer_column,
     text_column,
@@ -77,6 +79,15 @@ def test_column_round_trip(column: Column) -> None:
     assert decode_column(column.encode()) == column
 
 
+@pytest.mark.parametrize("extended", [None, b"", b"\x01\x04json", b"\x00\x05point"])
+def test_extended_metadata(extended: bytes | None) -> None:
+    column = Column(b"a", table=b"t", extended=extended)
+    payload = column.encode()
+    assert decode_column(payload) == column
+    assert fitted(payload, extended=False) == payload
+    assert decode_column(fitted(payload, extended=True)) == replace(column, extended=extended or b"")
+
+
 @given(st.binary(max_size=60))
 def test_columns_of_garbage(garbage: bytes) -> None:
     with contextlib.suppress(ProtocolError):
@@ -125,7 +136,7 @@ def test_text_value(value: object, text: bytes) -> None:
 def test_text_resultset(seq: int, count: int) -> None:
     columns = [text_column("a"), integer_column("b", unsigned=False)]
     rows = [["text", number] for number in range(count)]
-    data = text_resultset(columns, rows, 2, warnings=3, seq=seq)
+    data = text_resultset(columns, rows, 2, warnings=3, seq=seq, extended=False)
     scanner, reader = ReplyScanner(), ResultReader()
     assert scanner.feed(data) == len(data)
     assert (scanner.status, scanner.warnings) == (2, 3)
@@ -139,14 +150,14 @@ def test_text_resultset(seq: int, count: int) -> None:
 @pytest.mark.parametrize("count", [1, 252, 253, 254, 300, 1000])
 def test_header_of_many_columns(count: int) -> None:
     """The number of the first row is below 256 whatever the columns."""
-    data, seq = header_packets([b"\x03def"] * count, 2)
+    data, seq = header_packets([b"\x03def"] * count, 2, extended=False)
     numbers = [number for _, number, _ in cut_packets(data)]
     assert numbers == [(1 + index) & 0xFF for index in range(count + 2)]
     assert seq == (count + 3) & 0xFF
 
 
 def test_a_row_of_16_megabytes() -> None:
-    data = text_resultset([text_column("a")], [[b"v" * 0xFFFFFA]] * 2, 2)
+    data = text_resultset([text_column("a")], [[b"v" * 0xFFFFFA]] * 2, 2, extended=False)
     payloads = split_rows(ResultReader().feed(data))
     assert [len(payload) for payload in payloads] == [0xFFFFFA + 4, 0xFFFFFA + 4]
     assert ReplyScanner().feed(data) == len(data)
