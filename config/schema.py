@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -99,7 +99,7 @@ class Table:
     def __post_init__(self) -> None:
         names = tuple(one.name for one in self.columns)
         if self.kind is Kind.OBJECT:
-            names = ("id", *(name for name in names if name.lower() != "local_id"))
+            names = tuple("id" if name.lower() == "local_id" else name for name in names) or ("id",)
         object.__setattr__(self, "logical_columns", names)
 
     def column(self, name: str) -> Column | None:
@@ -152,6 +152,25 @@ class Schema:
         """The table of that name (both names case-sensitive), or None."""
         found = self.databases.get(database)
         return None if found is None else found.tables.get(name)
+
+    def with_columns(self, found: Mapping[Table, tuple[Column, ...]]) -> Schema:
+        """This schema with other stored columns for these of its tables; itself when they are the same."""
+        changed = {table: columns for table, columns in found.items() if table.columns != columns}
+        if not changed:
+            return self
+        databases = {
+            database.name: replace(
+                database,
+                tables=MappingProxyType(
+                    {
+                        name: replace(table, columns=changed.get(table, table.columns))
+                        for name, table in database.tables.items()
+                    }
+                ),
+            )
+            for database in self.databases.values()
+        }
+        return replace(self, databases=MappingProxyType(databases))
 
 
 SEQUENCES: Final = Table(

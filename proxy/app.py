@@ -38,6 +38,7 @@ from .session.entrance import Entrance
 from .session.settings import LOGIN
 from .status import snapshot
 from .status.server import StatusServer
+from .tables import PERIOD
 from .tasks import Tasks
 from .wire.auth import Credential, Form, RsaKey
 from .wire.server_auth import Authority, Decoys
@@ -109,8 +110,10 @@ class Worker:
             self.services = services
             if self.peers is not None:
                 await self._meet(self.peers, services)
+            await self._look_at_tables(services)
             await self._listen(services)
             self.tasks.spawn(self._learn_rest(services), "facts")
+            self.tasks.spawn(self._watch_tables(services), "tables")
             _settle_memory()
             log.info("serving", version=facts.version, topology=current.version, listen=self.addresses())
             await self._stopping.wait()
@@ -148,6 +151,7 @@ class Worker:
         started = time.time()
         peers.handlers["kill"] = lambda request: end(services, **request)
         peers.handlers["processes"] = lambda request: processes(services, **request)
+        peers.handlers["tables"] = lambda _: self.tasks.spawn(services.look_at_tables(), "tables") is not None
         peers.handlers["snapshot"] = lambda request: snapshot.take(
             services, ready=self.ready, started=started, now=time.time()
         )
@@ -212,6 +216,20 @@ class Worker:
                 return
             except ProxyError as error:
                 log.warning("not all facts from this server", host=host, reason=str(error))
+
+    async def _look_at_tables(self, services: Services) -> None:
+        """Those of hosts that do not answer now are looked at later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.backends.connect_timeout):
+                await services.look_at_tables()
+
+    async def _watch_tables(self, services: Services) -> None:
+        while not self._stopping.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PERIOD):
+                    await self._stopping.wait()
+                    return
+            await self._look_at_tables(services)
 
     async def _listen(self, services: Services) -> None:
         loop = asyncio.get_running_loop()

@@ -33,6 +33,7 @@ from .peers import Peers
 from .session.commands import run_command
 from .session.state import Diagnostic, Role, Session, User
 from .stats import Stats
+from .tables import look
 from .tasks import Tasks
 from .throttle import FailedLogins
 from .wire.compression import Algorithm
@@ -209,6 +210,24 @@ class Services:
         self.stats.topology_changes += 1
         self._remember(f"version {topology.version} in use")
         log.info("topology changed", version=topology.version, hosts=len(topology.hosts))
+
+    async def look_at_tables(self) -> None:
+        """Learn the columns that the tables have now."""
+        while True:
+            known = self.schema
+            found = await look(known, self.topology, self.backends)
+            if self.schema is known:
+                break  # else somebody else has looked meanwhile, and perhaps later
+        if found is not known:
+            self.schema = found
+            self.rewriter.replace(self.topology, found)
+            log.info("tables have other columns")
+
+    async def tables_changed(self) -> None:
+        """A definition was run: learn what it has changed, here and in the other workers."""
+        await self.look_at_tables()
+        if self.peers is not None:
+            await self.peers.ask_others("tables")
 
     def topology_refused(self, reason: str) -> None:
         self.stats.topology_refused += 1

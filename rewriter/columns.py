@@ -196,9 +196,14 @@ class Columns:
         target = self.scope.targets[ref]
         if not target.is_object or target.table is None:
             return [(qualifier or b"") + b"*"]
-        shown: list[Part] = [b"(" + qualifier + b"local_id + ", self.base(ref), b") AS id"]
-        others = target.table.logical_columns[1:]
-        return shown + [b", " + qualifier + b"`" + name.encode() + b"`" for name in others]
+        shown: list[Part] = []
+        for name in target.table.logical_columns:
+            shown += [b", "] if shown else []
+            if name == "id":
+                shown += [b"(" + qualifier + b"local_id + ", self.base(ref), b") AS id"]
+            else:
+                shown.append(qualifier + quote_name(name))
+        return shown
 
     def _keys(self, block: Block) -> None:
         """GROUP BY and ORDER BY: a key that is just `id` groups and orders as the local id does."""

@@ -101,6 +101,8 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
+        self.generation = object()
+        """Another one with each `replace`: by it a plan that is kept elsewhere is known to be out of date."""
         self.hits = 0
         self.misses = 0
 
@@ -125,6 +127,7 @@ class Rewriter:
         """
         self._topology = topology
         self._schema = schema or self._schema
+        self.generation = object()
         self._cache.clear()
         self._short.clear()
 

@@ -60,8 +60,11 @@ def _all(table: Table, base: int) -> list[Part]:
     """What `*` shows."""
     if table.kind is not Kind.OBJECT:
         return [b"*"]
-    parts: list[Part] = [b"(local_id + ", base, b") AS id"]
-    return parts + [b", " + quote_name(name) for name in table.logical_columns[1:]]
+    parts: list[Part] = []
+    for name in table.logical_columns:
+        parts += [b", "] if parts else []
+        parts += [b"(local_id + ", base, b") AS id"] if name == "id" else [quote_name(name)]
+    return parts
 
 
 def by_commas(source: Source, span: Span) -> list[Span]:

@@ -45,6 +45,7 @@ async def run_ddl(client: ClientConnection, bound: Bound, running: set[BackendCo
         )
     )
     count = len(bound.statements)
+    await client.services.tables_changed()
     if failures:
         _report(client, count, failures)
         return

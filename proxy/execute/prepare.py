@@ -80,7 +80,7 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
         sql = first_statement(sql, env)
         plan, found = _planned(client, sql, env)
     check_access(session, plan, sql)
-    statement = Statement(sql, env, session.settings.system, plan, found, services.topology)
+    statement = Statement(sql, env, session.settings.system, plan, found, services.rewriter.generation)
     relay = StatementRelay(client, statement)
     if isinstance(plan, LoadLocal) or (not env.mariadb and _shows_diagnostics(plan)):
         raise ProxyError("unpreparable")
@@ -227,7 +227,7 @@ def _plan(client: ClientConnection, statement: Statement) -> Plan:
     Text is read under the settings of now: only the database is that of PREPARE.
     """
     services, session = client.services, client.session
-    current = statement.topology is services.topology
+    current = statement.generation is services.rewriter.generation
     if not relayed(statement.plan):
         env = session.prepared.env(session.env)
         if env.database != statement.env.database:
@@ -237,7 +237,7 @@ def _plan(client: ClientConnection, statement: Statement) -> Plan:
     if not current:
         was = statement.plan
         statement.plan, statement.literals = _planned(client, statement.sql, statement.env)
-        statement.topology = services.topology
+        statement.generation = services.rewriter.generation
         if relayed(was) != relayed(statement.plan):
             statement.settings = session.settings.system
     return statement.plan

@@ -137,14 +137,15 @@ def shape_of(create: str, *, is_object: bool, routing: frozenset[str] | None) ->
     keys: list[tuple[str, str, tuple[str, ...]]] = []
     end = next(at for at, line in enumerate(lines) if line.startswith(")"))
     if is_object:
-        columns.append(ScratchColumn("id", "bigint unsigned NOT NULL", b"`id`", _text))
         keys.append(("PRIMARY KEY", "`id`", ("id",)))
     for line in lines[1:end]:
         line = line.strip().removesuffix(",")
         column = _COLUMN.match(line)
         if column is not None:
             name = column[1].replace("``", "`")
-            if not (is_object and name.lower() == "local_id"):
+            if is_object and name.lower() == "local_id":
+                columns.append(ScratchColumn("id", "bigint unsigned NOT NULL", b"`id`", _text))
+            else:
                 columns.append(_column(name, column[2]))
             continue
         key = _key(line, is_object=is_object, routing=routing)

@@ -1,7 +1,7 @@
 """A session's prepared statements, by the numbers that the client knows them by. Values only.
 
 A statement keeps what it was prepared under: its database, sql_mode and character set are then part of its
-meaning, whatever the session sets later. The plan is kept with the topology that it was made for.
+meaning, whatever the session sets later. The plan is kept with the rewriter's generation that it was made in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from rewriter.planner import Parameters
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from config.topology import Topology
     from proxy.backends.connection import BackendConnection
 
 
@@ -35,7 +34,7 @@ class Statement:
     settings: Settings
     plan: Plan
     literals: Values
-    topology: Topology
+    generation: object
     id: int = 0
     parameters: int = 0
     places: Parameters | None = None

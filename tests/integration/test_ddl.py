@@ -8,6 +8,8 @@ import pymysql
 import pytest
 
 from tests.conftest import StartDemo
+from tests.integration.binary import Answer, Binary
+from tests.integration.raw import Raw
 from tests.support.demo import Demo
 
 Connection = pymysql.connections.Connection
@@ -96,3 +98,43 @@ def test_a_transaction_is_committed_before(connection: Connection) -> None:
     rows(connection, "ALTER TABLE photos ADD KEY by_caption (caption)")
     connection.rollback()
     assert rows(connection, "SELECT COUNT(*) FROM usernames WHERE username = 'test_ddl'") == [(1,)]
+
+
+def columns(connection: Connection, sql: str) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return [one[0] for one in cursor.description or ()]
+
+
+def test_star_and_inserts_know_the_columns_of_now(connection: Connection, small: Demo) -> None:
+    """On one shard, on several, gathered and prepared before the change."""
+    one = rows(connection, "SELECT id FROM users LIMIT 1")[0][0]
+    statements = (
+        f"SELECT * FROM users WHERE id = {one}",
+        "SELECT u.* FROM users u LIMIT 3",
+        "SELECT * FROM users a WHERE id IN (SELECT id FROM users b) LIMIT 2",
+    )
+    with Raw(small.host, small.port) as raw:
+        assert raw.login("demo", "demo", "demo").kind == "ok"
+        binary = Binary(raw)
+        prepared = binary.statement(statements[0]).id
+        for change, expected in (
+            ("ADD COLUMN score INT DEFAULT 5", ["id", "data", "ts", "score"]),
+            ("ADD COLUMN `na me` VARCHAR(9) FIRST", ["na me", "id", "data", "ts", "score"]),
+            ("DROP COLUMN score", ["na me", "id", "data", "ts"]),
+        ):
+            rows(connection, f"ALTER TABLE users {change}")
+            assert [columns(connection, sql) for sql in statements] == [expected] * 3
+            answer = binary.execute(prepared)
+            assert isinstance(answer, Answer)
+            assert answer.names == expected
+    rows(connection, "INSERT INTO users VALUES ('x', NULL, '{}', '2020-01-01')")
+    (found,) = rows(connection, "SELECT * FROM users WHERE `na me` = 'x'")
+    assert (found[0], found[2]) == ("x", "{}")
+
+
+def test_a_column_that_not_every_shard_has_is_not_shown(connection: Connection, small: Demo) -> None:
+    rows(connection, "ALTER TABLE db00000.boards ADD COLUMN odd INT")
+    rows(connection, "ALTER TABLE users ADD COLUMN even INT")  # after which the tables are looked at
+    assert columns(connection, "SELECT * FROM boards LIMIT 1") == ["id", "data", "ts"]
+    assert columns(connection, "SELECT * FROM db00000.boards LIMIT 1") == ["local_id", "data", "ts", "odd"]

@@ -1,0 +1,107 @@
+"""The columns that the tables have now.
+
+The schema document declares tables, but an ALTER TABLE adds columns without it, and a document need not name
+them all. `SELECT *` and INSERT without a list of columns mean those of now. So the servers are asked: at
+start, after every definition that the proxy runs, and now and then, for those that others have run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from config.schema import Column, Schema, Table
+from config.topology import Keyspace, Topology
+
+from .backends import Backends
+from .backends.collect import Collector
+from .errors import ProxyError
+from .session.settings import LOGIN
+
+log = structlog.get_logger("proxy")
+
+#: Seconds between two looks.
+PERIOD = 30.0
+
+_ASK = (
+    "SELECT table_name, column_name, column_type, column_key, extra FROM information_schema.columns"
+    " WHERE table_schema = {database} AND table_name IN ({tables}) ORDER BY table_name, ordinal_position"
+)
+
+
+async def look(schema: Schema, topology: Topology, backends: Backends) -> Schema:
+    """The schema with the columns that the servers have; what does not answer stays as it is."""
+    tables: dict[str, list[Table]] = {}
+    for database in schema.databases.values():
+        for table in database.tables.values():
+            tables.setdefault(table.keyspace, []).append(table)
+    found: dict[Table, tuple[Column, ...]] = {}
+    for name, some in tables.items():
+        keyspace = topology.keyspaces.get(name)
+        if keyspace is None:
+            continue
+        try:
+            found.update(await _keyspace(keyspace, some, backends))
+        except ProxyError as error:
+            log.info("columns not looked at", keyspace=name, reason=str(error))
+    return schema.with_columns(found)
+
+
+async def _keyspace(
+    keyspace: Keyspace, tables: list[Table], backends: Backends
+) -> dict[Table, tuple[Column, ...]]:
+    """The columns of a keyspace's tables: what its first shard has, and its last one too, as an ALTER TABLE
+    may be on its way through the shards.
+    """
+    shards: Iterable[int | None] = (None,)
+    if keyspace.sharded:
+        shards = sorted({keyspace.all_shards[0], keyspace.all_shards[-1]}) if keyspace.all_shards else ()
+    seen = [await _shard(keyspace, shard, tables, backends) for shard in shards]
+    found: dict[Table, tuple[Column, ...]] = {}
+    for table in tables:
+        columns = [one[table.name] for one in seen if table.name in one]
+        if not columns or len(columns) < len(seen):
+            continue
+        others = {column.name for column in columns[-1]}
+        found[table] = tuple(column for column in columns[0] if column.name in others)
+    return found
+
+
+async def _shard(
+    keyspace: Keyspace, shard: int | None, tables: list[Table], backends: Backends
+) -> Mapping[str, list[Column]]:
+    host = keyspace.host_of(shard)
+    if host is None:
+        return {}
+    sql = _ASK.format(
+        database=_text(keyspace.database_of(shard).decode()),
+        tables=", ".join(_text(table.name) for table in tables),
+    )
+    conn = await backends.pool(host).connection(LOGIN)
+    try:
+        reply = await Collector().query(conn, sql.encode())
+    finally:
+        backends.release(conn)
+    if reply.err is not None:
+        raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
+    rows = [[(value or b"").decode() for value in row] for row in reply.values()]
+    keys: dict[str, int] = {}
+    for table, _, _, key, _ in rows:
+        keys[table] = keys.get(table, 0) + (key == "PRI")
+    found: dict[str, list[Column]] = {}
+    for table, name, type_, key, extra in rows:
+        if "INVISIBLE" in extra.upper():
+            continue
+        definition = type_
+        if "auto_increment" in extra.lower():
+            definition += " AUTO_INCREMENT"
+        if key == "PRI" and keys[table] == 1:
+            definition += " PRIMARY KEY"
+        found.setdefault(table, []).append(Column(name, definition))
+    return found
+
+
+def _text(value: str) -> str:
+    """A name as a text literal, whatever the server's sql_mode says of backslashes."""
+    return "x'" + value.encode().hex() + "'"
