@@ -260,13 +260,14 @@ class Services:
     # -- what people ask
     # --------------------------------------------------------------------------------------------
 
-    def statistics_line(self) -> str:
-        """COM_STATISTICS, in mysqladmin's words."""
+    def statistics_line(self, mariadb: bool) -> str:
+        """COM_STATISTICS, in mysqladmin's words, which drivers look for."""
         uptime = max(1, int(time.time() - self.started))
         total = self.stats.total
+        flushes = "" if mariadb else "Flush tables: 1  "
         return (
             f"Uptime: {uptime}  Threads: {len(self.clients)}  Questions: {total}  Slow queries: 0  Opens: 0  "
-            f"Open tables: 0  Queries per second avg: {total / uptime:.3f}"
+            f"{flushes}Open tables: 0  Queries per second avg: {total / uptime:.3f}"
         )
 
     def status_values(self) -> dict[str, object]:

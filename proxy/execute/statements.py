@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
     from proxy.session.prepared import Statement
 
+_NO_VECTOR = 6136  # what MySQL 9.7 says of VECTOR parameters, too, once it has prepared a statement again
 _UNKNOWN_STATEMENT, _NEEDS_REPREPARE, _TOO_MANY, _NO_DATABASE = 1243, 1615, 1461, 1046
 _CURSOR_EXISTS, _LAST_ROW_SENT = int(Status.CURSOR_EXISTS), int(Status.LAST_ROW_SENT)
 _NOT_SUPPORTED = 1295
@@ -54,6 +55,7 @@ class StatementRelay(Relay):
         "again",
         "aside",
         "collected",
+        "first",
         "key",
         "learns",
         "older",
@@ -77,6 +79,7 @@ class StatementRelay(Relay):
         self.once = False
         self.own = False
         self.step = ""
+        self.first = False  # the client's first EXECUTE of the statement
         self.again = 0  # 1: the server has forgotten the statement; 2: and it was prepared again
         self.collected = bytearray()
 
@@ -100,6 +103,7 @@ class StatementRelay(Relay):
         self.request = request
         self.sent = sent
         statement = self.statement
+        self.first = statement.number == 0
         before, statement.types = statement.types, request.types or statement.types
         if before and before != statement.types:
             statement.private = True
@@ -212,7 +216,8 @@ class StatementRelay(Relay):
             self.collected += data
             return
         said = conn.scanner
-        forgotten = said.err is not None and said.err.code in (_UNKNOWN_STATEMENT, _NEEDS_REPREPARE)
+        code = 0 if said.err is None else said.err.code
+        forgotten = code in (_UNKNOWN_STATEMENT, _NEEDS_REPREPARE) or (code == _NO_VECTOR and self.first)
         if forgotten and not self.again and self.step == "execute" and not said.rows_begun:
             self.again = 1  # it has not run: prepare it anew
             return

@@ -70,7 +70,8 @@ def _name(data: bytes) -> str | None:
 
 def _statistics(client: ClientConnection, payload: bytes) -> None:
     """COM_STATISTICS is answered by a bare string."""
-    client.write(frame(client.services.statistics_line().encode(), client.seq + 1))
+    line = client.services.statistics_line(client.session.env.mariadb)
+    client.write(frame(line.encode(), client.seq + 1))
     client.finish("ok")
 
 

@@ -171,3 +171,25 @@ def test_parameters_shown(sides: Sides) -> None:
         side.long_data(one.id, 0, long.encode())
         answer = side.execute(one.id, [b.text("", b.BLOB), b.integer(1), b.text("z")], sent=[0])
         assert answer.rows[0].count(b"y") == len(long)
+
+
+def test_vectors(demo: Demo, flavour: str) -> None:
+    """Where other parameters have had MySQL prepare a statement again, it takes no VECTOR any more. To a
+    client its new statement is new, though it may be an old one of the server's.
+    """
+    if flavour == "mariadb":
+        pytest.skip("MariaDB 10.11 has no VECTOR")
+    values = [b.integer(1, b.TINY, unsigned=True), b.text(b"\x00\x00\x80\x3f" * 3)]
+    host = demo.masters[0]
+    with Raw(host.host, host.port) as direct, Raw(demo.host, demo.port) as through:
+        assert direct.login(host.user, host.password, "legacy").kind == "ok"
+        assert through.login("demo", "demo", "legacy").kind == "ok"
+        assert through.ask("CREATE TABLE vectors (n INT, v VECTOR(3))").kind == "ok"
+        for side in (Binary(direct), Binary(through)):
+            found = []
+            for _ in range(2):
+                statement = side.statement("INSERT INTO vectors VALUES (?, ?)")
+                found += [side.execute(statement.id, values).code for _ in range(2)]
+            assert found == [0, 6136] * 2
+        assert through.ask("SELECT COUNT(*) FROM vectors WHERE v IS NOT NULL").value == b"4"
+        assert through.ask("DROP TABLE vectors").kind == "ok"
