@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fleet.demo.programs import Flavour, Program, find_program, initialise
 from fleet.demo.servers import LocalServer, start_all, stop_servers
+from tests.differential.anyschema.run import run as run_schemas
 from tests.differential.arena import deployed
 from tests.differential.generator import Generator
 from tests.differential.report import describe, total
@@ -31,6 +32,8 @@ def main() -> int:
         servers = [LocalServer(program, folder / one, name=one, template=template) for one in names]
         start_all(servers)
         try:
+            if options.schemas:
+                return run_schemas(options, program, servers, folder)
             return _run(options, program, servers, folder)
         finally:
             stop_servers(servers)
@@ -54,6 +57,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--gathers", type=float, default=0.2, help="share of reads over several tables")
     parser.add_argument("--most", type=int, default=20, help="end after so many differences (default 20)")
     parser.add_argument("--ignore", metavar="REGEX", help="known differences, which are only counted")
+    parser.add_argument("--schemas", type=int, default=0, help="try that many random schemas instead")
+    parser.add_argument("--schema", type=int, default=1, help="number of the first of them (default 1)")
+    parser.add_argument("--writes", type=float, default=0.2, help="share of writes on them (default 0.2)")
     parser.add_argument("--no-shrink", action="store_true", help="report differences as they are met")
     return parser.parse_args(arguments)
 

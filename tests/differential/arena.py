@@ -14,6 +14,7 @@ from typing import Any
 
 import pymysql
 from pymysql.constants import CLIENT
+from pymysql.cursors import Cursor
 
 from config.schema import Kind, Table, quote
 from config.topology import Host
@@ -24,7 +25,7 @@ from fleet.demo.proxy import LocalProxy
 from fleet.demo.servers import LocalServer, create_account
 from tests.differential.answers import RAW, Answer, RawRow, ask
 from tests.differential.catalog import Row, Value, literal
-from tests.differential.world import LOCAL_MASK, World
+from tests.differential.world import World
 from tests.support.plain import logical_sql
 
 Connect = Callable[..., Connection]
@@ -117,7 +118,7 @@ class Arena:
         for shard in shards:
             names = [quote(name) for name in table.logical_columns]
             if table.kind is Kind.OBJECT and shard is not None:
-                names[0] = f"(local_id + {shard << 46 | (table.type or 0) << 36}) AS id"
+                names[0] = f"(local_id + {self.world.base(table, shard)}) AS id"
             place = f"{quote(keyspace.database_of(shard).decode())}.{quote(table.name)}"
             host = keyspace.host_of(shard)
             assert host is not None
@@ -145,12 +146,18 @@ class Arena:
         stored = tuple(one.name for one in table.columns)
         for (host, database), here in places.items():
             mine = [self.world.stored(table, row) for row in rows if row[index] in here]
-            local = {_local(table, key) for key in here}
+            local = {self._local(table, key) for key in here}
             key_column = "local_id" if table.kind is Kind.OBJECT else column
             self._replace(self._host_own[host], database, table, key_column, local, mine, stored)
 
-    @staticmethod
+    def _local(self, table: Table, key: Value) -> Value:
+        if table.kind is not Kind.OBJECT:
+            return key
+        assert isinstance(key, int)
+        return key & self.world.local_mask(table)
+
     def _replace(
+        self,
         connection: Connection,
         database: str,
         table: Table,
@@ -165,19 +172,23 @@ class Arena:
                 f"DELETE FROM {quote(database)}.{quote(table.name)} WHERE {quote(column)} IN ({listed})"
             )
             if rows:
-                insert_rows(cursor, database, table.name, columns, rows)
+                _insert(self.world, cursor, database, table, columns, rows)
+
+
+def _insert(
+    world: World, cursor: Cursor, database: str, table: Table, columns: Sequence[str], rows: list[Row]
+) -> None:
+    """Insert whole rows, without what is generated."""
+    chosen = world.inserted(table)
+    if len(chosen) < len(columns):
+        columns = [columns[index] for index in chosen]
+        rows = [tuple(row[index] for index in chosen) for row in rows]
+    insert_rows(cursor, database, table.name, tuple(columns), rows)
 
 
 def _close(connection: Connection) -> None:
     with contextlib.suppress(pymysql.MySQLError):
         connection.close()
-
-
-def _local(table: Table, key: Value) -> Value:
-    if table.kind is not Kind.OBJECT:
-        return key
-    assert isinstance(key, int)
-    return key & LOCAL_MASK
 
 
 def _value(raw: bytes | None, rows: list[Row], index: int) -> Value:
@@ -206,7 +217,7 @@ def fill_plain(world: World, connection: Connection) -> None:
         cursor.execute(f"CREATE DATABASE {quote(world.database)} CHARACTER SET utf8mb4")
         for name, table in world.tables.items():
             cursor.execute(logical_sql(table, world.database))
-            insert_rows(cursor, world.database, name, table.logical_columns, world.rows.get(name, []))
+            _insert(world, cursor, world.database, table, table.logical_columns, world.rows.get(name, []))
 
 
 def fill_shards(world: World, connect: Callable[[Host, int], Connection]) -> None:
@@ -226,8 +237,8 @@ def fill_shards(world: World, connect: Callable[[Host, int], Connection]) -> Non
             cursor.execute(SESSION[0])
             connection.begin()
             for (database, name), rows in placed[host].items():
-                columns = tuple(one.name for one in world.tables[name].columns)
-                insert_rows(cursor, database, name, columns, rows)
+                table = world.tables[name]
+                _insert(world, cursor, database, table, [one.name for one in table.columns], rows)
             connection.commit()
 
     with ThreadPoolExecutor(len(placed)) as pool:

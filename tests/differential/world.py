@@ -21,6 +21,7 @@ from tests.differential import wide
 from tests.differential.catalog import Catalog, Row, Rows, Value, describe
 
 SHARD_SHIFT, SHARD_MASK = 46, 0xFFFF
+TYPE_SHIFT = 36
 LOCAL_MASK = (1 << 36) - 1
 PHOTO_SHIFT, PHOTO_MASK = 10, 0x1FFF
 
@@ -75,7 +76,19 @@ class World:
         if table.kind is not Kind.OBJECT:
             return row
         assert isinstance(row[0], int)
-        return (row[0] & LOCAL_MASK, *row[1:])
+        return (row[0] & self.local_mask(table), *row[1:])
+
+    def base(self, table: Table, shard: int) -> int:
+        """What a local id of an object table on this shard lacks of the ID."""
+        return shard << SHARD_SHIFT | (table.type or 0) << TYPE_SHIFT
+
+    def local_mask(self, table: Table) -> int:
+        """The bits of an object's ID that are its local id."""
+        return LOCAL_MASK
+
+    def inserted(self, table: Table) -> list[int]:
+        """Which columns of a logical row an INSERT names: all but generated ones."""
+        return list(range(len(table.logical_columns)))
 
     def routing_index(self, table: Table) -> int:
         """Which column of a logical row says where it is; the first one for unsharded tables."""

@@ -1,0 +1,38 @@
+"""`python -m tests.differential --schemas N`: random schemas, one after another."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from pathlib import Path
+
+from fleet.demo.programs import Flavour, Program
+from fleet.demo.servers import LocalServer
+from tests.differential.anyschema.design import design
+from tests.differential.anyschema.loop import Finding, Loop, Tally, describe, total
+from tests.differential.arena import deployed
+
+
+def run(options: argparse.Namespace, program: Program, servers: list[LocalServer], folder: Path) -> int:
+    """Exit status 1 when there are differences."""
+    *hosts, plain = servers
+    mysql = program.flavour is Flavour.MYSQL
+    ignored = re.compile(options.ignore) if options.ignore else None
+    tally = Tally()
+    started = time.monotonic()
+    print(f"{program.title}: {options.schemas} schemas from {options.schema} on, seed {options.seed}", flush=True)
+    for number in range(options.schema, options.schema + options.schemas):
+        world = design(number, [one.address for one in hosts], mysql=mysql, scale=options.scale)
+        with deployed(world, hosts, plain, folder / f"proxy{number}") as arena:
+
+            def seen(finding: Finding, number: int = number, world=world) -> None:  # type: ignore[no-untyped-def]
+                print(describe(finding, number, options.seed, world), flush=True)
+
+            loop = Loop(arena, options.seed, mysql=mysql, tally=tally, writes=options.writes)
+            numbers = options.only or range(options.first, options.first + options.count)
+            loop.run(numbers, shrink=not options.no_shrink, most=options.most, ignored=ignored, seen=seen)
+        if len(tally.findings) >= options.most:
+            break
+    print(total(tally, time.monotonic() - started))
+    return 1 if tally.findings else 0
