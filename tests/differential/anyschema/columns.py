@@ -15,7 +15,7 @@ WORDS = ("apple", "Apple", "ÄPFEL", "apfel", "apple ", "", " ", "zebra", "Zoë"
          "2012-02-23", "10:11:12", "null", "\n", "a\0b")  # fmt: skip
 ASCII = tuple(one for one in WORDS if one.isascii())
 LATIN = tuple(one for one in WORDS if all(ord(letter) < 256 for letter in one))
-WIDE = (*WORDS, "x😀", "日本", "ﬀ", "é", "é")
+WIDE = (*WORDS, "x😀", "日本", "ﬀ", "\u00e9", "e\u0301")
 DOCUMENTS = ("{}", "[]", "null", "1", '"a"', '{"a": 1, "b": "x"}', '{"a": 2, "b": "X", "c": [1, 2, {"d": null}]}',
              '{"a": "1", "b": null}', '{"b": "ä", "a": 1.5}', "[1, 2, 3]", '{"a": true}',
              '{"a": 12345678901234567890}')  # fmt: skip

@@ -158,8 +158,8 @@ class _Designer:
         stored = self.rng.choice(("VIRTUAL", "STORED"))
         of = quote(source.name)
         if source.family == "n" and not source.refers:
-            return [Column(name, Type("DECIMAL(65,10)", "n", (0, 1)), generated=f"AS ({of} + 1) {stored}")]
-        if source.family == "t":
+            return [Column(name, Type("DECIMAL(30,4)", "n", (0, 1, 2, -1)), generated=f"AS ({of} % 7) {stored}")]
+        if source.family == "t" and not source.type.sql.startswith("CHAR"):
             return [Column(name, Type("VARCHAR(300)", "t", ("A", "APPLE")), generated=f"AS (CONCAT({of}, 'x')) {stored}")]
         return []
 
@@ -298,7 +298,7 @@ class _Designer:
         elif rng.random() < 0.3:
             kind, keys = Type("VARBINARY(20)", "x", ()), [b"", b"\0", b"a", b"A", b"a ", b"\xff\xfe", b"it's", b"1", b"1.0"]
         else:
-            kind, keys = Type("VARCHAR(60)", "t", ()), ["", "a@x", "A@x", "a@x ", "ä@x", "it's", "1", "01", "1.0", "a\\b", "é", "é", "x😀"]
+            kind, keys = Type("VARCHAR(60)", "t", ()), ["", "a@x", "A@x", "a@x ", "ä@x", "it's", "1", "01", "1.0", "a\\b", "\u00e9", "e\u0301", "x😀"]
             keys += [f"u{one}@x" for one in range(12)]
         kind = replace(kind, values=keys)
         key = Column(key_name, kind, False)

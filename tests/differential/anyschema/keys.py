@@ -48,9 +48,9 @@ class Keys:
                 lambda: str(value), lambda: str(value), lambda: str(value), lambda: str(value), lambda: f"'{value}'",
                 lambda: hex(value) if value >= 0 else str(value), lambda: f"({value})", lambda: f"+{value}",
                 lambda: f"{value - 1} + 1", lambda: f"{value}.0", lambda: f"' {value}'", lambda: f"'{value} '",
-                lambda: f"'{value}x'", lambda: f"'0{value}'", lambda: f'"{value}"', lambda: f"CAST({value} AS UNSIGNED)",
-                lambda: f"({value // 2} * 2 + {value % 2})", lambda: f"{value}e0", lambda: f"'{value}.0'",
-                lambda: f"IF(1, {value}, 0)", lambda: f"- - {value}", lambda: f"{value}.4", lambda: f"'{value}.5'",
+                lambda: f"'0{value}'", lambda: f'"{value}"', lambda: f"CAST({value} AS UNSIGNED)",
+                lambda: f"({value // 2} * 2 + {value % 2})", lambda: f"'{value}.0'",
+                lambda: f"IF(1, {value}, 0)", lambda: f"- - {value}", 
                 lambda: f"{value} | 0", lambda: f"GREATEST({value}, 1)", lambda: f"/* c */ {value}", lambda: f"N'{value}'",
             ]  # fmt: skip
             return rng.choice(forms)()

@@ -15,14 +15,14 @@ from tests.differential.anyschema.changes import Changes
 from tests.differential.anyschema.judge import Difference
 from tests.differential.anyschema.places import AnyWorld
 from tests.differential.anyschema.reads import Reads
-from tests.differential.anyschema.tree import Form, Node, fixed, form_of
+from tests.differential.anyschema.steps import ID, Step
+from tests.differential.anyschema.tree import fixed, form_of
 from tests.differential.arena import Arena
 from tests.differential.compare import contents
 from tests.differential.refusals import _pattern
 from tests.differential.report import show
 
 MOST_TRIES = 250
-ID = "\0id\0"
 WRITES = 0.2
 MODES = (
     "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "", "HIGH_NOT_PRECEDENCE", "PAD_CHAR_TO_FULL_LENGTH",
@@ -44,21 +44,6 @@ def refusal(failure: Failure) -> str | None:
         if failure.code == code and pattern.match(failure.message):
             return name
     return None
-
-
-@dataclass(frozen=True)
-class Step:
-    """One statement. `twin`: what the plain server gets, ID standing for the insert id that the proxy gave."""
-
-    tree: Node
-    kind: str
-    form: Form = Form()
-    twin: str | None = None
-    tables: frozenset[str] = frozenset()
-
-    @property
-    def sql(self) -> str:
-        return self.tree.sql
 
 
 @dataclass(frozen=True)
