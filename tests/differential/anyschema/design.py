@@ -198,7 +198,7 @@ class _Designer:
         while True:
             shard = rng.choice(shards[: max(1, len(shards) // 3)] if rng.random() < 0.4 else shards)
             most = bits["local"][1]
-            local = rng.choice((rng.randrange(1, 40), rng.randrange(1, 400), rng.randrange(1, most), most - rng.randrange(3)))
+            local = rng.choice((rng.randrange(1, 40), rng.randrange(1, 400), rng.randrange(1, most // 2), most // 2 + rng.randrange(3)))
             made = shard << bits["shard"][0] | number << bits["type"][0] | local
             if made not in used:
                 used.add(made)
