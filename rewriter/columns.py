@@ -137,7 +137,7 @@ class Columns:
         """Write a comparison of a routing column with constants as one of what is stored."""
         for span, number in match.offsets:
             self.edits.replace(span, self.extras.index(Extra("offset", number)))
-            self.matched[match.column.first] = True
+            self.matched[match.column.first] = match.relation != "texts"
         if self.conditions is None or match.relation not in ("is one of", "is none of"):
             return
         comparison = self.conditions.comparisons[match.number]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Final
 
 HUGE: Final = 1 << 200
@@ -17,6 +18,9 @@ ENCODINGS: Final = {
 }
 """Python's names of character sets whose texts can be made UTF-8."""
 
+_WIDE: Final = Context(prec=200)
+_LEAST, _MOST = -(1 << 63), (1 << 64) - 1  # of BIGINT, signed and unsigned
+
 _CONVERTED: Final = re.compile(rb"CONVERT\(x'([0-9a-fA-F]*)' USING (\w+)\)\Z", re.IGNORECASE)
 _DIGITS: Final = re.compile(rb"-?[0-9]{1,60}\Z")
 
@@ -30,12 +34,37 @@ def plain_integer(raw: bytes) -> int:
     return int(raw) if len(raw) < 60 else HUGE
 
 
+_NUMERIC: Final = re.compile(
+    rb"[ \t-\r]*([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?)[ \t-\r]*\Z"
+)
+
+
 def quoted_integer(raw: bytes) -> int:
-    """The integer in a string (raw, with its closing quote). Raises NotPlain unless it is all digits."""
+    """The integer that a string (raw, with its closing quote) is when it is compared with a BIGINT column.
+
+    Raises NotPlain for a text that the server would not take for one.
+    """
     digits = raw[:-1]
-    if not digits.isdigit() or raw[-1:] not in (b"'", b'"'):
+    if raw[-1:] not in (b"'", b'"'):
         raise NotPlain
-    return plain_integer(digits)
+    return plain_integer(digits) if digits.isdigit() else _stored_integer(digits)
+
+
+def _stored_integer(text: bytes) -> int:
+    """The integer that a number in a text becomes in a BIGINT column, rounded as there.
+
+    Servers compare the column with that integer if it equals the text as a double, else both as doubles, for
+    which large IDs are equal that differ: of such a text nothing is said (NotPlain).
+    """
+    found = _NUMERIC.match(text)
+    if found is None:
+        raise NotPlain
+    exact = Decimal(found[1].decode())
+    with localcontext(_WIDE):
+        number = int(exact.to_integral_value(ROUND_HALF_UP))
+    if not _LEAST <= number <= _MOST or float(number) != float(exact):
+        raise NotPlain
+    return number
 
 
 def slot_integer(raw: bytes) -> int:

@@ -19,9 +19,10 @@ from .facts import Block, Span, TableRef
 from .keys import Keys
 from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
 from .scope import Chain, Scope, chain_at
-from .tokens import LIST, Source
+from .tokens import HEX, LIST, PREFIXED, STRING, Source
 from .values import ConstantReader, Value
 
+_TEXTS: Final = (STRING, PREFIXED, HEX)
 _LEFT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "CASE"})
 _RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
 
@@ -29,7 +30,8 @@ _RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
 class Match(NamedTuple):
     """A comparison in the text.
 
-    `relation`: "is one of", "is none of", "is column", "between" or "order" (< and the like). `number` is
+    `relation`: "is one of", "is none of", "is column", "between", "order" (< and the like) or "texts" (an IN
+    list with strings and other things that are no constants). `number` is
     the comparison's index (the range's for "between"); `constants` is the span of the constants and `column`
     the routing column's name. For "is column", `other` is the other table. `offsets` are the spans of
     constants to be written as offsets, with the indexes of these.
@@ -232,12 +234,28 @@ class Conditions:
         else:
             constants, nulls = self._constant_list(key, inside)
             if constants is None:
-                return None
+                return self._texts(chain, ref, key, span, inside)
             comparison = Comparison(key, tuple(constants), rewritten=key.local and not nulls)
         if self._strict and comparison.may_fail:
             return None
         self.comparisons.append(comparison)
         return Match(span, ref, relation, len(self.comparisons) - 1, chain, inside)
+
+    def _texts(self, chain: Chain, ref: TableRef, key: Key, span: Span, inside: Span) -> Match | None:
+        """Strings and the like among other values of an IN list, as the integers that they are for a BIGINT
+        column (`local_id + K` is none, and compared with a string it would be made a double).
+        """
+        source, found = self._source, []
+        if key.rule not in ("object", "id") or self._strict:
+            return None
+        for at in range(*inside):
+            alone = source.is_op(at - 1, "(", ",") and source.is_op(at + 1, ")", ",")
+            value = self._constant(key, at, at + 1) if alone and source.at(at).kind in _TEXTS else None
+            if value is not None:
+                self.offsets.append(Offset(key.type, "whole", value[0], value[0]))
+                found.append((Span(at, at + 1), len(self.offsets) - 1))
+        constants = Span(inside.first, inside.first)
+        return Match(span, ref, "texts", -1, chain, constants, None, tuple(found)) if found else None
 
     def _constant_list(self, key: Key, inside: Span) -> tuple[list[Value] | None, bool]:
         """The constants of an IN list (None: it has others), and whether NULL is in it, too."""

@@ -288,7 +288,8 @@ def either(parts: list[Route]) -> Route:
 class Offset:
     """A constant that an object table's `id` is ordered against: on a shard, the constant minus K.
 
-    `role`: "alone" (id < constant, and the like), or "low" or "high" of a BETWEEN, whose high end is `other`.
+    `role`: "alone" (id < constant, and the like), or "low" or "high" of a BETWEEN, whose high end is `other`;
+    or "whole", a string that is compared with the whole ID: its number.
     """
 
     type: int
@@ -298,6 +299,8 @@ class Offset:
 
     def write(self, shard: int, values: tuple[bytes, ...], layout: Layout) -> bytes:
         """What `local_id` is compared with on one shard. Raises NotPlain."""
+        if self.role == "whole":
+            return b"%d" % self.value.integer(values)
         base = layout.base(shard, self.type)
         number = self.value.integer(values) - base
         if self.role == "alone":

@@ -24,15 +24,16 @@ from .literals import (
     slot_text,
     unquote,
 )
-from .tokens import HEX, INTEGER, LIST, PREFIXED, STRING, VARIABLE, Source
+from .tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, VARIABLE, Source
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A constant expression: `kind` is "integer", "string", "hex" (0x…), "bytes" (x'…'), "slot",
-    "parameter" (of a prepared statement) or an operation.
+    """A constant expression: `kind` is "integer", "string", "national" (a string with its character set),
+    "hex" (0x…), "bytes" (x'…'), "double" (1e3), "slot", "parameter" (of a prepared statement), an operation.
 
-    `index` is that of a literal or slot, `parts` are the operands.
+    `index` is that of a literal or slot (of a double, which stays in the text, it is the number itself),
+    `parts` are the operands.
     """
 
     kind: str
@@ -45,8 +46,10 @@ class Value:
         kind = self.kind
         if kind == "integer":
             return plain_integer(values[self.index])
-        if kind == "string":
+        if kind in ("string", "national"):
             return quoted_integer(values[self.index])
+        if kind == "double":
+            return self.index
         if kind == "hex":
             return int(values[self.index], 16) & 0xFFFFFFFFFFFFFFFF
         if kind == "slot":
@@ -80,7 +83,7 @@ class Value:
     @property
     def may_fail(self) -> bool:
         """Whether `integer` may raise NotPlain (for a text: only that of a slot may)."""
-        return self.kind in ("string", "slot", "parameter", *ID_FUNCTIONS) or any(
+        return self.kind in ("string", "national", "slot", "parameter", *ID_FUNCTIONS) or any(
             part.may_fail for part in self.parts
         )
 
@@ -214,10 +217,16 @@ def _of_limit(source: Source, at: int) -> bool:
     return source.is_op(at - 1, ",") and source.is_word(at - 3, "LIMIT") and not source.is_op(at - 2, ")")
 
 
+_MOST_DOUBLE: Final = float(1 << 64)
+
 MAX_CONSTANT: Final = 100
 """So many tokens may be in one constant expression."""
 
-_TEXTS: Final = ("string", "bytes", "parameter")
+_TEXTS: Final = ("string", "national", "bytes", "double", "parameter")
+"""What arithmetic makes a double of, or is none for."""
+
+_INTRODUCERS: Final = ("_UTF8MB4", "_UTF8MB3", "_UTF8", "_LATIN1", "_ASCII", "_BINARY")
+"""Character sets whose digits are ASCII's."""
 
 
 class ConstantReader:
@@ -286,6 +295,17 @@ class ConstantReader:
             return Value("bytes", token.literal)
         if token.kind == LIST:
             return None
+        if token.kind == PREFIXED and token.literal >= 0 and token.text[:1] in "nN":
+            self._at += 1
+            return Value("national", token.literal)
+        if token.kind == "word" and token.text in _INTRODUCERS and source.at(at + 1).kind == STRING:
+            self._at += 2
+            literal = source.at(at + 1).literal
+            return Value("national", literal) if literal >= 0 else None
+        if token.kind == NUMBER and "e" in token.text.lower() and "b" not in token.text.lower():
+            self._at += 1
+            double = float(token.text)
+            return Value("double", int(double)) if double.is_integer() and double < _MOST_DOUBLE else None
         if self._operator("("):
             inner = self._sum()
             return inner if self._operator(")") else None

@@ -22,7 +22,7 @@ from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement, Merge
 
 from .branch import Branch
-from .definitions import Definitions
+from .definitions import Definitions, fill_zeros
 from .ends import connection_lost_in_transaction, give_all_back, give_back, settle
 from .merge import Merger, make_merger
 from .preludes import preludes
@@ -50,6 +50,7 @@ class FanOut:
         self.diagnostics: list[Diagnostic] = []
         self.merger: Merger | None = None
         self._width = 0  # columns, hidden ones included
+        self._zeros: dict[int, int] = {}  # ZEROFILL columns whose zeros a UNION has lost
         self.branches = self._branches()
         self._want: Want[BackendConnection] | None = None
         self._to_connect = sorted(self.branches, key=lambda branch: branch.host, reverse=True)
@@ -194,6 +195,8 @@ class FanOut:
         """Rows to the client, or False if they are too many. `seq`: the sequence number of the first."""
         excess = self._excess()
         if excess is None:
+            if self._zeros and rows:
+                rows = fill_zeros(rows, seq, self._width - self.merge.hidden, self._zeros)
             if head or rows:
                 self.client.transport.write(head + rows)
             return True
@@ -227,6 +230,7 @@ class FanOut:
         shown = self.definitions.of(visible, hidden) if union else self.definitions.of_shard(visible)
         session = self.client.session
         head, seq = header_packets(shown, session.status(), self.client.seq + 1, extended=session.extended)
+        self._zeros = self.definitions.zeros if union else {}
         runs = len(self.bound.statements)
         pads = self.client.services.pads
         self.merger = make_merger(self.merge, columns, runs, seq, pads)

@@ -11,7 +11,7 @@ import pytest
 from proxy.execute.definitions import Definitions
 from proxy.execute.fanout import FanOut
 from proxy.session.client import ClientConnection
-from proxy.wire.constants import ColumnType
+from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, encode_row
 from rewriter.plans import Bound, HostStatement, Merge, Notice, SortKey
 from tests.execute.ends import done
@@ -144,6 +144,17 @@ async def test_the_definitions_of_one_shard(world: World, client: Client) -> Non
         assert client.last.columns == [shown]
         assert sorted(numbers(client)) == [1, 2, 4, 5, 7]
     assert world.server("h2").log == [b"LIMIT 0", b"Q", b"Q"]
+
+
+async def test_zerofill(world: World, client: Client) -> None:
+    """UNION loses the zeros, too."""
+    shown = Column(b"n", ColumnType.LONG, 63, length=4, flags=ColumnFlag.ZEROFILL).encode()
+    world.server("h2").script = lambda conn, sql: [
+        Numbers(column=shown) if sql == b"LIMIT 0" else Numbers(2, 12345)
+    ]
+    client.ask(fan("h1", "h2", reference=statement("h2", b"LIMIT 0", (3,))))
+    await done(world, client)
+    assert sorted(payload[1:] for payload in client.last.rows) == [b"0001", b"0002", b"0004", b"0007", b"12345"]
 
 
 async def test_definitions_that_have_changed_are_learnt_anew(world: World, client: Client) -> None:

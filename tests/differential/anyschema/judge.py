@@ -129,7 +129,7 @@ def _rounded(value: bytes | None) -> bytes | None:
     if value is None:
         return None
     try:
-        return b"%.12g" % (float(value) + 0.0)
+        return b"%.9g" % (float(value) + 0.0)
     except ValueError:
         return value
 
