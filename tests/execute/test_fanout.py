@@ -154,7 +154,13 @@ async def test_zerofill(world: World, client: Client) -> None:
     ]
     client.ask(fan("h1", "h2", reference=statement("h2", b"LIMIT 0", (3,))))
     await done(world, client)
-    assert sorted(payload[1:] for payload in client.last.rows) == [b"0001", b"0002", b"0004", b"0007", b"12345"]
+    assert sorted(payload[1:] for payload in client.last.rows) == [
+        b"0001",
+        b"0002",
+        b"0004",
+        b"0007",
+        b"12345",
+    ]
 
 
 async def test_definitions_that_have_changed_are_learnt_anew(world: World, client: Client) -> None:

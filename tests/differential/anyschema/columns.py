@@ -57,7 +57,11 @@ def decimal(rng: random.Random) -> Type:
     point = "." + "0" * (scale - 1) if scale else ""
     values = [Decimal("0"), Decimal(f"{point}1" if scale else "1")]
     if whole:
-        values += [Decimal("1"), Decimal("9" * min(whole, 9) + ("." + "9" * min(scale, 9) if scale else "")), Decimal("2")]
+        values += [
+            Decimal("1"),
+            Decimal("9" * min(whole, 9) + ("." + "9" * min(scale, 9) if scale else "")),
+            Decimal("2"),
+        ]
     if scale:
         values.append(Decimal("0.5"))
     name = f"DECIMAL({digits},{scale})"
@@ -72,7 +76,9 @@ def floating(rng: random.Random) -> Type:
 
 
 def text(rng: random.Random, *, mysql: bool) -> Type:
-    name = rng.choice(("VARCHAR(40)", "VARCHAR(40)", "CHAR(12)", "TEXT", "LONGTEXT", "TINYTEXT", "VARCHAR(255)"))
+    name = rng.choice(
+        ("VARCHAR(40)", "VARCHAR(40)", "CHAR(12)", "TEXT", "LONGTEXT", "TINYTEXT", "VARCHAR(255)")
+    )
     choices: list[tuple[str, Sequence[str]]] = [
         ("", WIDE), ("", WIDE), ("utf8mb4_bin", WIDE), ("utf8mb4_unicode_ci", WIDE),
         ("latin1_swedish_ci", LATIN), ("latin1_bin", LATIN), ("ascii_general_ci", ASCII),
@@ -109,7 +115,14 @@ def moment(rng: random.Random) -> Type:
         case "YEAR":
             return Type("YEAR", "n", (1999, 2012, 2012, 2155, 1901, 2000))
         case "TIME":
-            values: list[Value] = ["00:00:00", f"12:30:00{fraction}", "-01:00:00", "838:59:59", "09:00:00", "100:00:00"]
+            values: list[Value] = [
+                "00:00:00",
+                f"12:30:00{fraction}",
+                "-01:00:00",
+                "838:59:59",
+                "09:00:00",
+                "100:00:00",
+            ]
             return Type("TIME" + digits, "d", values)
     values = [f"{day} {time}" for day in days for time in ("00:00:00", f"10:11:12{fraction}", "23:59:59")]
     return Type(f"{name}{digits}", "d", values)
@@ -117,7 +130,9 @@ def moment(rng: random.Random) -> Type:
 
 def choice(rng: random.Random) -> Type:
     if rng.random() < 0.5:
-        return Type("ENUM('new','paid','Sent','Äther','1')", "e", ("new", "paid", "Sent", "Äther", "1", "new"))
+        return Type(
+            "ENUM('new','paid','Sent','Äther','1')", "e", ("new", "paid", "Sent", "Äther", "1", "new")
+        )
     return Type("SET('a','b','C','d e')", "e", ("", "a", "a,b", "C", "a,C", "b", "d e", "a,b,C,d e"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -82,7 +83,7 @@ class _Designer:
         hosts = self.hosts if self.rng.random() < 0.7 else self.hosts[::-1]
         return [
             {"range": [first + low, first + high - 1], "master": hosts[index % len(hosts)]}
-            for index, (low, high) in enumerate(zip(cuts, cuts[1:], strict=False))
+            for index, (low, high) in enumerate(itertools.pairwise(cuts))
         ]
 
     def _keyspace(self, name: str, count: int, first: int = 0, **more: Any) -> None:
@@ -114,7 +115,10 @@ class _Designer:
                 {"reserved": 1, "time": 41, "shard": 10, "sequence": 12},
                 {"time": 42, "sequence": 10, "shard": 12},
             ))  # fmt: skip
-            self.own[layout] = {"fields": [{one: width} for one, width in fields.items()], "epoch_ms": 1300000000000}
+            self.own[layout] = {
+                "fields": [{one: width} for one, width in fields.items()],
+                "epoch_ms": 1300000000000,
+            }
         self.layouts["media"] = cut(fields)
         self._keyspace("media", (count := rng.choice((1, 4, 9))), layout=layout, shards=count)
         self.keyspaces["global"] = {"master": rng.choice(self.hosts), "database": "qglobal"}
@@ -146,7 +150,12 @@ class _Designer:
             kind = columns.some_type(rng, mysql=self.mysql)
             nullable = rng.random() < 0.7
             default = ""
-            if rng.random() < 0.4 and "TEXT" not in kind.sql and "BLOB" not in kind.sql and kind.family not in "jbx":
+            if (
+                rng.random() < 0.4
+                and "TEXT" not in kind.sql
+                and "BLOB" not in kind.sql
+                and kind.family not in "jbx"
+            ):
                 default = f" DEFAULT {literal(rng.choice(kind.values))}"
             found.append(Column(name, kind, nullable, default=default))
         if found and rng.random() < 0.35:
@@ -158,16 +167,28 @@ class _Designer:
         stored = self.rng.choice(("VIRTUAL", "STORED"))
         of = quote(source.name)
         if source.family == "n" and not source.refers:
-            return [Column(name, Type("DECIMAL(30,4)", "n", (0, 1, 2, -1)), generated=f"AS ({of} % 7) {stored}")]
+            return [
+                Column(name, Type("DECIMAL(30,4)", "n", (0, 1, 2, -1)), generated=f"AS ({of} % 7) {stored}")
+            ]
         if source.family == "t" and not source.type.sql.startswith("CHAR"):
-            return [Column(name, Type("VARCHAR(300)", "t", ("A", "APPLE")), generated=f"AS (CONCAT({of}, 'x')) {stored}")]
+            return [
+                Column(
+                    name,
+                    Type("VARCHAR(300)", "t", ("A", "APPLE")),
+                    generated=f"AS (CONCAT({of}, 'x')) {stored}",
+                )
+            ]
         return []
 
     @staticmethod
     def _sql(column: Column) -> str:
         if column.generated:
             return f"{column.type.sql} {column.generated}"
-        return column.type.sql + (" NULL" if column.nullable else " NOT NULL") + (column.default if not column.refers else "")
+        return (
+            column.type.sql
+            + (" NULL" if column.nullable else " NOT NULL")
+            + (column.default if not column.refers else "")
+        )
 
     def _pick(self, column: Column) -> Value:
         if column.generated:
@@ -178,7 +199,9 @@ class _Designer:
             return self.rng.choice(self.refers[column.refers])
         return self.rng.choice(column.type.values)
 
-    def _add(self, model: Model, fields: Mapping[str, Any], declared: Mapping[str, str] | None, rows: list[Row]) -> None:
+    def _add(
+        self, model: Model, fields: Mapping[str, Any], declared: Mapping[str, str] | None, rows: list[Row]
+    ) -> None:
         self.documents[model.name] = {"kind": str(model.kind), "keyspace": model.keyspace, **fields}
         if declared is not None:
             self.documents[model.name]["columns"] = [{name: sql} for name, sql in declared.items()]
@@ -198,7 +221,14 @@ class _Designer:
         while True:
             shard = rng.choice(shards[: max(1, len(shards) // 3)] if rng.random() < 0.4 else shards)
             most = bits["local"][1]
-            local = rng.choice((rng.randrange(1, 40), rng.randrange(1, 400), rng.randrange(1, most // 2), most // 2 + rng.randrange(3)))
+            local = rng.choice(
+                (
+                    rng.randrange(1, 40),
+                    rng.randrange(1, 400),
+                    rng.randrange(1, most // 2),
+                    most // 2 + rng.randrange(3),
+                )
+            )
             made = shard << bits["shard"][0] | number << bits["type"][0] | local
             if made not in used:
                 used.add(made)
@@ -209,7 +239,9 @@ class _Designer:
         keyspace = rng.choice([one for one in ("main", "second") if one in self.keyspaces])
         data = Column("data", Type("JSON", "j", ()), nullable=False)
         text = Column("data", Type("TEXT", "t", columns.WORDS), nullable=False)
-        ts = Column("ts", Type(OBJECT_TS, "d", ("2012-02-23 10:00:00", "2012-02-24 00:00:00")), nullable=False)
+        ts = Column(
+            "ts", Type(OBJECT_TS, "d", ("2012-02-23 10:00:00", "2012-02-24 00:00:00")), nullable=False
+        )
         id = Column("id", ID, nullable=False, refers=name)
         fields: dict[str, Any] = {"type": number}
         form = rng.random()
@@ -232,11 +264,9 @@ class _Designer:
         used: set[int] = set()
         rows: list[Row] = []
         for _ in range(self._count(40)):
-            values: list[Value] = [self._new_id(keyspace, number, used)]
-            for one in made[1:]:
-                values.append(columns.json_object(rng) if one is data else self._pick(one))
-            rows.append(tuple(values))
-        self.refers[name] = sorted(used) + [max(used) + 1]
+            values = [columns.json_object(rng) if one is data else self._pick(one) for one in made[1:]]
+            rows.append((self._new_id(keyspace, number, used), *values))
+        self.refers[name] = [*sorted(used), max(used) + 1]
         model = Model(name, Kind.OBJECT, keyspace, tuple(made), "id", ("id",), number)
         self._add(replace(model, colocate=fields.get("colocate", "")), fields, declared, rows)
 
@@ -256,14 +286,20 @@ class _Designer:
             ends = (ends[0], "other_id")
         sequence = rng.choice(("sequence", "sequence", "seq", "order"))
         big = rng.random() < 0.5
-        kind = Type("DECIMAL(38,0)", "n", tuple(Decimal(one) * 10**25 for one in (1, 2, 3, 5, 8)) + (Decimal(7),))
+        kind = Type(
+            "DECIMAL(38,0)", "n", (*tuple(Decimal(one) * 10**25 for one in (1, 2, 3, 5, 8)), Decimal(7))
+        )
         if not big:
             kind = Type("BIGINT", "n", (-5, 0, 1, 2, 3, 9, 1 << 62))
-        made = [Column(ends[0], ID, False, first), Column(ends[1], ID, False, second), Column(sequence, kind, False)]
+        made = [
+            Column(ends[0], ID, False, first),
+            Column(ends[1], ID, False, second),
+            Column(sequence, kind, False),
+        ]
         fields: dict[str, Any] = {"from": ends[0], "to": ends[1], "sequence": sequence}
         declared: dict[str, str] | None = None
         key = rng.choice(("", "PRIMARY", "UNIQUE"))
-        total = (ends[0], sequence, ends[1])
+        total: tuple[str, ...] = (ends[0], sequence, ends[1])
         if not big or rng.random() < 0.6:
             made += self._some(rng.randrange(0, 5), [*ends, sequence])
             if rng.random() < 0.25:
@@ -285,7 +321,12 @@ class _Designer:
             if ends[0] != first and row[ends[0]] == self.refers[first][-1]:
                 row[ends[0]] = self.refers[first][0]
             rows[tuple(row[one] for one in total)] = tuple(row.values())
-        self._add(Model(name, Kind.MAPPING, keyspace, tuple(made), ends[0], total), fields, declared, list(rows.values()))
+        self._add(
+            Model(name, Kind.MAPPING, keyspace, tuple(made), ends[0], total),
+            fields,
+            declared,
+            list(rows.values()),
+        )
 
     def _hashed(self) -> None:
         rng, name = self.rng, self.names.pop()
@@ -296,9 +337,29 @@ class _Designer:
             kind = Type(rng.choice(("BIGINT", "INT", "INT UNSIGNED", "BIGINT UNSIGNED", "SMALLINT")), "n", ())
             keys = [0, 1, 2, 17, 30000, *range(3, 12)] + ([] if "UNSIGNED" in kind.sql else [-1, -17, -30000])
         elif rng.random() < 0.3:
-            kind, keys = Type("VARBINARY(20)", "x", ()), [b"", b"\0", b"a", b"A", b"a ", b"\xff\xfe", b"it's", b"1", b"1.0"]
+            kind, keys = (
+                Type("VARBINARY(20)", "x", ()),
+                [b"", b"\0", b"a", b"A", b"a ", b"\xff\xfe", b"it's", b"1", b"1.0"],
+            )
         else:
-            kind, keys = Type("VARCHAR(60)", "t", ()), ["", "a@x", "A@x", "a@x ", "ä@x", "it's", "1", "01", "1.0", "a\\b", "\u00e9", "e\u0301", "x😀"]
+            kind, keys = (
+                Type("VARCHAR(60)", "t", ()),
+                [
+                    "",
+                    "a@x",
+                    "A@x",
+                    "a@x ",
+                    "ä@x",
+                    "it's",
+                    "1",
+                    "01",
+                    "1.0",
+                    "a\\b",
+                    "\u00e9",
+                    "e\u0301",
+                    "x😀",
+                ],
+            )
             keys += [f"u{one}@x" for one in range(12)]
         kind = replace(kind, values=keys)
         key = Column(key_name, kind, False)
@@ -307,7 +368,12 @@ class _Designer:
         declared[key_name] = kind.sql + rng.choice((" PRIMARY KEY", " NOT NULL PRIMARY KEY"))
         chosen = rng.sample(keys, min(len(keys), self._count(20)))
         rows = [(one, *(self._pick(other) for other in made[1:])) for one in chosen]
-        self._add(Model(name, Kind.HASHED, keyspace, tuple(made), key_name, (key_name,)), {"key": key_name}, declared, rows)
+        self._add(
+            Model(name, Kind.HASHED, keyspace, tuple(made), key_name, (key_name,)),
+            {"key": key_name},
+            declared,
+            rows,
+        )
 
     def _timed(self) -> None:
         rng, name = self.rng, self.names.pop()
@@ -334,13 +400,20 @@ class _Designer:
             rows.append((id, *values))
         self.refers[name] = [int(str(row[0])) for row in rows]
         fields = {"shard_key": shard_key} if shard_key else {}
-        self._add(Model(name, Kind.TIMED, "media", tuple(made), "id", ("id",), shard_key=shard_key), fields, declared, rows)
+        self._add(
+            Model(name, Kind.TIMED, "media", tuple(made), "id", ("id",), shard_key=shard_key),
+            fields,
+            declared,
+            rows,
+        )
 
     def _unsharded(self, kind: Kind) -> None:
         rng, name = self.rng, self.names.pop()
         first = rng.choice(("id", "code", "n"))
         text = rng.random() < 0.3
-        keys: list[Value] = list(rng.sample(["at", "de", "ch", "fr", "it", "jp"], 5)) if text else list(range(1, 12))
+        keys: list[Value] = (
+            list(rng.sample(["at", "de", "ch", "fr", "it", "jp"], 5)) if text else list(range(1, 12))
+        )
         key = Column(first, Type("CHAR(2)" if text else "INT", "t" if text else "n", keys), False)
         made = [key, *self._some(rng.randrange(1, 5), [first])]
         declared = {one.name: self._sql(one) for one in made}

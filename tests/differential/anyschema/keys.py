@@ -50,13 +50,15 @@ class Keys:
                 lambda: f"{value - 1} + 1", lambda: f"{value}.0", lambda: f"' {value}'", lambda: f"'{value} '",
                 lambda: f"'0{value}'", lambda: f'"{value}"', lambda: f"CAST({value} AS UNSIGNED)",
                 lambda: f"({value // 2} * 2 + {value % 2})", lambda: f"'{value}.0'",
-                lambda: f"IF(1, {value}, 0)", lambda: f"- - {value}", 
+                lambda: f"IF(1, {value}, 0)", lambda: f"- - {value}",
                 lambda: f"{value} | 0", lambda: f"GREATEST({value}, 1)", lambda: f"/* c */ {value}", lambda: f"N'{value}'",
             ]  # fmt: skip
             return rng.choice(forms)()
         if isinstance(value, bytes):
             text = literal(value)
-            return rng.choice((text, text, f"CONCAT({text})", f"_binary {text}", "0x" + value.hex() if value else text))
+            return rng.choice(
+                (text, text, f"CONCAT({text})", f"_binary {text}", "0x" + value.hex() if value else text)
+            )
         text = literal(value)
         return rng.choice((
             text, text, text, text, f"_utf8mb4{text}", f"CONCAT({text}, '')", f"N{text}", f"x'{str(value).encode().hex()}'",
@@ -91,7 +93,9 @@ class Keys:
         column = self.rng.choice(choices)
         name = written(column)
         one = lambda: expr(self.value(model, column))  # noqa: E731
-        match self.rng.choice(("=",) * 6 + ("in",) * 6 + ("null", "between", "or", "and", "<=>", "flip", "row", "<", "not")):
+        match self.rng.choice(
+            ("=",) * 6 + ("in",) * 6 + ("null", "between", "or", "and", "<=>", "flip", "row", "<", "not")
+        ):
             case "=":
                 return expr(name, self.rng.choice((" = ", "=", " =  ")), one())
             case "in":
@@ -106,7 +110,13 @@ class Keys:
             case "or":
                 return expr("(", expr(name, " = ", one()), " OR ", expr(name, " = ", one()), ")")
             case "and":
-                return expr("(", expr(name, " IN (", items([one(), one(), one()]), ")"), " AND ", expr(name, " = ", one()), ")")
+                return expr(
+                    "(",
+                    expr(name, " IN (", items([one(), one(), one()]), ")"),
+                    " AND ",
+                    expr(name, " = ", one()),
+                    ")",
+                )
             case "<=>":
                 return expr(name, " <=> ", one())
             case "flip":
@@ -114,7 +124,9 @@ class Keys:
             case "row":
                 other = self.rng.choice(model.columns)
                 value = self.value(model, other) if other.family != "j" else "1"
-                return expr(f"({name}, {written(other)}) IN ((", one(), f", {value}), (", one(), f", {value}))")
+                return expr(
+                    f"({name}, {written(other)}) IN ((", one(), f", {value}), (", one(), f", {value}))"
+                )
             case "<":
                 return expr("(", name, self.rng.choice((" < ", " >= ", " > ", " <> ")), one(), ")")
             case _:

@@ -113,7 +113,15 @@ class Loop:
             steps.insert(0, Step(fixed(f"SET sql_mode = '{mode}'"), "set"))
         return Case(number, tuple(steps))
 
-    def run(self, numbers: Iterable[int], *, shrink: bool, most: int, ignored: re.Pattern[str] | None, seen: Callable[[Finding], None]) -> None:
+    def run(
+        self,
+        numbers: Iterable[int],
+        *,
+        shrink: bool,
+        most: int,
+        ignored: re.Pattern[str] | None,
+        seen: Callable[[Finding], None],
+    ) -> None:
         for number in numbers:
             if len(self.tally.findings) >= most:
                 break
@@ -138,7 +146,10 @@ class Loop:
             found = self._steps(case, done, count)
             if not found and not self._torn:
                 for table in sorted(tables):
-                    found += [Difference(one.aspect, one.detail) for one in contents(table, *self.arena.contents(table))]
+                    found += [
+                        Difference(one.aspect, one.detail)
+                        for one in contents(table, *self.arena.contents(table))
+                    ]
         except Lost as lost:
             found = [Difference("connection", str(lost))]
         finding = None
@@ -154,7 +165,9 @@ class Loop:
                 print(f"NOT RESTORED {table} after {[one[0] for one in done]}: {left}")
         return finding
 
-    def _steps(self, case: Case, done: list[tuple[str, str, Answer | None, Answer]], count: bool) -> list[Difference]:
+    def _steps(
+        self, case: Case, done: list[tuple[str, str, Answer | None, Answer]], count: bool
+    ) -> list[Difference]:
         for step in case.steps:
             sql = step.sql
             got = ask(self.arena.proxy, sql)
@@ -219,7 +232,9 @@ class Loop:
             return f"connection lost: {lost}"
         if answer.error is not None:
             return str(answer.error)
-        return "\n".join("; ".join((one or b"NULL").decode("utf-8", "replace") for one in row) for row in answer.rows[:8])
+        return "\n".join(
+            "; ".join((one or b"NULL").decode("utf-8", "replace") for one in row) for row in answer.rows[:8]
+        )
 
 
 def text_of(finding: Finding) -> str:
@@ -260,12 +275,16 @@ def total(tally: Tally, seconds: float) -> str:
     number = sum(tally.statements.values())
     lines = [f"{tally.cases} cases, {number} statements in {seconds:.1f} s"]
     lines.append("    " + ", ".join(f"{kind} {count}" for kind, count in sorted(tally.statements.items())))
-    lines.append("fail on both sides: " + ", ".join(f"{code} {count}" for code, count in tally.failed.most_common(20)))
+    lines.append(
+        "fail on both sides: " + ", ".join(f"{code} {count}" for code, count in tally.failed.most_common(20))
+    )
     refused = sum(tally.refused.values())
     lines.append(f"refused: {refused} ({100 * refused / max(1, number):.1f} %)")
     for reason, count in tally.refused.most_common(25):
         lines.append(f"    {count:5d}  {reason}\n           {tally.examples[reason][:300]}")
     for aspect, count in tally.soft.most_common():
         lines.append(f"soft: {count:5d}  {aspect}\n           {tally.examples['soft ' + aspect][:500]}")
-    lines.append(f"differences: {len(tally.findings)}" + (f", and {tally.ignored} ignored" if tally.ignored else ""))
+    lines.append(
+        f"differences: {len(tally.findings)}" + (f", and {tally.ignored} ignored" if tally.ignored else "")
+    )
     return "\n".join(lines)

@@ -22,7 +22,14 @@ AGGREGATES = (
     "MAX({n}) - MIN({n})", "IFNULL(SUM({n}), 0)", "SUM({b})", "COUNT({b} OR NULL)", "SUM(CASE WHEN {b} THEN {n} ELSE 0 END)",
     "MIN({n}) + {c}", "CONCAT(MIN({t}), COUNT(*))", "COUNT(DISTINCT {d})", "MAX({e})", "MIN({x})", "SUM({t})", "AVG({t})", "MIN(DISTINCT {n})",
 )  # fmt: skip
-LOOSE = ("MIN({t})", "MAX({t})", "GROUP_CONCAT({t} ORDER BY {t})", "CONCAT(MIN({t}), COUNT(*))", "MIN({d})", "MAX({e})")
+LOOSE = (
+    "MIN({t})",
+    "MAX({t})",
+    "GROUP_CONCAT({t} ORDER BY {t})",
+    "CONCAT(MIN({t}), COUNT(*))",
+    "MIN({d})",
+    "MAX({e})",
+)
 
 
 @dataclass
@@ -95,7 +102,12 @@ class Reads:
         """A condition on the columns of a source."""
         if self.chance(0.5) and source.tables:
             qualifier, model = self.rng.choice(source.tables)
-            found = self.keys.condition(model, lambda column: self.column_name(column, qualifier if len(source.tables) > 1 else self.rng.choice(("", qualifier))))
+            found = self.keys.condition(
+                model,
+                lambda column: self.column_name(
+                    column, qualifier if len(source.tables) > 1 else self.rng.choice(("", qualifier))
+                ),
+            )
             if found is not None:
                 return found
         return self.terms(source).make("b", self.rng.choice((0, 1, 1, depth)))
@@ -107,7 +119,10 @@ class Reads:
         if not self.chance(likely):
             return clause()
         conditions = [self.condition(source) for _ in range(self.rng.choice((1, 1, 1, 2, 2, 3)))]
-        return clause(self.rng.choice((" WHERE ", " where ", "\nWHERE ")), items(conditions, self.rng.choice((" AND ", " AND ", " and ", " && "))))
+        return clause(
+            self.rng.choice((" WHERE ", " where ", "\nWHERE ")),
+            items(conditions, self.rng.choice((" AND ", " AND ", " and ", " && "))),
+        )
 
     def narrow(self, source: Source) -> Node:
         """A WHERE that routes where that is possible."""
@@ -140,7 +155,9 @@ class Reads:
     def partner(self, source: Source) -> Model:
         """A table that can be joined to a source by a reference."""
         wanted = {one.column.refers for one in source.refs if one.column.refers}
-        found = [one for one in self.world.models.values() if wanted & {other.refers for other in one.columns}]
+        found = [
+            one for one in self.world.models.values() if wanted & {other.refers for other in one.columns}
+        ]
         return self.rng.choice(found) if found and self.chance(0.9) else self.model()
 
     def join(self, count: int) -> Source:
@@ -150,7 +167,19 @@ class Reads:
         straight = True
         for _ in range(count):
             right = self.derived() if self.chance(0.07) else self.table(self.partner(left), alias=True)
-            kind = self.rng.choice((" JOIN ", " JOIN ", " INNER JOIN ", " LEFT JOIN ", " LEFT JOIN ", " LEFT OUTER JOIN ", " RIGHT JOIN ", " STRAIGHT_JOIN ", ", "))
+            kind = self.rng.choice(
+                (
+                    " JOIN ",
+                    " JOIN ",
+                    " INNER JOIN ",
+                    " LEFT JOIN ",
+                    " LEFT JOIN ",
+                    " LEFT OUTER JOIN ",
+                    " RIGHT JOIN ",
+                    " STRAIGHT_JOIN ",
+                    ", ",
+                )
+            )
             if kind == ", " and (not straight or count > 1):
                 kind = " JOIN "
             on = self.link(left, right)
@@ -160,7 +189,11 @@ class Reads:
                 self._pending = on
             else:
                 more = clause(" AND ", self.condition(whole, 1)) if self.chance(0.25) else clause()
-                parts.append(clause(kind, right.node, " ON ", on, more) if count > 1 else fixed(kind, right.node, " ON ", on, more))
+                parts.append(
+                    clause(kind, right.node, " ON ", on, more)
+                    if count > 1
+                    else fixed(kind, right.node, " ON ", on, more)
+                )
             straight = straight and "LEFT" not in kind and "RIGHT" not in kind
             total = left.total + right.total if left.total and right.total else None
             left = Source(fixed(), whole.refs, total, whole.tables)
@@ -183,7 +216,18 @@ class Reads:
             tail = fixed(" ORDER BY ", ", ".join(inner.total), f" LIMIT {self.rng.choice((1, 5, 20))}")
         distinct = self.rng.choice(("", "", "", "DISTINCT "))
         loose = bool(distinct) and any(one.column.family in "te" for one in chosen)
-        node = Node((f"(SELECT {distinct}", ", ".join(shown), " FROM ", inner.node, self.where(inner, 0.5), tail, f") {self.rng.choice(('', 'AS '))}{alias}"), loose=loose)
+        node = Node(
+            (
+                f"(SELECT {distinct}",
+                ", ".join(shown),
+                " FROM ",
+                inner.node,
+                self.where(inner, 0.5),
+                tail,
+                f") {self.rng.choice(('', 'AS '))}{alias}",
+            ),
+            loose=loose,
+        )
         return Source(node, refs, None, [])
 
     # --- whole statements ------------------------------------------------------------------------
@@ -195,20 +239,26 @@ class Reads:
             "subquery": self.subquery, "set": self.union, "cte": self.cte, "window": self.window, "using": self.using,
             "derived": self.over_derived, "distinct": self.distinct, "ids": self.by_id,
         }  # fmt: skip
-        kind = self.rng.choice(("rows",) * 4 + ("ids",) * 2 + ("join",) * 3 + ("group",) * 2 + ("subquery",) * 2 + tuple(forms))
+        kind = self.rng.choice(
+            ("rows",) * 4 + ("ids",) * 2 + ("join",) * 3 + ("group",) * 2 + ("subquery",) * 2 + tuple(forms)
+        )
         return kind, forms[kind]()
 
     def shown(self, source: Source, *, star: float = 0.3) -> tuple[Node, list[str]]:
         """A select list, and the sort keys that its columns are (by position, "" for none)."""
         if self.chance(star):
             if source.tables and self.chance(0.4):
-                qualifier, model = self.rng.choice(source.tables)
+                qualifier, _model = self.rng.choice(source.tables)
                 return fixed(qualifier + ".*"), []
             return fixed("*"), []
         terms = self.terms(source)
         parts: list[Node] = []
         for _ in range(self.rng.choice((1, 2, 2, 3, 5))):
-            node = expr(self.rng.choice(source.refs).sql) if self.chance(0.6) else terms.make("a", self.rng.choice((1, 1, 2)))
+            node = (
+                expr(self.rng.choice(source.refs).sql)
+                if self.chance(0.6)
+                else terms.make("a", self.rng.choice((1, 1, 2)))
+            )
             if self.chance(0.25):
                 node = fixed(node, self.rng.choice((" AS ", " ")) + self.rng.choice(RESULTS))
             parts.append(node)
@@ -223,23 +273,61 @@ class Reads:
             ref = self.rng.choice(source.refs)
             key: Node = expr(ref.sql) if self.chance(0.7) else self.terms(source).make("a", 1)
             keys.append(fixed(key, self.rng.choice(("", " ASC", " DESC", " desc"))))
-        more = items(keys) if keys else clause()
+        more = fixed(items(keys), ", ") if keys else clause()
         direction = self.rng.choice(("", " DESC"))
         total = ", ".join(one + direction for one in source.total)
-        parts: list[str | Node] = [self.rng.choice((" ORDER BY ", " order by ")), *([more, ", "] if keys else []), total]
+        parts: list[str | Node] = [
+            self.rng.choice((" ORDER BY ", " order by ")),
+            more,
+            total,
+        ]
         if self.chance(limit):
-            count, skip = self.rng.choice((0, 1, 2, 5, 10, 1000, 18446744073709551615)), self.rng.choice((0, 1, 3, 100))
-            parts.append(clause(self.rng.choice((f" LIMIT {count}", f" LIMIT {skip}, {count}", f" LIMIT {count} OFFSET {skip}"))))
+            count, skip = (
+                self.rng.choice((0, 1, 2, 5, 10, 1000, 18446744073709551615)),
+                self.rng.choice((0, 1, 3, 100)),
+            )
+            parts.append(
+                clause(
+                    self.rng.choice(
+                        (f" LIMIT {count}", f" LIMIT {skip}, {count}", f" LIMIT {count} OFFSET {skip}")
+                    )
+                )
+            )
         return Node(tuple(parts), "clause", order=())
 
     def head(self) -> str:
-        return self.rng.choice(("SELECT ",) * 12 + ("select ", "SELECT ALL ", "SELECT /* c */ ", "SELECT SQL_NO_CACHE ", "SELECT /*+ x */ ", "(SELECT ", "SELECT HIGH_PRIORITY ", "SELECT SQL_SMALL_RESULT ", "SELECT\n", "/* x */ SELECT ", "SELECT /*!40001 SQL_NO_CACHE */ ", "SELECT STRAIGHT_JOIN "))
+        return self.rng.choice(
+            ("SELECT ",) * 12
+            + (
+                "select ",
+                "SELECT ALL ",
+                "SELECT /* c */ ",
+                "SELECT SQL_NO_CACHE ",
+                "SELECT /*+ x */ ",
+                "(SELECT ",
+                "SELECT HIGH_PRIORITY ",
+                "SELECT SQL_SMALL_RESULT ",
+                "SELECT\n",
+                "/* x */ SELECT ",
+                "SELECT /*!40001 SQL_NO_CACHE */ ",
+                "SELECT STRAIGHT_JOIN ",
+            )
+        )
 
     def simple(self, source: Source, where: Node) -> Node:
         shown, _ = self.shown(source)
         head = self.head()
         tail = ")" if head.startswith("(") else ""
-        return fixed(head, shown, " FROM ", source.node, where, self.order(source), tail, self.rng.choice(("",) * 8 + (";", " -- end", " /* e */", " # e")))
+        return fixed(
+            head,
+            shown,
+            " FROM ",
+            source.node,
+            where,
+            self.order(source),
+            tail,
+            self.rng.choice(("",) * 8 + (";", " -- end", " /* e */", " # e")),
+        )
 
     def rows(self) -> Node:
         source = self.table(self.model())
@@ -271,7 +359,14 @@ class Reads:
         source = self.join(1) if self.chance(0.2) else self.table(self.model())
         where = fixed(" WHERE ", self._pending) if self._pending else self.where(source)
         having = clause(" HAVING ", self.aggregates(source, 1), " > 0") if self.chance(0.1) else clause()
-        return fixed("SELECT ", self.aggregates(source, self.rng.choice((1, 1, 2, 3))), " FROM ", source.node, where, having)
+        return fixed(
+            "SELECT ",
+            self.aggregates(source, self.rng.choice((1, 1, 2, 3))),
+            " FROM ",
+            source.node,
+            where,
+            having,
+        )
 
     def group(self) -> Node:
         self._pending = ""
@@ -289,18 +384,41 @@ class Reads:
                 keys.append(terms.make(self.rng.choice("nbdt"), 1))
                 texts = True
         shown: list[str | Node] = []
-        for index, key in enumerate(keys):
+        for key in keys:
             shown += [key, ", "] if self.chance(0.9) else []
         aggregates = self.aggregates(source, self.rng.choice((1, 1, 2, 3)))
         by: list[str | Node] = list(keys)
         if self.chance(0.1) and shown:
             by = ["1", *keys[1:]]
-        having = clause(" HAVING ", self.rng.choice(("COUNT(*) > 1", "COUNT(*) < 5", "MAX(1) = 1", "SUM(1) BETWEEN 1 AND 3"))) if self.chance(0.25) else clause()
+        having = (
+            clause(
+                " HAVING ",
+                self.rng.choice(("COUNT(*) > 1", "COUNT(*) < 5", "MAX(1) = 1", "SUM(1) BETWEEN 1 AND 3")),
+            )
+            if self.chance(0.25)
+            else clause()
+        )
         rollup = clause(" WITH ROLLUP") if self.chance(0.08) else clause()
         order = clause()
         if self.chance(0.25) and len(shown) == 2 * len(keys) and not rollup.parts:
-            order = Node((" ORDER BY ", ", ".join(str(one + 1) for one in range(len(keys)))), "clause", order=tuple(range(len(keys))))
-        node = fixed("SELECT ", *shown, aggregates, " FROM ", source.node, where, " GROUP BY ", fixed(*_joined(by)), rollup, having, order)
+            order = Node(
+                (" ORDER BY ", ", ".join(str(one + 1) for one in range(len(keys)))),
+                "clause",
+                order=tuple(range(len(keys))),
+            )
+        node = fixed(
+            "SELECT ",
+            *shown,
+            aggregates,
+            " FROM ",
+            source.node,
+            where,
+            " GROUP BY ",
+            fixed(*_joined(by)),
+            rollup,
+            having,
+            order,
+        )
         return Node(node.parts, "fixed", loose=texts)
 
     def distinct(self) -> Node:
@@ -320,30 +438,58 @@ class Reads:
         plain = clause(" WHERE ", items(conditions, " AND ")) if conditions else clause()
         tied = fixed(" WHERE ", items(correlated, " AND "))
         left, right = self.ends(outer, inner)
-        form = self.rng.choice(("in", "in", "exists", "exists", "any", "all", "scalar", "shown", "row", "from", "lateral"))
+        form = self.rng.choice(
+            ("in", "in", "exists", "exists", "any", "all", "scalar", "shown", "row", "from", "lateral")
+        )
         negated = self.rng.choice(("", "", "NOT "))
         where = tied if self.chance(0.2) else plain
         match form:
             case "exists":
-                test = expr(f"{negated}EXISTS (SELECT ", self.rng.choice(("1", "*", right)), " FROM ", inner.node, tied, ")")
+                test = expr(
+                    f"{negated}EXISTS (SELECT ",
+                    self.rng.choice(("1", "*", right)),
+                    " FROM ",
+                    inner.node,
+                    tied,
+                    ")",
+                )
             case "any":
-                operator = self.rng.choice(("= ANY", "= SOME", "> ANY", "<> ANY", "<= ALL", "<> ALL", ">= ALL"))
+                operator = self.rng.choice(
+                    ("= ANY", "= SOME", "> ANY", "<> ANY", "<= ALL", "<> ALL", ">= ALL")
+                )
                 test = expr(f"{left} {operator} (SELECT {right} FROM ", inner.node, where, ")")
             case "scalar":
                 function = self.rng.choice(("COUNT(*)", f"MAX({right})", f"MIN({right})"))
-                test = expr(f"{self.rng.choice(('1', left))} {self.rng.choice(('<', '=', '>='))} (SELECT {function} FROM ", inner.node, tied if self.chance(0.6) else plain, ")")
+                test = expr(
+                    f"{self.rng.choice(('1', left))} {self.rng.choice(('<', '=', '>='))} (SELECT {function} FROM ",
+                    inner.node,
+                    tied if self.chance(0.6) else plain,
+                    ")",
+                )
             case "shown":
                 terms = self.terms(inner)
                 value = terms.fill(self.rng.choice(("COUNT(*)", "MAX({n})", "SUM({n})", "COUNT({a})")), 0)
                 shown = fixed("(SELECT ", value, " FROM ", inner.node, tied, ")")
-                return fixed("SELECT ", items([one.sql for one in outer.refs[:3]]), ", ", shown, " FROM ", outer.node, self.where(outer, 0.5), self.order(outer))
+                return fixed(
+                    "SELECT ",
+                    items([one.sql for one in outer.refs[:3]]),
+                    ", ",
+                    shown,
+                    " FROM ",
+                    outer.node,
+                    self.where(outer, 0.5),
+                    self.order(outer),
+                )
             case "row":
                 test = expr(f"({left}, 1) {negated}IN (SELECT {right}, 1 FROM ", inner.node, where, ")")
             case "from" | "lateral" if form == "lateral" and self.mysql:
-                return fixed(f"SELECT {left}, v.n FROM ", outer.node, f"{self.rng.choice((',', ' JOIN', ' LEFT JOIN'))} LATERAL (SELECT COUNT(*) AS n FROM ", inner.node, tied, ") v", " ON TRUE" if False else "") if False else self._lateral(outer, inner, left, tied)
+                return self._lateral(outer, inner, left, tied)
             case _:
                 test = expr(f"{left} {negated}IN (SELECT {right} FROM ", inner.node, where, ")")
-        outer_conditions: list[str | Node] = [test, *(self.condition(outer, 1) for _ in range(self.rng.choice((0, 0, 1))))]
+        outer_conditions: list[str | Node] = [
+            test,
+            *(self.condition(outer, 1) for _ in range(self.rng.choice((0, 0, 1)))),
+        ]
         self.rng.shuffle(outer_conditions)
         joint = self.rng.choice((" AND ",) * 6 + (" OR ",))
         whole = fixed(" WHERE ", items(outer_conditions, joint))
@@ -351,7 +497,14 @@ class Reads:
 
     def _lateral(self, outer: Source, inner: Source, left: str, tied: Node) -> Node:
         join, on = self.rng.choice(((",", ""), (" JOIN", " ON TRUE"), (" LEFT JOIN", " ON TRUE")))
-        return fixed(f"SELECT {left}, v.n FROM ", outer.node, f"{join} LATERAL (SELECT COUNT(*) AS n FROM ", inner.node, tied, f") v{on}")
+        return fixed(
+            f"SELECT {left}, v.n FROM ",
+            outer.node,
+            f"{join} LATERAL (SELECT COUNT(*) AS n FROM ",
+            inner.node,
+            tied,
+            f") v{on}",
+        )
 
     def ends(self, left: Source, right: Source) -> tuple[str, str]:
         """Two columns that can be compared."""
@@ -370,10 +523,24 @@ class Reads:
         for index in range(count):
             source = self.table(self.model())
             terms = self.terms(source)
-            shown: list[str | Node] = [expr(self.rng.choice(source.refs).sql) if self.chance(0.7) else terms.make("a", 1) for _ in range(width)]
+            shown: list[str | Node] = [
+                expr(self.rng.choice(source.refs).sql) if self.chance(0.7) else terms.make("a", 1)
+                for _ in range(width)
+            ]
             body = fixed("SELECT ", *_joined(shown), " FROM ", source.node, self.where(source))
             if index:
-                parts.append(self.rng.choice((" UNION ", " UNION ALL ", " UNION ALL ", " UNION DISTINCT ", " INTERSECT ", " EXCEPT ")))
+                parts.append(
+                    self.rng.choice(
+                        (
+                            " UNION ",
+                            " UNION ALL ",
+                            " UNION ALL ",
+                            " UNION DISTINCT ",
+                            " INTERSECT ",
+                            " EXCEPT ",
+                        )
+                    )
+                )
             parts.append(fixed("(", body, ")") if self.chance(0.3) else body)
         order = clause()
         if self.chance(0.3):
@@ -388,7 +555,18 @@ class Reads:
         source = Source(fixed("c"), refs)
         if self.chance(0.4):
             other = self.table(self.partner(source), alias=True)
-            source = Source(fixed("c", self.rng.choice((" JOIN ", " LEFT JOIN ")), other.node, " ON ", self.link(source, other)), refs + other.refs, None, other.tables)
+            source = Source(
+                fixed(
+                    "c",
+                    self.rng.choice((" JOIN ", " LEFT JOIN ")),
+                    other.node,
+                    " ON ",
+                    self.link(source, other),
+                ),
+                refs + other.refs,
+                None,
+                other.tables,
+            )
         elif self.chance(0.3):
             source = Source(fixed("c JOIN c AS c2 ON c.d0 = c2.d0"), refs)
         recursive = ""
@@ -397,7 +575,13 @@ class Reads:
             if not source.total:
                 source = Source(fixed(source.node, " CROSS JOIN r"), [*source.refs], None, source.tables)
         shown, _ = self.shown(source)
-        node = fixed(f"WITH {'RECURSIVE ' if recursive else ''}c AS ({body}){recursive} SELECT ", shown, " FROM ", source.node, self.where(source, 0.5))
+        node = fixed(
+            f"WITH {'RECURSIVE ' if recursive else ''}c AS ({body}){recursive} SELECT ",
+            shown,
+            " FROM ",
+            source.node,
+            self.where(source, 0.5),
+        )
         return Node(node.parts, loose=any(one.loose for one in inner.node.nodes()))
 
     def over_derived(self) -> Node:
@@ -406,7 +590,10 @@ class Reads:
             shown: Node = self.aggregates(source, 2)
         else:
             shown, _ = self.shown(source)
-        return Node(("SELECT ", shown, " FROM ", source.node, self.where(source, 0.5)), loose=any(one.loose for one in source.node.nodes()))
+        return Node(
+            ("SELECT ", shown, " FROM ", source.node, self.where(source, 0.5)),
+            loose=any(one.loose for one in source.node.nodes()),
+        )
 
     def window(self) -> Node:
         model = self.model()
@@ -415,16 +602,38 @@ class Reads:
             return self.rows()
         terms = self.terms(source)
         total = ", ".join(source.total)
-        part = clause("PARTITION BY ", expr(self.rng.choice(source.refs).sql), " ") if self.chance(0.5) else clause()
+        part = (
+            clause("PARTITION BY ", expr(self.rng.choice(source.refs).sql), " ")
+            if self.chance(0.5)
+            else clause()
+        )
         function = terms.fill(self.rng.choice((
             "ROW_NUMBER()", "RANK()", "DENSE_RANK()", "SUM({n})", "COUNT(*)", "LAG({n})", "LEAD({n}, 2)", "FIRST_VALUE({n})",
             "NTILE(3)", "AVG({n})", "MAX({n})", "PERCENT_RANK()", "CUME_DIST()", "LAST_VALUE({t})", "NTH_VALUE({n}, 2)",
         )), 0)  # fmt: skip
-        frame = clause(self.rng.choice((" ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS UNBOUNDED PRECEDING", ""))) if "AVG" in function.sql or "SUM" in function.sql else clause()
+        frame = (
+            clause(
+                self.rng.choice(
+                    (" ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS UNBOUNDED PRECEDING", "")
+                )
+            )
+            if "AVG" in function.sql or "SUM" in function.sql
+            else clause()
+        )
         over = fixed(" OVER (", part, f"ORDER BY {total}{self.rng.choice(('', ' DESC'))}", frame, ")")
         if self.chance(0.15):
             over = fixed(" OVER w")
-            return fixed("SELECT ", total, ", ", function, over, " FROM ", source.node, self.where(source), f" WINDOW w AS (ORDER BY {total})")
+            return fixed(
+                "SELECT ",
+                total,
+                ", ",
+                function,
+                over,
+                " FROM ",
+                source.node,
+                self.where(source),
+                f" WINDOW w AS (ORDER BY {total})",
+            )
         if len(source.total) > 1 and " DESC" in over.sql:
             over = fixed(" OVER (", part, f"ORDER BY {total}", frame, ")")
         return fixed("SELECT ", total, ", ", function, over, " FROM ", source.node, self.where(source))
@@ -435,7 +644,16 @@ class Reads:
         others = [one for one in self.world.models.values() if one is not left]
         self.rng.shuffle(others)
         for right in others:
-            shared = [one.name for one in left.columns if any(one.name.lower() == other.name.lower() and one.family == other.family and one.family != "j" for other in right.columns)]
+            shared = [
+                one.name
+                for one in left.columns
+                if any(
+                    one.name.lower() == other.name.lower()
+                    and one.family == other.family
+                    and one.family != "j"
+                    for other in right.columns
+                )
+            ]
             if not shared:
                 continue
             chosen = self.rng.sample(shared, self.rng.choice((1, len(shared))))
@@ -446,7 +664,14 @@ class Reads:
                 kind, tail = self.rng.choice((" NATURAL JOIN ", " NATURAL LEFT JOIN ")), ""
             shown = self.rng.choice(("*", "*", f"`{chosen[0]}`", "COUNT(*)", f"`{left.name}`.*"))
             source = self.table(left, alias=False)
-            where = clause(" WHERE ", self.keys.condition(left, lambda column: f"`{left.name}`.`{column.name}`") or "1") if self.chance(0.5) else clause()
+            where = (
+                clause(
+                    " WHERE ",
+                    self.keys.condition(left, lambda column: f"`{left.name}`.`{column.name}`") or "1",
+                )
+                if self.chance(0.5)
+                else clause()
+            )
             return fixed("SELECT ", shown, " FROM ", source.node, kind, self.table_name(right), tail, where)
         return self.rows()
 

@@ -11,6 +11,7 @@ from fleet.demo.programs import Flavour, Program
 from fleet.demo.servers import LocalServer
 from tests.differential.anyschema.design import design
 from tests.differential.anyschema.loop import Finding, Loop, Tally, describe, total
+from tests.differential.anyschema.places import AnyWorld
 from tests.differential.arena import deployed
 
 
@@ -21,12 +22,15 @@ def run(options: argparse.Namespace, program: Program, servers: list[LocalServer
     ignored = re.compile(options.ignore) if options.ignore else None
     tally = Tally()
     started = time.monotonic()
-    print(f"{program.title}: {options.schemas} schemas from {options.schema} on, seed {options.seed}", flush=True)
+    print(
+        f"{program.title}: {options.schemas} schemas from {options.schema} on, seed {options.seed}",
+        flush=True,
+    )
     for number in range(options.schema, options.schema + options.schemas):
         world = design(number, [one.address for one in hosts], mysql=mysql, scale=options.scale)
         with deployed(world, hosts, plain, folder / f"proxy{number}") as arena:
 
-            def seen(finding: Finding, number: int = number, world=world) -> None:  # type: ignore[no-untyped-def]
+            def seen(finding: Finding, number: int = number, world: AnyWorld = world) -> None:
                 print(describe(finding, number, options.seed, world), flush=True)
 
             loop = Loop(arena, options.seed, mysql=mysql, tally=tally, writes=options.writes)

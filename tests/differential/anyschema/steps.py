@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tests.differential.anyschema.tree import Form, Node
 
 ID = "\0id\0"
+UNORDERED = Form()
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Step:
 
     tree: Node
     kind: str
-    form: Form = Form()
+    form: Form = UNORDERED
     twin: str | None = None
     tables: frozenset[str] = frozenset()
 

@@ -16,8 +16,37 @@ from tests.differential.catalog import literal
 T = TypeVar("T")
 
 RESERVED = frozenset(
-    "order desc key group select left values index match from to rank rows row interval limit sum count"
-    " user mode shard year date status 1st t 1 system lateral".split()
+    [
+        "order",
+        "desc",
+        "key",
+        "group",
+        "select",
+        "left",
+        "values",
+        "index",
+        "match",
+        "from",
+        "to",
+        "rank",
+        "rows",
+        "row",
+        "interval",
+        "limit",
+        "sum",
+        "count",
+        "user",
+        "mode",
+        "shard",
+        "year",
+        "date",
+        "status",
+        "1st",
+        "t",
+        "1",
+        "system",
+        "lateral",
+    ]
 )
 
 NUMBERS = (
@@ -118,7 +147,7 @@ class Terms:
             return self.leaf(family)
         if family == "b" and self.chance(0.45):
             return self.comparison()
-        form = self.pick(FORMS.get(family, ("{%s}" % family,)))
+        form = self.pick(FORMS.get(family, (f"{{{family}}}",)))
         return self.fill(form, depth - 1)
 
     def fill(self, form: str, depth: int) -> Node:
@@ -144,12 +173,29 @@ class Terms:
     def constant(self, family: str) -> str:
         match family:
             case "n":
-                return self.pick(("0", "1", "2", "10", "-3", "2.5", "1e2", "'7'", "NULL", "TRUE", "18446744073709551615", "0x10"))
+                return self.pick(
+                    (
+                        "0",
+                        "1",
+                        "2",
+                        "10",
+                        "-3",
+                        "2.5",
+                        "1e2",
+                        "'7'",
+                        "NULL",
+                        "TRUE",
+                        "18446744073709551615",
+                        "0x10",
+                    )
+                )
             case "t" | "e":
                 value = self.pick(columns.WORDS)
                 return literal(value) if "\\" not in value and "\0" not in value else "'a'"
             case "d":
-                return self.pick(("'2012-02-23'", "DATE '2012-02-29'", "'2012-02-23 10:11:12'", "TIME '10:11:12'", "NULL"))
+                return self.pick(
+                    ("'2012-02-23'", "DATE '2012-02-29'", "'2012-02-23 10:11:12'", "TIME '10:11:12'", "NULL")
+                )
             case "x":
                 return self.pick(("x'61'", "0xff", "_binary'a'", "''"))
             case _:
