@@ -18,13 +18,14 @@ class Change:
     """UPDATE or DELETE. `block` has the tables, the conditions and, of an UPDATE, the assignments.
 
     `targets` are the tables of a multi-table DELETE, as written, empty otherwise. `returning`: the
-    statement has a RETURNING clause.
+    statement has a RETURNING clause. `ignore`: it says IGNORE.
     """
 
     verb: Literal["UPDATE", "DELETE"]
     block: Block
     targets: list[TableRef] = field(default_factory=list)
     returning: Span | None = None
+    ignore: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -61,19 +62,19 @@ class WriteParser(Parser):
     def update(self) -> Change:
         """`UPDATE tables SET … [WHERE] [ORDER BY] [LIMIT]`."""
         self.need("UPDATE")
-        self._modifiers(None)
+        ignore = self._modifiers(None)
         block = Block(self.at)
         self._tables_until_set(block)
         self.need("SET")
         block.assignments = self._assignments(block, self.at_clause)
         self._clauses(block)
         self._finish()
-        return Change("UPDATE", block)
+        return Change("UPDATE", block, ignore=ignore)
 
     def delete(self) -> Change:
         """`DELETE FROM t …`, or one of the two forms for several tables."""
         self.need("DELETE")
-        self._modifiers(None)
+        ignore = self._modifiers(None)
         block = Block(self.at)
         targets: list[TableRef] = []
         if not self.take("FROM"):
@@ -88,7 +89,7 @@ class WriteParser(Parser):
             table = self.table_name()
             block.tables.append(table)
             self.after_table(table)
-        change = Change("DELETE", block, targets)
+        change = Change("DELETE", block, targets, ignore=ignore)
         change.returning = self._clauses_and_returning(block)
         self._finish()
         return change

@@ -27,7 +27,7 @@ class ReadThenWrite(Plan):
 
     INSERT … SELECT becomes `head` VALUES rows `tail`. An UPDATE or DELETE whose rows a SELECT must find has
     the `key` that names them: it becomes `head` WHERE key IN (the values) `tail`. `nothing`: what the client
-    is told when there is no row.
+    is told when there is no row. `ignore`: it says IGNORE.
     """
 
     kind: ClassVar[str] = "read_write"
@@ -37,6 +37,7 @@ class ReadThenWrite(Plan):
     tail: Template
     key: bytes = b""
     nothing: bytes = b""
+    ignore: bool = False
 
     def write(self, values: Values, rows: bytes) -> bytes:
         """The write of these rows (joined by commas)."""
@@ -59,6 +60,7 @@ def plan_insert(statement: Statement, found: Insertion, query: Query, scope: Sco
         head=Template(edits.parts(tokens[0].start, begin)),
         tail=Template((b" ", *rest)),
         nothing=b"Records: 0  Duplicates: 0  Warnings: 0",
+        ignore=found.ignore,
     )
 
 
@@ -96,6 +98,7 @@ def plan_found(
         tail=Template(_still_true(source, edits, found)),
         key=key,
         nothing=b"Rows matched: 0  Changed: 0  Warnings: 0" if found.verb == "UPDATE" else b"",
+        ignore=found.ignore,
     )
 
 

@@ -13,7 +13,7 @@ from proxy.errors import ProxyError
 from proxy.session.sinks import CommandSink
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
-from proxy.wire.packets import PacketReader, ProtocolError, frame, lenenc_bytes, ok_packet, parse_ok
+from proxy.wire.packets import Err, PacketReader, ProtocolError, frame, lenenc_bytes, ok_packet, parse_ok
 from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ _STRINGS: Final = frozenset(
         ColumnType.BLOB,
     }
 )
+
+_STRICT: Final = {
+    1260: "HY000", 1264: "22003", 1265: "01000", 1292: "22007", 1366: "HY000", 1406: "22001", 1411: "HY000",
+    1441: "22008", 1916: "HY000", 3020: "2201E",
+}  # fmt: skip
+"""Warnings that strict mode makes errors, with their SQLSTATEs."""
 
 
 class ReadFirst(CommandSink):
@@ -122,7 +128,8 @@ class ReadFirst(CommandSink):
         ok = parse_ok(data[4:])
         if ok.info:
             return data
-        info = b"Records: 1  Duplicates: %d  Warnings: %d" % (ok.affected != 1, ok.warnings)
+        duplicates = not ok.affected if self.plan.ignore else max(ok.affected - 1, 0)
+        info = b"Records: 1  Duplicates: %d  Warnings: %d" % (duplicates, ok.warnings)
         return ok_packet(
             data[3],
             ok.status,
@@ -137,10 +144,12 @@ class ReadFirst(CommandSink):
             super().answered(outcome)
             return
         self.reader = None
-        error = self.error
+        error: bytes | ProxyError | Err | None = self.error
+        if error is None:
+            error = self._strict_error()
         if error is None and not self.columns:
             error = ProxyError("merge_failed", reason="the SELECT gave no result set")
-        if isinstance(error, ProxyError):
+        if isinstance(error, ProxyError | Err):
             self.client.fail(error)  # which comes back here
         elif error is not None:
             self.below.write(frame(error, self.seq + 1))
@@ -150,6 +159,16 @@ class ReadFirst(CommandSink):
             super().answered(outcome)
         else:
             self.client.go_on(self.seq, self.plan.write(self.values, b", ".join(self.rows)))
+
+    def _strict_error(self) -> Err | None:
+        """The SELECT's first warning that in strict mode is an error, as it is in a statement that writes."""
+        session = self.client.session
+        if self.plan.ignore or not session.strict:
+            return None
+        for one in session.diagnostics:
+            if one.level == "Warning" and one.code in _STRICT:
+                return Err(one.code, _STRICT[one.code], one.message.encode())
+        return None
 
     def _nothing(self) -> None:
         """There was no row to write."""

@@ -160,6 +160,12 @@ class Session:
         if not self.transaction.explicit:
             self.transaction.next_isolation = None
 
+    @property
+    def strict(self) -> bool:
+        """Whether sql_mode makes errors of bad values that are written."""
+        mode = (self.settings.get("sql_mode") or self.defaults.get("sql_mode") or b"").upper()
+        return b"STRICT_" in mode or b"TRADITIONAL" in mode
+
     def refresh_env(self) -> None:
         """Make `env` anew after a change of what plans depend on: database, sql_mode, scatter permission."""
         mode = (

@@ -120,3 +120,15 @@ def test_changes_whose_rows_are_found_first(connection: Connection) -> None:
     assert run(connection, f"SELECT COUNT(*) FROM pins WHERE {mine}")[1] == [(14,)]
     with pytest.raises(pymysql.MySQLError, match="a write does not scatter"):
         run(connection, f"DELETE FROM pins WHERE {mine} LIMIT 1")
+
+
+def test_a_bad_value_in_the_select(connection: Connection) -> None:
+    """In strict mode it is an error, as in any statement that writes; with IGNORE it is a warning."""
+    statement = f"INTO legacy.{MARK} (t) SELECT 'x' FROM pins WHERE 'abc' + 0 = 0 AND id > 0"
+    with pytest.raises(pymysql.MySQLError) as raised:
+        run(connection, f"INSERT {statement}")
+    assert raised.value.args[0] == 1292
+    assert run(connection, f"SELECT COUNT(*) FROM legacy.{MARK}")[1] == [(0,)]
+    assert run(connection, f"INSERT IGNORE {statement}")[0] > 0
+    run(connection, "SET sql_mode = ''")
+    assert run(connection, f"INSERT {statement}")[0] > 0

@@ -192,6 +192,9 @@ class Loop:
                     if one.soft:
                         self.tally.soft[one.aspect] += 1
                         self.tally.examples.setdefault("soft " + one.aspect, f"{sql}  [{one.detail[:200]}]")
+            if step.tables and any(one.soft and one.aspect.startswith("error") for one in found):
+                self._torn = True  # one side has written, the other has not
+                return []
             found = [one for one in found if not one.soft]
             if found:
                 return found
