@@ -262,8 +262,7 @@ class Columns:
             elif ref is not None:
                 self._chain(chain, block)
             return
-        for one in chains(self.source, span, block):
-            self._chain(one, block)
+        self._expression(span, block)  # as in the select list: it may have to be the same there
 
     def aliased(self, span: Span, block: Block) -> Projection | None:
         """The select expression that an ORDER BY key names by its alias."""

@@ -32,6 +32,9 @@ class Env:
     parameters: bool = False
     """Whether `?` stands for a parameter: the text of a prepared statement."""
 
+    each_shard: bool = False
+    """Whether the shards' answers are wanted one after another, unmerged: groups of a gathered statement."""
+
     key: bytes = field(init=False, repr=False, compare=False)
     """All of the above as bytes: equal keys mean equal settings."""
     findall: Findall = field(init=False, repr=False, compare=False)
@@ -47,6 +50,7 @@ class Env:
             self.scatter_writes,
             self.mariadb,
             self.parameters,
+            self.each_shard,
             self.database is not None,
         )
         bits = "".join("01"[flag] for flag in flags)

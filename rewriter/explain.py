@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from config.topology import Keyspace, Topology
@@ -71,8 +72,16 @@ def explain(
                 rows += _refusal(error.name, error.arguments)
     if gather is not None:
         rows[0] = ("plan", _title(gather))
+        if gather.full is not None:
+            rows[0] = ("plan", "groups made by the shards, combined by one server")
         values = literals + tuple(slot(name) for name in gather.session_slots)
-        rows += _gathered(gather, values, lambda sql: _bindings(rewriter, sql, env, topology, slot), topology)
+        each = replace(env, each_shard=True)
+        rows += _gathered(
+            gather,
+            values,
+            lambda sql, groups: _bindings(rewriter, sql, each if groups else env, topology, slot),
+            topology,
+        )
     else:
         rows += _about(plan, values, topology)
     if bound is not None:
@@ -96,16 +105,20 @@ def _bindings(
     return about + _bound(plan, bound, topology)
 
 
-def _gathered(plan: Gather, values: Values, read: Callable[[bytes], Rows], topology: Topology) -> Rows:
-    """The pieces in the order in which they are gathered, and the rest."""
+def _gathered(plan: Gather, values: Values, read: Callable[[bytes, bool], Rows], topology: Topology) -> Rows:
+    """The pieces in the order in which they are gathered, and the rest. `read`: how one is read; its second
+    argument tells whether it is groups.
+    """
     rows: Rows = []
     names = tuple(b"`g%d`" % number for number in range(1, len(plan.pieces) + 1))
     for number, piece in enumerate(plan.pieces, 1):
         link = piece.link
         where = "" if not piece.real else ", as a table that is not temporary"
+        if piece.groups is not None:
+            where = ", groups made by the shards"
         if link is None:
             rows.append((f"piece {number}", f"{piece.label} into g{number}{where}"))
-            rows += read(piece.sql(values, piece.shown))
+            rows += read(piece.sql(values, piece.shown), piece.groups is not None)
             continue
         by = f"by the values of {link.values} in g{link.source + 1}"
         rows.append((f"piece {number}", f"{piece.label} into g{number}{where}, {by}"))
@@ -113,7 +126,7 @@ def _gathered(plan: Gather, values: Values, read: Callable[[bytes], Rows], topol
             rows.append(("scatter", "only when there are too many values for one list"))
         rows.append(("", piece.sql(values, piece.shown, b"...").decode("utf-8", "replace")[:MAX_SQL]))
     host = topology.default or next(iter(topology.hosts), "")
-    rows.append(("rest on", host))
+    rows.append(("rest on" if plan.full is None else "combined on", host))
     rows.append(("", plan.rest_sql(values, names).decode("utf-8", "replace")[:MAX_SQL]))
     return rows
 

@@ -77,6 +77,29 @@ def quoted(name: str | bytes) -> bytes:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Groups:
+    """What the shards make of a piece's rows: groups, see partial.py.
+
+    `select` renders the select list: `keys` columns to group by, then partial aggregates. It holds only when
+    those named in `decimals` are DECIMAL and those in `integers` are integers: sums of other numbers depend
+    on the order of rows. And the table must have no columns that are called as in `absent`.
+    """
+
+    select: Template
+    keys: int
+    decimals: frozenset[str] = frozenset()
+    integers: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
+
+    def over(self, values: Values, source: bytes) -> bytes:
+        """The SELECT of the groups of `source`, which is FROM and WHERE."""
+        text = b"SELECT " + self.select.render(values) + source
+        if self.keys:
+            text += b" GROUP BY " + b", ".join(b"%d" % number for number in range(1, self.keys + 1))
+        return text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
     """The rows of one reference to a table.
 
@@ -85,7 +108,8 @@ class Piece:
     far as the schema knows the columns. `is_object`: it has a virtual `id`. `routing`: the columns, lower
     case, that equal rows of one shard share: a unique key with one of them is unique over all shards; None:
     every key is (the table is not sharded). `bounded`: it is no scatter. `real`: the statement opens the
-    table more than once, which a temporary one does not allow.
+    table more than once, which a temporary one does not allow. `groups`: each shard gives groups of the rows
+    instead; `label` names the reference in `source`.
     """
 
     label: str
@@ -99,13 +123,22 @@ class Piece:
     link: Link | None = None
     bounded: bool = True
     real: bool = False
+    groups: Groups | None = None
+    named: bytes = b""
 
     def sql(self, values: Values, columns: bytes, ids: bytes | None = None) -> bytes:
         """The SELECT of `columns`; with `ids`, of the rows that the link's values lead to."""
-        text = b"SELECT " + columns + self.source.render(values)
-        if ids is None or self.link is None:
-            return text
-        return text + (b" AND " if self.filtered else b" WHERE ") + self.link.column + b" IN (" + ids + b")"
+        source = self.source.render(values)
+        if ids is not None and self.link is not None:
+            source += (b" AND " if self.filtered else b" WHERE ") + self.link.column + b" IN (" + ids + b")"
+        if self.groups is None:
+            return b"SELECT " + columns + source
+        return b"SELECT " + columns + b" FROM (" + self.groups.over(values, source) + b") AS sg"
+
+    def typed(self, values: Values, table: bytes) -> bytes:
+        """The SELECT that gives the types of the groups' columns, over an empty copy of the table."""
+        assert self.groups is not None
+        return self.groups.over(values, b" FROM " + table + b" AS " + self.named) + b" LIMIT 0"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,11 +146,16 @@ class Gather(Plan):
     """A SELECT over rows that are gathered first. `pieces` stand in the order to gather them in.
 
     `rest` has a hole for the name of each piece's table, in their order, behind the plan's values.
+
+    With `full` some pieces are groups that the shards make, and `full` is the same statement over all rows,
+    with the same pieces: its rest, over no rows, has the column definitions and the errors of the statement;
+    and when the groups do not combine exactly after all, it is what is run.
     """
 
     kind: ClassVar[str] = "gather"
     pieces: tuple[Piece, ...]
     rest: Template
+    full: Gather | None = None
 
     def rest_sql(self, values: Values, names: tuple[bytes, ...]) -> bytes:
         """The statement over the tables with these (quoted) names in the scratch database."""

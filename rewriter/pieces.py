@@ -17,7 +17,9 @@ from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
 from .gather import SCRATCH, Gather, Home, Piece, quoted
 from .links import Links, chained
+from .partial import Combined, combined
 from .plan import Access, Plan, Reject
+from .pure import NARROWING
 from .scope import Chain, Refuse, Scope, chains
 from .sharded import ShardSelect
 from .splice import Part, Template
@@ -31,37 +33,6 @@ _RESERVED: Final = frozenset(
     | {"REGEXP", "RLIKE", "CASE", "WHEN", "THEN", "ELSE", "BINARY"}
 )
 """Words in conditions that are never columns. END is one behind CASE."""
-_PURE: Final = frozenset(
-    {"ABS", "ASCII", "CEIL", "CEILING", "CHAR_LENGTH", "CHARACTER_LENGTH", "COALESCE", "CONCAT", "CRC32"}
-    | {
-        "DATE",
-        "DAY",
-        "DAYOFMONTH",
-        "FIELD",
-        "FIND_IN_SET",
-        "FLOOR",
-        "GREATEST",
-        "HEX",
-        "HOUR",
-        "IF",
-        "IFNULL",
-    }
-    | {
-        "INSTR",
-        "JSON_CONTAINS",
-        "JSON_EXTRACT",
-        "JSON_LENGTH",
-        "JSON_UNQUOTE",
-        "JSON_VALUE",
-        "LCASE",
-        "LEAST",
-    }
-    | {"LEFT", "LENGTH", "LOCATE", "LOWER", "LPAD", "LTRIM", "MD5", "MINUTE", "MOD", "MONTH", "NULLIF", "POW"}
-    | {"REPLACE", "REVERSE", "RIGHT", "ROUND", "RPAD", "RTRIM", "SECOND", "SIGN", "SUBSTR", "SUBSTRING"}
-    | {"TRIM", "UCASE", "UPPER", "YEAR", "AND", "OR", "NOT", "IN", "XOR", "LIKE", "BETWEEN", "CASE", "WHEN"}
-    | {"THEN", "ELSE", "DIV", "REGEXP", "RLIKE", "BINARY"}
-)
-"""What may stand before a parenthesis: functions that give the same anywhere, and operators."""
 
 
 def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | Reject | None:
@@ -72,7 +43,36 @@ def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | Re
     refs.sort(key=lambda ref: ref.span.first)
     if not refs:
         return None
-    return _refusal(statement, query, scope, refs) or _Gathering(statement, query, scope, refs).plan()
+    refusal = _refusal(statement, query, scope, refs)
+    if refusal is not None:
+        return refusal
+    gathering = _Gathering(statement, query, scope, refs)
+    full = gathering.plan()
+    if full is None:
+        return None
+    found = _combined(statement, query, scope, gathering.reopened())
+    if not found:
+        return full
+    return replace(_Gathering(statement, query, scope, refs, found).plan() or full, full=full)
+
+
+def _combined(
+    statement: Statement, query: Query, scope: Scope, reopened: set[TableRef]
+) -> dict[TableRef, Combined]:
+    """The references whose blocks are combined from groups that the shards make."""
+    effects = effects_of(statement.source)
+    if effects is not None and effects.variables:
+        return {}  # they count the rows that are looked at
+    if any(block.into is not None for block in query.all_blocks()):
+        return {}
+    found = {}
+    for block in query.all_blocks():
+        ref = block.tables[0] if len(block.tables) == 1 else None
+        if ref is not None and ref not in reopened:
+            how = combined(statement, scope, block, ref)
+            if how is not None:
+                found[ref] = how
+    return found
 
 
 def or_gather(statement: Statement, query: Query, scope: Scope, plan: Plan) -> Plan:
@@ -115,7 +115,15 @@ def _refusal(statement: Statement, query: Query, scope: Scope, refs: list[TableR
 class _Gathering:
     """One statement on its way to pieces and a rest."""
 
-    def __init__(self, statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> None:
+    def __init__(
+        self,
+        statement: Statement,
+        query: Query,
+        scope: Scope,
+        refs: list[TableRef],
+        grouped: dict[TableRef, Combined] | None = None,
+    ) -> None:
+        self.grouped = grouped or {}
         self.statement = statement
         self.source = statement.source
         self.query = query
@@ -141,7 +149,7 @@ class _Gathering:
         narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
         links = Links(self.source, self.scope, self.query, self.refs, self.conditions)
         order = links.order(narrowed, {ref for ref in self.refs if terms[ref]})
-        reopened = self._reopened()
+        reopened = self.reopened()
         names = self._names()
         pieces = tuple(
             replace(
@@ -159,6 +167,8 @@ class _Gathering:
     def _terms(self, ref: TableRef) -> list[Span]:
         """The conditions that a piece takes over."""
         block = self.scope.blocks[ref]
+        if ref in self.grouped:
+            return [] if block.where is None else [block.where]
         number = block.tables.index(ref)
         found = []
         for condition in block.conditions:
@@ -208,7 +218,7 @@ class _Gathering:
                 return False
             if token.text == "?" and at not in source.marks:
                 return False
-            if source.is_op(at + 1, "(") and source.is_name(at) and not source.is_word(at, *_PURE):
+            if source.is_op(at + 1, "(") and source.is_name(at) and not source.is_word(at, *NARROWING):
                 return False
         return True
 
@@ -271,13 +281,16 @@ class _Gathering:
         shown = b"*"
         if wanted is not None and target.columns:
             shown = b", ".join(quoted(name) for name in target.columns if name in wanted) or b"1"
+        how = self.grouped.get(ref)
         return Piece(
             label=label,
             home=self._home(ref),
             source=Template(parts),
             filtered=bool(terms),
             wanted=wanted,
-            shown=shown,
+            shown=shown if how is None else b"*",
+            groups=None if how is None else how.groups,
+            named=quoted(ref.label),
             is_object=target.is_object and target.form == "sharded",
             routing=routing,
         )
@@ -299,7 +312,7 @@ class _Gathering:
         keyspace = "" if target.form == "default" else target.keyspace
         return Home(keyspace, target.shard, database, ref.name)
 
-    def _reopened(self) -> set[TableRef]:
+    def reopened(self) -> set[TableRef]:
         """The tables in CTEs, when one of them is used more than once."""
         found = chained(self.query)
         if not found.several:
@@ -318,6 +331,9 @@ class _Gathering:
             text.edits.replace(ref.span, *parts)
         for span in self._qualifiers(refs):
             text.edits.replace(span, b"")
+        for how in self.grouped.values():
+            for span, edit in how.edits:
+                text.edits.replace(span, *edit)
         for block in self.blocks:
             add_labels(self.source, block, text.edits)
         databases = dict.fromkeys(

@@ -42,6 +42,9 @@ _ONE_SHARD: Final = "Name the shard by an ID."
 
 def plan_several(splicer: Splicer, query: Query) -> Several | Reject:
     """How the query runs on several shards, or why it cannot."""
+    if splicer.statement.names.env.each_shard:
+        template = splicer.edits.template()
+        return Several(part=template, reference=template)
     block = one_block(query)
     if block is None:
         return not_yet("this statement", "it has subqueries, joins or set operations", _ONE_SHARD)

@@ -16,10 +16,11 @@ from proxy.wire.rows import ResultReader, split_rows
 
 @dataclass(slots=True)
 class Result:
-    """What became of one statement: its error, or the rows that it gave."""
+    """What became of one statement: its error, or the rows that it gave, with their columns' definitions."""
 
     err: Err | None = None
     rows: list[list[bytes | None]] = field(default_factory=list)
+    columns: list[bytes] = field(default_factory=list)
 
 
 class Batch:
@@ -57,7 +58,7 @@ class Batch:
             self._rows += split_rows(block)
 
     def reply_done(self, conn: BackendConnection) -> None:
-        result = Result(conn.scanner.err)
+        result = Result(conn.scanner.err, columns=self._reader.columns)
         try:
             result.rows = [decode_row(row, len(self._reader.columns)) for row in self._rows]
         except ProtocolError as problem:

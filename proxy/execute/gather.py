@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,7 @@ from .batch import Batch, Result
 from .ends import fetch_warnings
 from .gathered import Reading, ServerError
 from .loading import LOADING, apply, reading_settings, resting_settings
+from .partial import Making
 from .policies import check_scatter
 from .rest import Rest
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
@@ -101,6 +103,8 @@ def start_gather(
     rows, for its columns.
     """
     work = GatherWork(client)
+    if empty:
+        plan = plan.full or plan
     work.start(_Gathering(client, plan, values, choose, work).run(empty=empty))
 
 
@@ -125,6 +129,10 @@ class _Gathering:
         self.found: dict[tuple[int, str], set[bytes] | None] = {}
         #: What goes to the scratch connection together with its next statement.
         self.pending: list[bytes] = []
+        #: Further tables, from which only types and errors are learnt.
+        self.bases: tuple[bytes, ...] = ()
+        #: The column definitions of the client's statement, where those of the rest are others.
+        self.definitions: list[bytes] | None = None
 
     async def run(self, *, empty: bool) -> None:
         services = self.client.services
@@ -146,7 +154,10 @@ class _Gathering:
     async def _answer(self, conn: BackendConnection, *, empty: bool) -> None:
         await self._ready(conn)
         await self._define(conn)
-        await self._make(conn)
+        if self.plan.full is not None:
+            await self._make_groups(conn)
+        else:
+            await self._make(conn)
         for number, piece in enumerate(self.plan.pieces):
             self.work.check()
             if not empty:
@@ -253,15 +264,26 @@ class _Gathering:
             raise ServerError(prepared.err)
         self._set(conn, LOADING)
 
+    async def _make_groups(self, conn: BackendConnection) -> None:
+        """Make the tables of a statement that is combined from groups, if it is."""
+        making = Making(self.plan, self.values, self.names, self.tables)
+        self.bases = making.bases
+        self.pending += making.creates
+        self._set(conn, resting_settings(self.client))
+        results = await self._put(conn, *making.asked)
+        self._set(conn, LOADING)
+        self.plan, self.names, self.tables, self.definitions = making.decide(results)
+
     async def _clean(self, conn: BackendConnection) -> None:
         """Drop the tables and give the connection back."""
         real = [name for name, piece in zip(self.names, self.plan.pieces, strict=True) if piece.real]
+        made = [name for name in {*self.names, *self.bases} if name not in real]
         try:
             if conn.closed:
                 if not real:
                     return
                 conn = await self.client.services.backends.scratch(conn.host).connection(LOADING)
-            for kind, names in ((b"TEMPORARY ", [n for n in self.names if n not in real]), (b"", real)):
+            for kind, names in ((b"TEMPORARY ", made), (b"", real)):
                 if names:
                     tables = b", ".join(SCRATCH + b"." + name for name in names)
                     reply = await Collector().query(conn, b"DROP " + kind + b"TABLE IF EXISTS " + tables)
@@ -284,7 +306,8 @@ class _Gathering:
             if link is not None and link.source == number and _linkable(scratch, link.values)
         }
         found: dict[str, set[bytes]] = {column: set() for column in wanted}
-        bounds = [self._bind(sql) for sql in self._selects(number, piece)]
+        each = piece.groups is not None
+        bounds = [self._bind(sql, each_shard=each) for sql in self._selects(number, piece)]
         ceilings = [check_scatter(self.client, bound) for bound in bounds if bound.scatter]
         statements = [statement for bound in bounds for statement in bound.statements]
         if statements:
@@ -311,10 +334,11 @@ class _Gathering:
         chunks = [sorted_ids[at : at + most] for at in range(0, len(sorted_ids), most)]
         return [piece.sql(self.values, columns, b", ".join(chunk)) for chunk in chunks]
 
-    def _bind(self, sql: bytes) -> Bound:
+    def _bind(self, sql: bytes, *, each_shard: bool) -> Bound:
         """Plan a piece as the ordinary statement that it is."""
         services, session = self.client.services, self.client.session
-        plan, literals = services.rewriter.plan(sql, session.env)
+        env = replace(session.env, each_shard=True) if each_shard else session.env
+        plan, literals = services.rewriter.plan(sql, env)
         try:
             bound = plan.bind(values_of(session, plan, literals), services.topology, self.choose)
         except BindError as error:
@@ -341,7 +365,7 @@ class _Gathering:
         if conn.settings is not settings:
             packets, count = query_packet(settings.statement_from(conn.settings)), 1
             conn.settings = settings
-        rest = self.work.rest = Rest(client)
+        rest = self.work.rest = Rest(client, self.definitions)
         await rest.run(conn, packets + query_packet(self.plan.rest_sql(self.values, self.names)), count)
         if rest.err is not None:
             client.fail(rest.err, rest.next_seq)

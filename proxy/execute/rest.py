@@ -23,8 +23,10 @@ class Rest:
 
     whole = True
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: ClientConnection, definitions: list[bytes] | None = None) -> None:
+        """`definitions`: what the client gets in the place of the reply's own column definitions."""
         self.client = client
+        self.definitions = definitions
         self.err: Err | ProxyError | None = None
         self.ok: Ok | None = None
         self.warnings = 0
@@ -85,7 +87,7 @@ class Rest:
         out = b""
         if self.next_seq is None:
             out, self.next_seq = header_packets(
-                self._reader.columns,
+                self.definitions or self._reader.columns,
                 client.session.status(),
                 client.seq + 1,
                 extended=client.session.extended,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.differential.answers import Answer, ColumnInfo, RawRow
 from tests.differential.parts import Statement
@@ -41,7 +41,7 @@ def compare(statement: Statement, expected: Answer, got: Answer, ranked: Ranked)
     found = _warnings(statement, expected, got)
     if not expected.columns:
         return found + _outcome(expected, got)
-    found += _columns(expected.columns, got.columns)
+    found += _columns(expected.columns, got.columns, loose=statement.kind == "groups")
     if len(expected.columns) == len(got.columns):
         found += _rows(statement, expected, got, ranked)
     return found
@@ -82,12 +82,21 @@ def _warnings(statement: Statement, expected: Answer, got: Answer) -> list[Diffe
     return []
 
 
-def _columns(expected: Sequence[ColumnInfo], got: Sequence[ColumnInfo]) -> list[Difference]:
+def _same_type(one: ColumnInfo) -> ColumnInfo:
+    """Servers show expressions in these types as it comes, by whether they needed a temporary table."""
+    blobs = {250: 252, 251: 252}
+    type_ = {13: 3}.get(one.type, blobs.get(one.type, one.type))
+    return replace(one, type=type_, decimals=0 if one.decimals == 31 and type_ > 245 else one.decimals)
+
+
+def _columns(expected: Sequence[ColumnInfo], got: Sequence[ColumnInfo], *, loose: bool) -> list[Difference]:
     names = [one.name.decode() for one in expected], [one.name.decode() for one in got]
     if names[0] != names[1]:
         return [Difference("column names", f"expected {names[0]}, got {names[1]}")]
     found = []
     for one, two in zip(expected, got, strict=True):
+        if loose:
+            one, two = _same_type(one), _same_type(two)
         for aspect, left, right in (
             ("type", one.type, two.type),
             ("flags", one.flags & COMPARED_FLAGS, two.flags & COMPARED_FLAGS),
@@ -105,7 +114,11 @@ def _rows(statement: Statement, expected: Answer, got: Answer, ranked: Ranked) -
         return []
     select = statement.select
     if select is None or not select.ordered:
-        return _multisets(expected.rows, got.rows)
+        found = _multisets(expected.rows, got.rows)
+        if statement.total and not found:
+            pair = next((one, two) for one, two in zip(expected.rows, got.rows, strict=True) if one != two)
+            found = [Difference("order of rows", f"expected {pair[0]}, got {pair[1]}")]
+        return found
     if len(expected.rows) != len(got.rows):
         return [Difference("number of rows", f"expected {len(expected.rows)}, got {len(got.rows)}")]
     pool = ranked()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tests.differential.catalog import NUMBERS, Catalog, Family, TableModel
 from tests.differential.expressions import Expressions
+from tests.differential.groups import Groups
 from tests.differential.parts import Statement
 from tests.differential.routes import Routes
 
@@ -50,6 +51,10 @@ class Gathers:
 
     def statement(self) -> Statement:
         """One of them."""
+        if self.chance(0.3):
+            wide = [name for name in ("things", "pins") if name in self.catalog.tables]
+            table = self.table(self.rng.choice(wide)) if self.chance(0.4) else self.any_table()
+            return Groups(self.rng, self.catalog, table).statement()
         forms: dict[str, Callable[[], str]] = {
             "join": self.join,
             "group": self.group,

@@ -203,7 +203,8 @@ class Statement:
     `twin`: what the plain server gets instead, ID standing for the insert id that the proxy reported; "":
     nothing, as the proxy must refuse it. `near`: the ID whose shard a new object must share; `made`: the
     table of that object. `tables`: those it may change. `exact_warnings`: the number of warnings must be the
-    same, not only whether there are some. `extra_warnings`: not even that.
+    same, not only whether there are some. `extra_warnings`: not even that. `total`: its ORDER BY says the
+    place of every row.
     """
 
     sql: str
@@ -216,6 +217,7 @@ class Statement:
     tables: frozenset[str] = NONE
     exact_warnings: bool = False
     extra_warnings: bool = False
+    total: bool = False
 
 
 @dataclass(frozen=True)
