@@ -22,6 +22,7 @@ from .context import Statement
 from .facts import Block, Projection, Span, TableRef
 from .gather import Groups
 from .grouping import GroupColumns, Uncombined, is_aggregate
+from .pure import HARMLESS
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Part
 from .tokens import HEX, PREFIXED, STRING, WORD
@@ -163,8 +164,8 @@ class _Combining:
             at = items[number].span.first
             if is_aggregate(source, at):
                 end = source.closing[at + 1] + 1
-                whole = at == span.first and end == span.end and clause != "having clause"
-                self._aggregate(Span(at, end), shown=whole and self.block.outer is None)
+                shown = span == (at, end) and clause != "having clause" and self.block.outer is None
+                self._aggregate(Span(at, end), shown=shown)
                 while number < len(items) and items[number].span.first < end:
                     number += 1
                 continue
@@ -174,6 +175,8 @@ class _Combining:
                 self.edits.append((Span(at, items[last].span.end), (key.name,)))
                 number = last + 1
                 continue
+            if source.is_op(at + 1, "(") and source.is_name(at) and not source.is_word(at, *HARMLESS):
+                raise Uncombined
             chain = chain_at(source, at)
             if chain is not None and not source.is_word(at - 1, "COLLATE", "USING", "CHARSET"):
                 self._name(chain, clause, whole=chain.end == span.end and at == span.first)
@@ -210,8 +213,8 @@ class _Combining:
         elif name == "SUM":
             text = b"SUM(" + columns.sum(arguments) + b")"
         elif name == "AVG":
-            if not (shown or self.statement.names.env.mariadb):
-                raise Uncombined  # MySQL computes on with more digits than it shows, but not of a quotient
+            if not shown:
+                raise Uncombined  # servers compute on with more digits than they show; a quotient has not
             total, count = columns.sum(arguments), columns.partial("COUNT", arguments)
             text = b"(SUM(" + total + b") / SUM(" + count + b"))"
         elif name in _SAME:

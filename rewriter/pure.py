@@ -27,3 +27,19 @@ NARROWING: Final = frozenset(_NARROWING.split())
 
 PURE: Final = NARROWING | frozenset(_FURTHER.split())
 """What may stand before a parenthesis in an expression whose values are made on the shards."""
+
+HARMLESS: Final = PURE | frozenset(
+    {
+        "NOW",
+        "CURRENT_TIMESTAMP",
+        "CURDATE",
+        "CURTIME",
+        "UNIX_TIMESTAMP",
+        "SYSDATE",
+        "UTC_TIMESTAMP",
+        "RAND",
+        "UUID",
+    }
+    | {"DATABASE", "SCHEMA", "USER", "CURRENT_USER", "VERSION", "CONNECTION_ID", "GROUPING", "LAST_INSERT_ID"}
+)
+"""What may be evaluated once more than the client asked for."""

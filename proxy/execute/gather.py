@@ -269,9 +269,12 @@ class _Gathering:
         making = Making(self.plan, self.values, self.names, self.tables)
         self.bases = making.bases
         self.pending += making.creates
-        self._set(conn, resting_settings(self.client))
-        results = await self._put(conn, *making.asked)
-        self._set(conn, LOADING)
+        resting = resting_settings(self.client)
+        self._set(conn, resting)
+        back = LOADING.statement_from(resting)
+        results = await self._put(conn, *making.asked, back, *making.shown)
+        if results[len(making.asked)].err is None:
+            conn.settings = LOADING
         self.plan, self.names, self.tables, self.definitions = making.decide(results)
 
     async def _clean(self, conn: BackendConnection) -> None:

@@ -35,7 +35,7 @@ _TEXTS: Final = frozenset(
 
 class Making:
     """The tables of one statement whose plan has groups. `creates` are to be sent first, for loading, then
-    `asked` with the session's own settings; `decide` reads the answers.
+    `asked` with the session's own settings, then `shown` for loading again; `decide` reads the answers.
     """
 
     def __init__(self, plan: Gather, values: Values, names: tuple[bytes, ...], tables: list[Scratch]) -> None:
@@ -53,24 +53,27 @@ class Making:
             for scratch, base, piece in zip(tables, self._all, plan.pieces, strict=True)
         ]
         self.asked = [self._full.rest_sql(values, self._all)]
+        self.shown: list[bytes] = []
         for piece, name, base in zip(plan.pieces, names, self._all, strict=True):
             if piece.groups is not None:
                 table = SCRATCH + b"." + name
                 create = b"CREATE TEMPORARY TABLE " + table + b" ENGINE=InnoDB AS "
                 self.asked.append(create + piece.typed(values, SCRATCH + b"." + base))
-                self.asked.append(b"SHOW CREATE TABLE " + table)
+                self.shown.append(b"SHOW CREATE TABLE " + table)
         self.asked.append(plan.rest_sql(values, names))
 
     def decide(
         self, results: Sequence[Result]
     ) -> tuple[Gather, tuple[bytes, ...], list[Scratch], list[bytes] | None]:
         """The plan to run, the names of its tables, these, and the column definitions for the client (None:
-        the rest's own). Raises ServerError when the statement is not in order.
+        the rest's own). `results` are those of `asked`, of the change of settings, and of `shown`. Raises
+        ServerError when the statement is not in order.
         """
-        reference, *made, combined = results
+        count = len(self.asked)
+        reference, combined, shown = results[0], results[count - 1], results[count + 1 :]
         if reference.err is not None:
             raise ServerError(reference.err)
-        tables = _tables(self._plan.pieces, self._tables, made[1::2])
+        tables = _tables(self._plan.pieces, self._tables, shown)
         if tables is None or not _agree(reference, combined):
             return self._full, self._all, self._tables, None
         return self._plan, self._names, tables, reference.columns

@@ -225,6 +225,8 @@ class Groups:
         if rollup or self.chance(0.5):
             return text, False
         order = [one.expression if self.chance(0.8) else one.name for one in keys]
+        if distinct:
+            return text, False
         first = [self.rng.choice(("COUNT(*) DESC", f"MAX({self.pick(*EXACT)})"))] if self.chance(0.4) else []
         text += " ORDER BY " + ", ".join([*first, *(one + self.rng.choice(("", " DESC")) for one in order)])
         text += f" LIMIT {self.rng.randrange(1, 9)}" if self.chance(0.5) else ""
@@ -267,7 +269,7 @@ class Groups:
         choices = [
             f"SELECT {key}, COUNT(*){self.source()} GROUP BY nosuch",
             f"SELECT {key}, COUNT(*){self.source()} GROUP BY 7",
-            f"SELECT {key}, COUNT(*) AS n{self.source()} GROUP BY n",
+            f"SELECT {key}, COUNT(*) AS cnt{self.source()} GROUP BY cnt",
             f"SELECT {key}{self.source()} GROUP BY {key} HAVING nosuch > 1",
             f"SELECT COUNT(COUNT(*)){self.source()}",
             f"SELECT {key}{self.source()} WHERE COUNT(*) > 1" if "WHERE" not in self.source() else "SELECT 1",

@@ -1,0 +1,71 @@
+"""Groups that the shards make, on real servers. That they are right is the differential test's to say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.fixtures import MakeRaw
+from tests.integration.raw import Raw
+
+
+@pytest.fixture
+def reader(raw: MakeRaw) -> Raw:
+    """A user who may read 1000 rows in a scatter: fewer than there are pins."""
+    client = raw(login=False)
+    client.login("reader", "reader", "demo")
+    return client
+
+
+def route(client: Raw, sql: str) -> list[tuple[str, str]]:
+    rows = client.ask("EXPLAIN ROUTE " + sql).rows
+    return [((row[0] or b"").decode(), (row[1] or b"").decode()) for row in rows]
+
+
+def test_groups_travel_instead_of_rows(reader: Raw) -> None:
+    assert reader.ask("SELECT AVG(id) * 1, COUNT(*) FROM pins").code == 1104
+    for sql, rows in (
+        ("SELECT COUNT(*), COUNT(DISTINCT ts) > 0, AVG(id) > 0 FROM pins HAVING COUNT(*) > 5", None),
+        ("SELECT COUNT(*) AS n, BIT_AND(id) FROM pins", 1),
+        ("SELECT id % 7 AS k, COUNT(*) FROM pins GROUP BY k ORDER BY COUNT(*) DESC, k LIMIT 3", 3),
+        ("SELECT DISTINCT id % 5 FROM pins", 5),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT id % 5 FROM pins) d", 1),
+        ("SELECT id % 2, COUNT(*), MIN(id) FROM pins GROUP BY 1 WITH ROLLUP", 3),
+    ):
+        reply = reader.ask(sql)
+        if rows is None:
+            assert reply.code == 1104, sql
+        else:
+            assert len(reply.rows) == rows, reply
+    counted = reader.ask("SELECT id % 7, COUNT(*) FROM pins GROUP BY id % 7")
+    assert sum(int(row[1] or 0) for row in counted.rows) == 1800
+    assert counted.columns == ["id % 7", "COUNT(*)"]
+
+
+def test_both_phases_are_shown(reader: Raw) -> None:
+    found = route(reader, "SELECT id % 7, COUNT(*) FROM pins GROUP BY id % 7")
+    assert found[:2] == [
+        ("plan", "groups made by the shards, combined by one server"),
+        ("piece 1", "demo.pins into g1, groups made by the shards"),
+    ]
+    assert any("GROUP BY 1" in detail and "db00000" in detail for _, detail in found)
+    assert any("SUM(sg_2)" in detail for _, detail in found)
+
+
+def test_errors_are_the_servers(reader: Raw) -> None:
+    """And none is of tables that only the proxy knows."""
+    for sql, code in (
+        ("SELECT nosuch, COUNT(*) FROM pins GROUP BY nosuch", 1054),
+        ("SELECT id % 7, COUNT(*) FROM pins GROUP BY 5", 1054),
+        ("SELECT COUNT(*) AS n FROM pins GROUP BY n", 1056),
+        ("SELECT COUNT(*) FROM pins HAVING nosuch > 1", 1054),
+    ):
+        assert reader.ask(sql).code == code, sql
+    assert reader.ask("SELECT COUNT(*), BIT_OR(id) > 0 FROM pins").rows == [(b"1800", b"1")]
+
+
+def test_settings_of_the_session(reader: Raw) -> None:
+    reader.ask("SET sql_mode = 'ANSI_QUOTES', sql_select_limit = 2, div_precision_increment = 7")
+    reply = reader.ask('SELECT "id" % 7 AS k, AVG("id" % 7) FROM pins GROUP BY k ORDER BY k')
+    assert reply.rows == [(b"0", b"0.0000000"), (b"1", b"1.0000000")]
+    reader.ask("SET group_concat_max_len = 4, sql_select_limit = DEFAULT")
+    assert reader.ask("SELECT GROUP_CONCAT(DISTINCT id % 3 ORDER BY id % 3) FROM pins").value == b"0,1,"
