@@ -50,6 +50,8 @@ def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | Re
     full = gathering.plan()
     if full is None:
         return None
+    if gathering.effects is not None and gathering.effects.variables:
+        return full  # all rows are counted
     found = _combined(statement, query, scope, gathering.reopened())
     if not found:
         return full
@@ -60,9 +62,6 @@ def _combined(
     statement: Statement, query: Query, scope: Scope, reopened: set[TableRef]
 ) -> dict[TableRef, Combined]:
     """The references whose blocks are combined from groups that the shards make."""
-    effects = effects_of(statement.source)
-    if effects is not None and effects.variables:
-        return {}  # they count the rows that are looked at
     if any(block.into is not None for block in query.all_blocks()):
         return {}
     found = {}
