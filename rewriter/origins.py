@@ -27,15 +27,16 @@ class Virtual(NamedTuple):
 
 class Origins:
     """Tables' logical databases by stored name, and the virtual columns by their number among the result
-    columns that have no origin. `header` is for who runs the plan, to remember what became of definitions.
+    columns that have no origin. `headers` is for who runs the plan, to remember what became of definitions: one for
+    each variant of connections, which tell them in other ways.
     """
 
-    __slots__ = ("databases", "header", "virtual")
+    __slots__ = ("databases", "headers", "virtual")
 
     def __init__(self, databases: Mapping[bytes, bytes], virtual: Mapping[int, Virtual]) -> None:
         self.databases = databases
         self.virtual = virtual
-        self.header: Any = None
+        self.headers: dict[int, Any] = {}
 
 
 def origins_of(query: Query, scope: Scope) -> Origins:

@@ -108,7 +108,7 @@ class Relay:
                 conn.begun = client.begun
                 conn.ask(query_packet(sql), self)
                 if origins is not None:
-                    conn.scanner.expected = origins.header
+                    conn.scanner.expected = origins.headers.get(conn.variant)
                     conn.scanner.database = shard
                 return
         else:
@@ -259,7 +259,7 @@ class Relay:
             if first and self.plain and shard and conn.scanner.rows_begun:
                 # the same columns of another shard: so no statement of the plan needs to be looked into again
                 head = shown[: len(shown) - len(data) + size]
-                origins.header = Header(size, data[:size].replace(shard, b""), head)
+                origins.headers[conn.variant] = Header(size, data[:size].replace(shard, b""), head)
         return shown
 
     def _is_stale(self, conn: BackendConnection) -> bool:
