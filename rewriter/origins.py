@@ -27,8 +27,8 @@ class Virtual(NamedTuple):
 
 class Origins:
     """Tables' logical databases by stored name, and the virtual columns by their number among the result
-    columns that have no origin. `headers` is for who runs the plan, to remember what became of definitions: one for
-    each variant of connections, which tell them in other ways.
+    columns that have no origin. `headers` is for who runs the plan, to remember what became of definitions:
+    by the variant of the connection, as each tells them in its way.
     """
 
     __slots__ = ("databases", "headers", "virtual")
