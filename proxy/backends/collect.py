@@ -6,6 +6,7 @@ import asyncio
 from time import monotonic
 
 from proxy.errors import ProxyError
+from proxy.wire.attributes import NOTHING
 from proxy.wire.packets import Err, Ok, ProtocolError, frame
 from proxy.wire.resultset import decode_column, decode_row
 from proxy.wire.rows import ResultReader, split_rows
@@ -18,10 +19,12 @@ class Collector:
     and `rows` (payloads).
     """
 
-    __slots__ = ("_future", "_host", "_reader", "err", "ok", "rows", "status", "warnings")
+    __slots__ = ("_future", "_host", "_reader", "attributes", "err", "ok", "rows", "status", "warnings")
     whole = True
 
-    def __init__(self) -> None:
+    def __init__(self, attributes: bytes = NOTHING) -> None:
+        """`attributes`: query attributes that go with the statement."""
+        self.attributes = attributes
         self.ok: Ok | None = None
         self.err: Err | None = None
         self.rows: list[bytes] = []

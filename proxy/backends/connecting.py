@@ -18,9 +18,10 @@ from proxy.wire.constants import Capability, MariaCapability
 from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, StartTls, Step, Tls
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
+from .attributed import AttributedConnection
 from .connection import BackendConnection
 from .host import HostPool
-from .pool import EXTENDED_METADATA, FOUND_ROWS
+from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS
 
 #: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
 #: LOCAL_FILES: whether a server may ask for a file is decided for each statement (`ReplyScanner.files`).
@@ -133,7 +134,8 @@ class LoginConnector:
             protocol.transport.abort()
             reason = "it lacks MariaDB's extended metadata, which clients were offered: the fleet is mixed"
             raise ProxyError("host_unreachable", host=host, reason=reason)
-        conn = BackendConnection(host, owner)
+        made = AttributedConnection if Capability.QUERY_ATTRIBUTES in done.capabilities else BackendConnection
+        conn = made(host, owner)
         conn.variant = variant
         conn.database = _DATABASE
         conn.thread_id = done.greeting.connection_id
@@ -148,7 +150,11 @@ class LoginConnector:
 
     async def _connect(self, host: str, variant: int) -> _LoginProtocol:
         user, password = self._account_of(host)
-        capabilities = CAPABILITIES | (Capability.FOUND_ROWS if variant & FOUND_ROWS else Capability(0))
+        capabilities = CAPABILITIES
+        if variant & FOUND_ROWS:
+            capabilities |= Capability.FOUND_ROWS
+        if variant & ATTRIBUTES:
+            capabilities |= Capability.QUERY_ATTRIBUTES
         secure = host.startswith("unix:")
         certificates = None if secure else self._certificates
         options = LoginOptions(

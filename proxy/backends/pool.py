@@ -23,7 +23,9 @@ from proxy.session.settings import Settings
 FOUND_ROWS = 1
 #: MARIADB_CLIENT_EXTENDED_METADATA: column definitions have one field more.
 EXTENDED_METADATA = 2
-VARIANTS = 4
+#: CLIENT_QUERY_ATTRIBUTES, for sessions that have sent some (see `attributed`).
+ATTRIBUTES = 4
+VARIANTS = 8
 
 #: How many idle connections are looked at for one that already fits.
 _LOOK = 8

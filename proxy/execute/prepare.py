@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
+from proxy.backends.pool import ATTRIBUTES
 from proxy.errors import ProxyError
 from proxy.local.transactions import commit_then
 from proxy.session.prepared import Statement
@@ -210,6 +211,8 @@ def execute(client: ClientConnection, payload: bytes) -> None:
         request = parse_execute(payload, statement.parameters, statement.types, client.attributes, sent)
     except ProtocolError as error:
         raise _malformed(client, error) from None
+    if request.extra.number:
+        session.variant |= ATTRIBUTES
     if statement.parameters and not (request.types or statement.types):
         # some drivers send no types as long as all parameters are NULL
         if not request.all_null(statement.parameters):

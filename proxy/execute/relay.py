@@ -70,6 +70,11 @@ class Relay:
         """
         return self.client.compressed
 
+    @property
+    def attributes(self) -> bytes:
+        """The query attributes of the client's statement, for `AttributedConnection`."""
+        return self.client.named
+
     def __init__(self, client: ClientConnection) -> None:
         self.client = client
         self.conn: BackendConnection | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.backends.attributed import AttributedConnection
 from proxy.backends.connection import BackendConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
@@ -183,10 +184,11 @@ class StatementRelay(Relay):
             packets += _long_data(number, parameter, data)
         statement = self.statement
         statement.number = number
+        packed = request.attributed if isinstance(conn, AttributedConnection) else request.packet
         if self.once:
-            packets += frame(request.packet(number, b"", 0)) + close_packet(number)
+            packets += frame(packed(number, b"", 0)) + close_packet(number)
         else:
-            packets += frame(request.packet(number, statement.types, statement.parameters))
+            packets += frame(packed(number, statement.types, statement.parameters))
         conn.send(packets, self, count)
 
     def _preludes(self, conn: BackendConnection) -> tuple[bytes, int]:

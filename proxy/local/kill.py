@@ -62,11 +62,8 @@ def end(services: Services, id: int, user: str, *, admin: bool, query_only: bool
         return "no_such_thread"
     if other.session.user.name != user and not admin:
         return "not_owner"
-    work = other.work
     if not query_only:
-        other.killed = True
-        if work is None:
-            other.close()
-    if work is not None:
-        work.kill_query()
+        other.cut_off()
+    elif other.work is not None:
+        other.work.kill_query()
     return ""

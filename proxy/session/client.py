@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
+from proxy.backends.pool import ATTRIBUTES
 from proxy.errors import ProxyError
 from proxy.execute.relay import Relay
 from proxy.wire.attributes import NOTHING, text_at
@@ -67,6 +68,7 @@ class ClientConnection(asyncio.Protocol):
         "compressed",
         "killed",
         "kind",
+        "named",
         "peer",
         "phase",
         "plan",
@@ -90,6 +92,7 @@ class ClientConnection(asyncio.Protocol):
         self.peer: tuple[str, int] | None = None  # who it is, when a load balancer has told
         self.ready = False  # the command phase, and no command at work
         self.attributes = False  # CLIENT_QUERY_ATTRIBUTES: they stand before the text of every COM_QUERY
+        self.named = NOTHING  # those of the latest
         self.compressed = False  # compression was agreed at log-in
         self.closed = False
         self.killed = False
@@ -289,7 +292,7 @@ class ClientConnection(asyncio.Protocol):
         """The command at work has another statement, which comes before whatever else waits. `seq`: number of
         the last packet so far. For command sinks, from `answered`.
         """
-        payload = (b"\x03" + NOTHING if self.attributes else b"\x03") + sql
+        payload = (b"\x03" + self.named if self.attributes else b"\x03") + sql
         self._queue.insert(0, (seq, payload))
         self._queued += len(payload)
 
@@ -334,6 +337,17 @@ class ClientConnection(asyncio.Protocol):
             self.closed = True
             self.transport.close()
 
+    def cut_off(self) -> None:
+        """The session was killed: no answer any more to what it runs, which ends."""
+        work, self.work = self.work, None
+        if self.writing_paused:
+            self.closed, self.ready = True, False
+            self.transport.abort()
+        else:
+            self.close()
+        if work is not None:
+            work.cancel()
+
     # -- commands
     # ---------------------------------------------------------------------------------------------------
 
@@ -351,7 +365,7 @@ class ClientConnection(asyncio.Protocol):
             self.crashed(error)
 
     def _query_behind(self, packet: bytes, pos: int) -> None:
-        """COM_QUERY with query attributes, which are left out."""
+        """COM_QUERY with query attributes, which go to a server with it."""
         begin = pos + 2
         if packet[pos:begin] != NOTHING:
             try:
@@ -360,6 +374,10 @@ class ClientConnection(asyncio.Protocol):
                 self.begun = monotonic()
                 self.fail(ProxyError("malformed_packet", reason=str(problem)))
                 return
+            self.named = packet[pos:begin]
+            self.session.variant |= ATTRIBUTES
+        elif self.named is not NOTHING:
+            self.named = NOTHING
         self.query(packet[begin:])
 
     def crashed(self, error: BaseException) -> None:

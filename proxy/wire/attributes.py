@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from .binary import named_types, value_ends
-from .packets import ProtocolError, read_lenenc
+from .constants import MAX_PAYLOAD
+from .packets import ProtocolError, frame, read_lenenc
 
 NOTHING: Final = b"\0\1"
 
@@ -31,3 +32,23 @@ def text_at(payload: bytes, pos: int) -> int:
         raise ProtocolError("the types of the query attributes are missing")
     types, pos = named_types(payload, pos + 1, count)
     return pos + value_ends(nulls, types, payload[pos:], count, {})[-1]
+
+
+def attributed(packets: bytes, attributes: bytes) -> bytes:
+    """Whole commands, as packets, for a server that looks for attributes in each COM_QUERY: in the last there
+    are these, in others none.
+    """
+    found: list[bytes] = []  # payloads
+    pos, size = 0, 0
+    payload = b""
+    while pos < len(packets):
+        size = int.from_bytes(packets[pos : pos + 3], "little")
+        payload += packets[pos + 4 : pos + 4 + size]
+        pos += 4 + size
+        if size < MAX_PAYLOAD:
+            found.append(payload)
+            payload = b""
+    return b"".join(
+        frame(one if one[:1] != b"\x03" else b"\x03" + (NOTHING if place else attributes) + one[1:])
+        for place, one in zip(range(len(found) - 1, -1, -1), found, strict=True)
+    )

@@ -20,7 +20,7 @@ from struct import error as StructError
 from typing import Final, NamedTuple
 
 from .constants import ColumnFlag, ColumnType
-from .packets import ProtocolError, lenenc_bytes, read_lenenc, read_lenenc_bytes
+from .packets import ProtocolError, lenenc, lenenc_bytes, read_lenenc, read_lenenc_bytes
 
 UNSIGNED: Final = 0x8000
 #: The flag of EXECUTE that says: the number of parameters is in the packet, though the statement has none
@@ -33,9 +33,18 @@ _NONE_SENT: Final[Mapping[int, bytes]] = {}
 _F32, _F64 = Struct("<f"), Struct("<d")
 
 
+class Attributes(NamedTuple):
+    """Query attributes of a COM_STMT_EXECUTE: `nulls` as a number, `named` the types with the names."""
+
+    number: int = 0
+    nulls: int = 0
+    named: bytes = b""
+    values: bytes = b""
+
+
 class Execute(NamedTuple):
     """A COM_STMT_EXECUTE. `nulls` is the bitmap, `types` two bytes a parameter (b"" when they were not sent),
-    `values` what follows.
+    `values` what follows. `extra`: what is no parameter of the statement.
     """
 
     statement: int
@@ -43,6 +52,7 @@ class Execute(NamedTuple):
     nulls: bytes
     types: bytes
     values: bytes
+    extra: Attributes = Attributes()
 
     def all_null(self, parameters: int) -> bool:
         """Whether all parameters are NULL."""
@@ -53,13 +63,25 @@ class Execute(NamedTuple):
         head = b"\x17" + _HEAD.pack(statement, self.flags & ~COUNT_AVAILABLE, 1)
         return head + self.nulls + b"\x01" + types + self.values if parameters else head
 
+    def attributed(self, statement: int, types: bytes, parameters: int) -> bytes:
+        """`packet` for a server that knows query attributes."""
+        extra = self.extra
+        count = parameters + extra.number
+        flags = self.flags | COUNT_AVAILABLE if count else self.flags & ~COUNT_AVAILABLE
+        head = b"\x17" + _HEAD.pack(statement, flags, 1)
+        if not count:
+            return head
+        nulls = int.from_bytes(self.nulls, "little") & (1 << parameters) - 1 | extra.nulls << parameters
+        named = b"".join(types[2 * place : 2 * place + 2] + b"\0" for place in range(parameters))
+        bitmap = nulls.to_bytes((count + 7) // 8, "little") + b"\x01"
+        return head + lenenc(count) + bitmap + named + extra.named + self.values + extra.values
+
 
 def parse_execute(
     payload: bytes, parameters: int, known: bytes, attributes: bool, sent: Mapping[int, bytes] = _NONE_SENT
 ) -> Execute:
     """Read an EXECUTE packet of a statement with so many `parameters`. `known` are the types that were sent
-    before. `attributes`: the connection has CLIENT_QUERY_ATTRIBUTES; attributes are left out. `sent`: what
-    SEND_LONG_DATA brought.
+    before. `attributes`: the connection has CLIENT_QUERY_ATTRIBUTES. `sent`: what SEND_LONG_DATA brought.
 
     Raises ProtocolError.
     """
@@ -80,9 +102,12 @@ def parse_execute(
     nulls = payload[pos : pos + size]
     bound, pos = payload[pos + size], pos + size + 1
     types = b""
+    named = b""
     if bound:
         if attributes:
-            types, pos = named_types(payload, pos, count)
+            types, behind = named_types(payload, pos, parameters)
+            more, pos = named_types(payload, behind, count - parameters)
+            types, named = types + more, payload[behind:pos]
         else:
             types, pos = payload[pos : pos + 2 * count], pos + 2 * count
         if len(types) < 2 * count:
@@ -90,9 +115,11 @@ def parse_execute(
     values = payload[pos:]
     if count > parameters:
         ends = value_ends(nulls, types or known, values, count, sent)
-        values = values[: ends[parameters - 1] if parameters else 0]
+        end = ends[parameters - 1] if parameters else 0
+        others = int.from_bytes(nulls, "little") >> parameters
+        extra = Attributes(count - parameters, others, named, values[end:])
         keep = (parameters + 7) // 8
-        nulls, types = nulls[:keep], types[: 2 * parameters]
+        return Execute(statement, flags, nulls[:keep], types[: 2 * parameters], values[:end], extra)
     return Execute(statement, flags, nulls, types, values)
 
 

@@ -1,11 +1,15 @@
-"""Query attributes: offered by MySQL alone, and stepped over."""
+"""Query attributes: offered by MySQL alone, and handed on to it with the statement."""
 
 from __future__ import annotations
 
+import struct
 import subprocess
+from collections.abc import Iterator
 
+import pymysql
 import pytest
 
+from tests.integration.binary import Binary, Prepared
 from tests.integration.fixtures import MakeRaw
 from tests.integration.raw import MULTI_STATEMENTS, QUERY, Raw, command, packet
 from tests.support.demo import Demo
@@ -62,3 +66,44 @@ def test_the_cli(demo: Demo, unharmed: None) -> None:
     sql = "SELECT 5;\nSELECT COUNT(*) FROM users WHERE id = 1;\n"
     done = subprocess.run(words, input=sql, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.split() == ["5", "0"], done.stderr
+
+
+@pytest.fixture
+def component(demo: Demo) -> Iterator[None]:
+    """What shows the attributes, on the default host."""
+    with demo.direct(0) as server, server.cursor() as cursor:
+        try:
+            cursor.execute("INSTALL COMPONENT 'file://component_query_attributes'")
+        except pymysql.err.MySQLError as error:
+            pytest.skip(f"the server has no component_query_attributes: {error}")
+        yield
+        cursor.execute("UNINSTALL COMPONENT 'file://component_query_attributes'")
+
+
+def test_they_reach_the_server(raw: MakeRaw, flavour: str, request: pytest.FixtureRequest) -> None:
+    """With the statement that has them, in each protocol, and with no other."""
+    if flavour == "mariadb":
+        return
+    request.getfixturevalue("component")
+    shown = b"SELECT CONCAT_WS(',', mysql_query_attribute_string('n'), mysql_query_attribute_string('text'))"
+    client = with_attributes(raw, "legacy")
+    for _ in range(2):
+        client.write(command(QUERY, NAMED + shown))
+        assert client.reply().value == b"7,value"
+        client.write(command(QUERY, b"\0\1" + shown))
+        assert client.reply().value == b""
+    client.write(command(QUERY, NAMED + b"SELECT 1; SET @a = 1; " + shown))
+    assert client.replies()[-1].value == b"7,value"
+    client.write(command(QUERY, b"\0\1BEGIN"))
+    assert client.reply().kind == "ok"
+    for sql in (shown, shown + b" FROM orders LIMIT 1", shown):
+        client.write(command(QUERY, NAMED + sql))
+        assert client.reply().value == b"7,value"
+    binary = Binary(client)
+    statement = binary.prepare(b"SELECT ?, " + shown[7:])
+    assert isinstance(statement, Prepared)
+    head = b"\x17" + struct.pack("<IBI", statement.id, 8, 1)
+    client.write(packet(head + b"\3\0\1" + b"\3\0\0" + NAMED[4:-14] + b"\5\0\0\0" + NAMED[-14:]))
+    assert binary.answer().rows == [b"\0\0\5\0\0\0\0\0\0\0\7" + b"7,value"]
+    client.write(packet(head + b"\1\0\1" + b"\3\0\0" + b"\5\0\0\0"))
+    assert binary.answer().rows == [b"\0\0\5\0\0\0\0\0\0\0\0"]

@@ -141,6 +141,8 @@ def test_kill(raw: MakeRaw, connect: Connect, demo: Demo) -> None:
         wait_until(lambda: statements_like(first, "%kill\\_me%"), "it runs")
         assert admin.do(wire.PROCESS_KILL, victim.id.to_bytes(4, "little")).kind == "ok"
         wait_until(lambda: not statements_like(first, "%kill\\_me%"), "it is gone")
+        with pytest.raises(wire.Closed):
+            victim.reply()
         idle = raw()
         assert admin.ask(f"KILL {idle.id}").kind == "ok"
         with pytest.raises(wire.Closed):

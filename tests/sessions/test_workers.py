@@ -67,8 +67,6 @@ def test_a_session_of_another_worker_is_killed(
         assert other.do(PROCESS_KILL, one.id.to_bytes(4, "little")).kind == "ok"
     else:
         assert other.ask(f"KILL {one.id}").kind == "ok"
-    reply = one.reply()
-    assert reply.code == 1317 or reply.rows == [(b"1",)]
     with pytest.raises(Closed):
         one.reply()
     wait_until(lambda: not statements_like(server, "%SLEEP(38)%"), "the statement is over")

@@ -1,4 +1,4 @@
-"""Query attributes are stepped over, whatever their types, and nothing but they."""
+"""Query attributes are stepped over, whatever their types, and nothing but they; and put into commands."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.attributes import NOTHING, text_at
+from proxy.wire.attributes import NOTHING, attributed, text_at
 from proxy.wire.constants import ColumnType
-from proxy.wire.packets import ProtocolError, lenenc, lenenc_bytes
+from proxy.wire.packets import ProtocolError, frame, lenenc, lenenc_bytes, query_packet
 
 VALUES = {
     ColumnType.TINY: b"\x05",
@@ -56,3 +56,21 @@ def test_the_text_behind_them(attributes: list[tuple[ColumnType, bytes, bool]], 
 def test_damaged(packet: bytes) -> None:
     with pytest.raises(ProtocolError):
         text_at(packet, 0)
+
+
+def test_put_into_commands() -> None:
+    """Into each COM_QUERY, those given into the last command alone; no other command has any."""
+    one = b"\1\1\0\1\xfd\0\1a\1b"
+    execute = frame(b"\x17....")
+    assert attributed(query_packet(b"SET x"), one) == frame(b"\x03" + one + b"SET x")
+    both = attributed(query_packet(b"SET x") + query_packet(b"SELECT 1"), one)
+    assert both == frame(b"\x03\0\1SET x") + frame(b"\x03" + one + b"SELECT 1")
+    assert attributed(query_packet(b"SET x") + execute, one) == frame(b"\x03\0\1SET x") + execute
+
+
+@pytest.mark.parametrize("size", [0xFFFFFC, 0xFFFFFD, 0xFFFFFE, 0xFFFFFF, 0x1FFFFFC])
+def test_put_into_large_commands(size: int) -> None:
+    sql = b"x" * size
+    assert attributed(query_packet(sql) + frame(b"\x0e"), NOTHING) == frame(b"\x03\0\1" + sql) + frame(
+        b"\x0e"
+    )

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.wire.binary import (
+    Attributes,
     Execute,
     Quoting,
     RowEncoder,
@@ -148,16 +149,26 @@ def test_types_are_always_sent() -> None:
     assert Execute(1, 1, b"", b"", b"").packet(5, b"", 0) == b"\x17\x05\0\0\0\x01\x01\0\0\0"
 
 
-def test_attributes_are_left_out() -> None:
-    """Query attributes stand behind the parameters, with names."""
+def test_attributes() -> None:
+    """Query attributes stand behind the parameters, with names. Servers that know none get none."""
     types = b"\x03\x00\x00" + b"\xfe\x00\x04name"
     payload = b"\x17" + struct.pack("<IBI", 7, 8, 1) + b"\x02\x00\x01" + types + b"abcd" + b"\x05value"
-    assert parse_execute(payload, 1, b"", True) == Execute(7, 8, b"\x00", b"\x03\x00", b"abcd")
+    request = parse_execute(payload, 1, b"", True)
+    extra = Attributes(1, 0, b"\xfe\x00\x04name", b"\x05value")
+    assert request == Execute(7, 8, b"\x00", b"\x03\x00", b"abcd", extra)
+    assert request.attributed(7, b"\x03\x00", 1) == payload
+    parameter = struct.pack("<IBI", 9, 0, 1) + b"\x00\x01\x03\x00abcd"
+    assert request.packet(9, b"\x03\x00", 1) == b"\x17" + parameter
+    alone = (
+        b"\x17" + struct.pack("<IBI", 7, 8, 1) + b"\x02\x01\x01" + b"\x08\0\x01a" + b"\xfe\0\x01b" + b"\x01c"
+    )
+    assert parse_execute(alone, 0, b"", True).attributed(7, b"", 0) == alone
     # the number is there without its flag, too, when the statement has parameters
     plain = b"\x17" + struct.pack("<IBI", 7, 0, 1) + b"\x01\x00\x01" + b"\x03\x00\x00" + b"abcd"
     assert parse_execute(plain, 1, b"", True) == Execute(7, 0, b"\x00", b"\x03\x00", b"abcd")
     none = b"\x17" + struct.pack("<IBI", 7, 8, 1) + b"\x00"
     assert parse_execute(none, 0, b"", True) == Execute(7, 8, b"", b"", b"")
+    assert Execute(1, 8, b"", b"", b"").attributed(5, b"", 0) == b"\x17\x05\0\0\0\0\x01\0\0\0"
 
 
 def test_cut_short() -> None:
