@@ -190,8 +190,17 @@ class Services:
                 raise ProxyError("too_many_user_connections", user=user_name, limit=user.max_connections)
         session = Session(id, user, address, self.server_version, self.facts.defaults)
         session.transaction_mode = user.transaction_mode
+        session.lock_holders = self.lock_holders
         self.clients[id] = client
         return session
+
+    def lock_holders(self) -> dict[int, int]:
+        """The sessions of this worker that are tied to a connection of the default host, by its number there:
+        so those that may have a lock.
+        """
+        default = self.topology.default or self.topology.hosts[0]
+        ties = ((client.session.transaction.held.get(default), id) for id, client in self.clients.items())
+        return {conn.thread_id: id for conn, id in ties if conn is not None and conn.tied}
 
     def client_gone(self, client: ClientConnection) -> None:
         self.connections.discard(client)

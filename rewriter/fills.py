@@ -10,12 +10,12 @@ from typing import Final
 
 from config.layout import Layout
 
-from .edits import Edits
+from .edits import Edits, original
 from .facts import Span
 from .scope import Refuse
 from .splice import Part
-from .tokens import HINT, STRING, SYSTEM, WORD, Source
-from .values import ID_FUNCTIONS, SLOT_TYPES, Slots, slot_at
+from .tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
+from .values import ID_FUNCTIONS, LOCK_HOLDERS, SLOT_TYPES, Slots, slot_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,20 @@ def fill_database_facts(source: Source, edits: Edits) -> None:
         found = _OF_DATABASE.search(token.text) if token.kind == SYSTEM else None
         if found is not None:
             edits.replace(Span(at, at + 1), f"@@{found[1]}_server".encode())
+
+
+def fill_lock_holders(source: Source, slots: Slots, edits: Edits) -> None:
+    """Have IS_USED_LOCK give the session's number where the server gives its own connection's. What it is
+    asked for must be a string or a user variable.
+    """
+    for at, token in enumerate(source.tokens):
+        if token.kind != WORD or token.text != "IS_USED_LOCK" or not source.is_op(at + 1, "("):
+            continue
+        if source.at(at + 2).kind not in (STRING, VARIABLE) or not source.is_op(at + 3, ")"):
+            continue
+        call = original(source, token.start, source.tokens[at + 3].end)
+        parts = (b"(CASE ", *call, slots.index(LOCK_HOLDERS), b" ELSE ", *call, b" END)")
+        edits.replace(Span(at, at + 4), *parts)
 
 
 def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:

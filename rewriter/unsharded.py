@@ -14,7 +14,7 @@ from .context import Statement
 from .edits import Edits
 from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
-from .fills import fill_database_facts, fill_functions, fill_slots, take_hints
+from .fills import fill_database_facts, fill_functions, fill_lock_holders, fill_slots, take_hints
 from .parse import Parser
 from .plan import Access, Plan
 from .plans import AnyHost, Passthrough, Physical
@@ -66,6 +66,7 @@ class Text:
         self.edits = Edits(source)
         if not defines_routine(source):
             fill_slots(source, self.slots, self.edits, variables=False, parameters=parameters)
+            fill_lock_holders(source, self.slots, self.edits)
         take_hints(source, self.edits)
         fill_functions(source, self.edits, statement.layout([]))
         self.extras = Extras(self.slots.end)

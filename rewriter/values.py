@@ -159,6 +159,9 @@ SLOT_VARIABLES: Final = {
 }
 
 
+LOCK_HOLDERS: Final = "(lock holders)"
+"""The slot for `WHEN 57 THEN 3 …`: which session has the server's connection of that number."""
+
 SLOT_TYPES: Final = {
     "LAST_INSERT_ID()": b"UNSIGNED",
     "@@last_insert_id": b"UNSIGNED",

@@ -44,6 +44,24 @@ class Receiver(Protocol):
         """The connection is gone. `clean`: the bytes given so far end at a packet's end."""
 
 
+class Unheard:
+    """The receiver while nobody waits for what is under way: a command answered by OK."""
+
+    whole = True
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        """Nothing comes but the OK."""
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        """Likewise."""
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        """Who uses the connection next will see that it is closed."""
+
+
+_UNHEARD = Unheard()
+
+
 class Owner(Protocol):
     """The pool a connection belongs to."""
 
@@ -132,7 +150,9 @@ class BackendConnection(asyncio.Protocol):
         `reply_done` is called for each reply; the connection is free after the last. On a connection that is
         closed already the receiver hears `reply_lost`, from the event loop.
         """
-        if self.receiver is not None:
+        if self.receiver is _UNHEARD:
+            preludes += self._preludes
+        elif self.receiver is not None:
             raise RuntimeError("a statement is under way on this connection")
         self.receiver = receiver
         self.replies = replies
@@ -154,6 +174,12 @@ class BackendConnection(asyncio.Protocol):
         self._plain = True
         self.scanner.start()
         self.transport.write(packet)
+
+    def tell(self, packet: bytes) -> None:
+        """Send a command that is answered by OK, and wait for nothing: whatever is sent next comes behind it.
+        An error closes the connection.
+        """
+        self.send(packet, _UNHEARD, 1, replies=0)
 
     @property
     def in_transaction(self) -> bool:
@@ -192,6 +218,8 @@ class BackendConnection(asyncio.Protocol):
         try:
             if self._preludes:
                 data = self._take_preludes(data)
+                if receiver is _UNHEARD and not self._preludes:
+                    self._heard()
                 if not data:
                     return
             end = self.scanner.feed(data)
@@ -241,6 +269,13 @@ class BackendConnection(asyncio.Protocol):
         receiver.reply_done(self)
         if more:
             self.scanner.start()
+
+    def _heard(self) -> None:
+        """What nobody waited for is answered."""
+        self.receiver = None
+        error, self._prelude_error = self._prelude_error, None
+        if error is not None:
+            self.close()
 
     def _take_preludes(self, data: bytes) -> bytes:
         """Take the preludes' replies off; returns what follows them."""

@@ -10,6 +10,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic, Diagnostics
+from proxy.wire.constants import Status
 from proxy.wire.packets import frame, query_packet
 from rewriter.effects import Effects
 from rewriter.plans import Values
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
     from proxy.session.state import Session
 
+_IN_TRANS = int(Status.IN_TRANS)
 _SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
 
 
@@ -93,14 +95,15 @@ def give_all_back(
             continue
         if transaction.held.get(conn.host) is conn:
             del transaction.held[conn.host]
-            ended = ended or conn.host in transaction.opened
+            implicit = not (client.session.autocommit or conn.tied)  # held for its transaction only
+            ended = ended or implicit or conn.host in transaction.opened
         if transaction.keeps(conn):
             transaction.held[conn.host] = conn
         else:
             free.append(conn)
     for conn in free:
         client.services.backends.release(conn)
-    if ended and transaction.explicit:
+    if ended and (transaction.explicit or not client.session.autocommit):
         transaction_ended_by_server(client, rolled_back=failed)
 
 
@@ -118,7 +121,13 @@ def transaction_ended_by_server(client: ClientConnection, rolled_back: bool) -> 
 
     A deadlock rolls back, an implicit commit (DDL) commits.
     """
-    for other in client.session.transaction.end():
+    transaction = client.session.transaction
+    ended = transaction.end()
+    for other in transaction.held.values():  # the session is tied to them
+        if other.in_transaction and not other.closed and other.receiver is None:
+            other.tell(query_packet(b"ROLLBACK" if rolled_back else b"COMMIT"))
+            other.scanner.status &= ~_IN_TRANS
+    for other in ended:
         if rolled_back:
             client.services.backends.release(other)  # still in a transaction: the reset rolls it back
         else:

@@ -59,7 +59,7 @@ def tie(session: Session, conn: BackendConnection, effects: Effects, literals: V
 
 def _written(name: str | int, literals: Values) -> str:
     if isinstance(name, int):
-        return literals[name][1:-1].decode("utf-8", "replace").lower()
+        return literals[name][:-1].decode("utf-8", "replace").lower()
     return name.lower()
 
 
@@ -85,6 +85,9 @@ def _means(literal: bytes, number: int) -> bool:
     if len(text) < 19 and found[0].isdigit():
         return int(found[0]) == number
     return abs(float(found[0]) - number) <= max(1.0, number * 1e-12)
+
+
+_TEMPORARY = b"SELECT 1 FROM information_schema.routines WHERE routine_definition LIKE '%TEMPORARY%' LIMIT 1"
 
 
 def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literals: Values) -> bool:
@@ -139,6 +142,22 @@ async def trace_routine(session: Session, conn: BackendConnection) -> None:
         return
     names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
     await read_variables(session, conn, names)
+    if await _has_temporary_tables(session, conn):
+        tie(session, conn, Effects(ties=(("table", ""),)), ())
+
+
+async def _has_temporary_tables(session: Session, conn: BackendConnection) -> bool:
+    """Whether a routine may have left temporary tables. MariaDB counts their making for each connection,
+    MySQL that of all tables; both begin anew with a reset, which each connection gets that had some.
+    """
+    reply = await Collector().query(conn, b"SHOW SESSION STATUS LIKE 'Com_create%table'")
+    name = b"Com_create_temporary_table" if session.env.mariadb else b"Com_create_table"
+    if reply.err is not None or [name, b"0"] in reply.values():
+        return False
+    if session.env.mariadb:
+        return True
+    reply = await Collector().query(conn, _TEMPORARY)
+    return reply.err is None and bool(reply.rows)
 
 
 async def read_variables(session: Session, conn: BackendConnection, names: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -105,6 +105,8 @@ class Session:
     introduction: Introduction | None = None
     login_settings: Settings = LOGIN  # what COM_RESET_CONNECTION goes back to
 
+    #: Sessions by the numbers of the servers' connections that they keep, for IS_USED_LOCK().
+    lock_holders: Callable[[], Mapping[int, int]] = dict
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from proxy.errors import ProxyError
 from rewriter.literals import NotPlain, parameter_integer
 from rewriter.plan import Plan, Values
+from rewriter.values import LOCK_HOLDERS
 
 from .state import Session
 
@@ -27,6 +28,13 @@ def _user(session: Session) -> bytes:
     return _text(session, f"{session.user.name}@{session.address.rpartition(':')[0] or session.address}")
 
 
+def _lock_holders(session: Session) -> bytes:
+    """`WHEN 57 THEN 3 …`, of at least one number that no connection has."""
+    holders = {0: 0, **session.lock_holders()}
+    holders |= {conn.thread_id: session.id for conn in session.transaction.held.values()}
+    return b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
+
+
 _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "LAST_INSERT_ID()": lambda session: b"%d" % session.last_insert_id,
     "@@last_insert_id": lambda session: b"%d" % session.last_insert_id,
@@ -41,6 +49,7 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "@@error_count": lambda session: b"%d" % sum(d.level == "Error" for d in session.diagnostics),
     "@@autocommit": lambda session: b"1" if session.autocommit else b"0",
     "@@version": lambda session: _text(session, session.server_version),
+    LOCK_HOLDERS: lambda session: _lock_holders(session),
     "@@pseudo_thread_id": lambda session: b"%d" % session.id,
 }
 

@@ -235,6 +235,47 @@ async def test_a_deadlock_on_one_host_rolls_the_others_back(world: World, client
     assert client.session.transaction.held == {}
 
 
+@pytest.mark.parametrize("commits", [False, True])
+async def test_a_tied_connection_ends_with_the_others(world: World, client: Client, commits: bool) -> None:
+    """At once, and what comes next waits for it: but the session keeps what is on the connection."""
+    client.ask(relay("h1", b"CREATE TEMPORARY TABLE t", effects=TIES))
+    await done(world, client)
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(relay("h1", b"WRITE 1"))
+    client.ask(relay("h2", b"WRITE 2"))
+    await done(world, client)
+
+    def ends(conn: Any, sql: bytes) -> Any:
+        if not commits:
+            return conn.deadlock()
+        conn.end(commit=True)
+        return [Ok()]
+
+    world.server("h2").script = ends
+    client.ask(relay("h2", b"WRITE 3"))
+    client.ask(relay("h1", b"Q"))
+    client.ask(relay("h1", b"Q"))
+    await done(world, client)
+    end = b"COMMIT" if commits else b"ROLLBACK"
+    assert world.server("h1").log[-3:] == [end, b"Q", b"Q"]
+    assert world.server("h1").committed == ([b"WRITE 1"] if commits else [])
+    assert not client.session.transaction.open
+    assert set(client.session.transaction.held) == {"h1"}
+
+
+async def test_autocommit_off_ends_on_all_hosts(world: World, client: Client) -> None:
+    client.session.settings = client.session.settings.with_values({"autocommit": b"0"})
+    client.session.autocommit = False
+    client.ask(relay("h1", b"WRITE 1"))
+    client.ask(relay("h2", b"WRITE 2"))
+    await done(world, client)
+    world.server("h2").script = lambda conn, sql: conn.deadlock()
+    client.ask(relay("h2", b"WRITE 3"))
+    await done(world, client)
+    assert world.server("h1").committed == []
+    assert client.session.transaction.held == {}
+
+
 async def test_an_implicit_commit_on_one_host_commits_the_others(world: World, client: Client) -> None:
     client.session.transaction.start(b"START TRANSACTION")
     client.ask(relay("h1", b"WRITE 1"))
