@@ -155,6 +155,9 @@ class Worker:
         peers.handlers["snapshot"] = lambda request: snapshot.take(
             services, ready=self.ready, started=started, now=time.time()
         )
+        peers.handlers["renew"] = lambda request: services.renew(
+            {name: value.encode("latin-1") for name, value in request["defaults"].items()}
+        )
         await peers.start()
 
     async def _start_status(self) -> None:

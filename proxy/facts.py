@@ -61,19 +61,15 @@ class ServerFacts:
     """Facts of the first server that answered; a fleet is taken to be of one kind."""
 
     version: str
-    defaults: dict[str, bytes] = field(default_factory=dict)  # sql_mode, autocommit
+    defaults: dict[str, bytes] = field(default_factory=dict)  # what `ask_defaults` gives
     collations: Collations = field(default_factory=Collations)
     extended: int = 0  # the server's MariaCapability flags
 
 
 async def ask(conn: BackendConnection) -> ServerFacts:
     """Ask the server behind `conn`. ProxyError when it does not answer as a server does."""
-    sql_mode, autocommit, charset, collation = (
-        await _rows(
-            conn,
-            b"SELECT @@global.sql_mode, @@global.autocommit, "
-            b"@@global.character_set_server, @@global.collation_server",
-        )
+    charset, collation = (
+        await _rows(conn, b"SELECT @@global.character_set_server, @@global.collation_server")
     )[0]
     rows = await _collations(conn)
     by_id = {int(number): (_text(name), _text(full)) for number, name, full, _ in rows if number is not None}
@@ -82,8 +78,15 @@ async def ask(conn: BackendConnection) -> ServerFacts:
     }
     usual = [one for one in by_id.values() if not _TAILORED.search(one[1])]
     collations = Collations(by_id, defaults, await _pads(conn, usual), (_text(charset), _text(collation)))
-    values = {"sql_mode": b"'" + (sql_mode or b"") + b"'", "autocommit": autocommit or b"1"}
-    return ServerFacts(conn.version, values, collations, conn.offers)
+    return ServerFacts(conn.version, await ask_defaults(conn), collations, conn.offers)
+
+
+async def ask_defaults(conn: BackendConnection) -> dict[str, bytes]:
+    """What sessions begin with and the proxy goes by, as SQL literals: it changes with SET GLOBAL."""
+    names = ("sql_mode", "autocommit", "wait_timeout", "interactive_timeout")
+    row = (await _rows(conn, ("SELECT @@global." + ", @@global.".join(names)).encode()))[0]
+    values = {name: value or b"" for name, value in zip(names, row, strict=True)}
+    return values | {"sql_mode": b"'" + values["sql_mode"] + b"'"}
 
 
 async def ask_rest(conn: BackendConnection, collations: Collations) -> None:

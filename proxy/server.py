@@ -2,7 +2,9 @@
 
 With one worker the process itself serves. With more, a supervisor binds the sockets (SO_REUSEPORT: the kernel
 spreads the clients), forks the workers and starts another when one dies. SIGTERM and SIGINT drain, SIGHUP
-looks at the topology again; the supervisor passes them on.
+looks at the topology again; the supervisor passes them on. A worker whose supervisor is no more (killed by
+force) drains as well: it holds the read end of a pipe that only the supervisor can write to, and its end of
+file tells.
 """
 
 from __future__ import annotations
@@ -50,11 +52,16 @@ def serve(settings: Settings, schema: Schema) -> int:
         return 2
     if settings.workers == 1:
         return run_worker(settings, schema, rsa, secret, certificates, 0)
+    supervisor = os.getpid()
     with tempfile.TemporaryDirectory(prefix="shardgate-", dir=_short_folder()) as directory:
 
-        def work(number: int) -> int:
+        def work(number: int, supervised: int) -> int:
             peers = Peers(Path(directory), number, settings.workers)
-            return run_worker(settings, schema, rsa, secret, certificates, number, peers)
+            status = run_worker(settings, schema, rsa, secret, certificates, number, peers, supervised)
+            if os.getppid() != supervisor:
+                with contextlib.suppress(OSError):  # the last one out
+                    os.rmdir(directory)
+            return status
 
         return Supervisor(settings, work).run()
 
@@ -73,8 +80,11 @@ def run_worker(
     certificates: CertificateStore,
     number: int,
     peers: Peers | None = None,
+    supervised: int | None = None,
 ) -> int:
-    """One worker in this process; the exit status. `peers`: the other workers, when there are any."""
+    """One worker in this process; the exit status. `peers`: the other workers, when there are any.
+    `supervised`: the end of a pipe that is at its end of file when the supervisor is no more.
+    """
     try:
         sockets = bind_sockets(settings)
     except OSError as error:
@@ -87,6 +97,8 @@ def run_worker(
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number_of_signal, worker.stop)
         loop.add_signal_handler(signal.SIGHUP, worker.reload)
+        if supervised is not None:
+            loop.add_reader(supervised, orphaned, loop, supervised, worker)
         await worker.run()
 
     try:
@@ -100,15 +112,23 @@ def run_worker(
     return 0
 
 
+def orphaned(loop: asyncio.AbstractEventLoop, supervised: int, worker: Worker) -> None:
+    """The supervisor has died."""
+    loop.remove_reader(supervised)
+    log.error("the supervisor is gone: draining", worker=worker.number)
+    worker.stop()
+
+
 class Supervisor:
     """Forks the workers and replaces those that die."""
 
-    def __init__(self, settings: Settings, work: Callable[[int], int]) -> None:
+    def __init__(self, settings: Settings, work: Callable[[int, int], int]) -> None:
         self._count = settings.workers
         self._work = work
         self._grace = settings.timeouts.drain + 5
         self._pids: dict[int, tuple[int, float]] = {}  # pid: (worker's number, start)
         self._stopping = False
+        self._supervised, self._alive = os.pipe()
 
     def run(self) -> int:
         """Supervise until told to stop; the worst exit status of the workers' first start."""
@@ -141,9 +161,10 @@ class Supervisor:
             return
         for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(one, signal.SIG_DFL)
+        os.close(self._alive)
         status = 1
         try:
-            status = self._work(number)
+            status = self._work(number, self._supervised)
         finally:
             sys.stderr.flush()
             os._exit(status)

@@ -7,7 +7,7 @@ statements.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -191,6 +191,7 @@ class Services:
         session = Session(id, user, address, self.server_version, self.facts.defaults)
         session.transaction_mode = user.transaction_mode
         session.lock_holders = self.lock_holders
+        session.idle_default = float(self.facts.defaults.get("wait_timeout", inf))
         self.clients[id] = client
         return session
 
@@ -206,6 +207,11 @@ class Services:
         self.connections.discard(client)
         if client.session is not None:
             self.clients.pop(client.session.id, None)
+
+    def renew(self, defaults: Mapping[str, bytes]) -> None:
+        """Something was set for all sessions (SET GLOBAL): use new connections, and these defaults."""
+        self.facts.defaults.update(defaults)
+        self.backends.renew()
 
     # -- changes
     # ----------------------------------------------------------------------------------------------------
@@ -254,12 +260,12 @@ class Services:
         self._disconnect_idle(time.monotonic())
 
     def _disconnect_idle(self, now: float) -> None:
-        """Silent clients go, as by `wait_timeout`: their own, or timeouts.idle_client."""
+        """Silent clients go, as by `wait_timeout`: their own or the servers', and by timeouts.idle_client."""
         limit = self.settings.timeouts.idle_client or inf
         for client in [
             client
             for client in self.clients.values()
-            if client.ready and now - client.begun > min(limit, client.session.settings.idle_limit)
+            if client.ready and now - client.begun > min(limit, client.session.idle_limit)
         ]:
             log.info("client idle too long", client=client.session.id)
             if not client.session.env.mariadb:

@@ -19,6 +19,7 @@ from proxy.execute.ends import fetch_warnings
 from proxy.execute.task import TaskWork
 from proxy.execute.trace import read_variables, trace
 from proxy.execute.tracked import choose_relay
+from proxy.facts import ask_defaults
 from proxy.session.settings import variable_name
 from proxy.session.state import Diagnostic, Role, Session
 from proxy.session.tracking import Tracker, shown, tracked
@@ -281,11 +282,11 @@ async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes)
             raise ProxyError("partial_write", done=", ".join(done), failed=host, reason=reply.err.text())
         done.append(host)
     async with borrowed(client, first) as conn:
-        reply = await Collector().query(conn, b"SELECT @@global.sql_mode, @@global.autocommit")
-    if reply.err is None:
-        mode, autocommit = reply.values()[0]
-        services.facts.defaults.update(sql_mode=b"'" + (mode or b"") + b"'", autocommit=autocommit or b"1")
-    services.backends.renew()
+        defaults = await ask_defaults(conn)
+    services.renew(defaults)
+    if services.peers is not None:
+        told = {name: value.decode("latin-1") for name, value in defaults.items()}
+        await services.peers.ask_others("renew", defaults=told)
 
 
 _KEYWORDS = {"global": b"GLOBAL ", "persist": b"PERSIST ", "persist_only": b"PERSIST_ONLY "}

@@ -160,7 +160,7 @@ class Authentication(ABC):
         address, host = self.introduction.address, self.introduction.host
         log.warning("log-in refused", user=failed.user, address=address, reason=failed.reason)
         error = ProxyError("access_denied", user=failed.user, address=host, using=using)
-        delay = services.failed_logins.failed(host)
+        delay = services.failed_logins.failed(host, failed.user)
         self.over = True
         self._timer.cancel()
         self.client.transport.pause_reading()
@@ -173,7 +173,7 @@ class Authentication(ABC):
     def _logged_in(self, done: Done) -> None:
         services, client, response = self.client.services, self.client, self.response
         assert response is not None
-        services.failed_logins.succeeded(self.introduction.host)
+        services.failed_logins.succeeded(self.introduction.host, done.user)
         try:
             session = services.open_session(client, self.id, done.user, self.introduction.address)
         except ProxyError as error:
@@ -194,6 +194,11 @@ class Authentication(ABC):
                 **values,
                 "sql_mode": b"'IGNORE_SPACE,%s'" % session.defaults.get("sql_mode", b"").strip(b"'"),
             }
+        interactive = session.defaults.get("interactive_timeout")
+        if Capability.INTERACTIVE in response.capabilities and interactive != session.defaults.get(
+            "wait_timeout", interactive
+        ):
+            values = {**values, "wait_timeout": interactive or b"28800"}
         session.settings = session.login_settings = Settings.of(values)
         session.refresh_env()
         self.abandon()

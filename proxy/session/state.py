@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import inf
 
 from proxy.backends.pool import EXTENDED_METADATA
 from proxy.wire.charsets import NOT_ASCII
@@ -105,6 +106,7 @@ class Session:
     introduction: Introduction | None = None
     login_settings: Settings = LOGIN  # what COM_RESET_CONNECTION goes back to
 
+    idle_default: float = inf  # the servers' own `wait_timeout`, when the session began
     #: Sessions by the numbers of the servers' connections that they keep, for IS_USED_LOCK().
     lock_holders: Callable[[], Mapping[int, int]] = dict
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
@@ -113,6 +115,12 @@ class Session:
     def extended(self) -> bool:
         """Whether column definitions have MariaDB's extended metadata."""
         return bool(self.variant & EXTENDED_METADATA)
+
+    @property
+    def idle_limit(self) -> float:
+        """The seconds of `wait_timeout`."""
+        own = self.settings.idle_limit
+        return self.idle_default if own == inf else own
 
     @property
     def default_autocommit(self) -> bool:

@@ -11,6 +11,7 @@ from config.schema import Column, Database, Kind, Schema, Table
 from config.topology import Keyspace, Range, State, Topology
 from proxy.facts import Collations
 from proxy.local import run_builtin
+from proxy.services import Services
 from proxy.session.client import ClientConnection
 from rewriter.plans import Assignment, Builtin
 from rewriter.splice import Template
@@ -59,6 +60,7 @@ def place() -> World:
     services: Any = world.services
     services.topology = topology()
     services.facts = SimpleNamespace(defaults={})
+    services.renew = lambda defaults: Services.renew(services, defaults)
     services.schema = SCHEMA
     services.collations = COLLATIONS
     services.peers = None

@@ -250,7 +250,8 @@ async def test_user_variables_of_all_types(world: World, judge: Judge, client: C
 async def test_what_is_set_for_all_is_set_on_every_host(world: World, judge: Judge, client: Client) -> None:
     """And connections that were opened before are not used any more."""
     judge.says("@@global.sql_mode", b"ANSI")
-    judge.says("@@global.autocommit", b"1", ColumnType.LONGLONG, 63)
+    for name in ("autocommit", "wait_timeout", "interactive_timeout"):
+        judge.says(f"@@global.{name}", b"1", ColumnType.LONGLONG, 63)
     client.session.user = User("root", Role.ADMIN)
     client.ask(run("set", None, assign("global", "sql_mode", "'ANSI'")))
     await done(world, client)

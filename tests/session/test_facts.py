@@ -62,13 +62,9 @@ class Oracle:
 
     def answer(self, conn: ServerConn, sql: bytes) -> list[Result]:
         if b"@@global.sql_mode" in sql:
-            return [
-                Rows(
-                    [encode_row(["ANSI", "1", "utf8mb4", "utf8mb4_general_ci"])],
-                    4,
-                    definitions=definitions(4),
-                )
-            ]
+            return [Rows([encode_row(["ANSI", "1", "600", "700"])], 4, definitions=definitions(4))]
+        if b"@@global.collation_server" in sql:
+            return [Rows([encode_row(["utf8mb4", "utf8mb4_general_ci"])], 2, definitions=definitions(2))]
         if b"full_collation_name" in sql and not self.full:
             return [Err(1054, "Unknown column 'full_collation_name'")]
         if b"information_schema" in sql:
@@ -114,7 +110,12 @@ async def facts(script: Any, *, rest: bool = False) -> ServerFacts:
 @pytest.mark.parametrize("full", [True, False])
 async def test_ask(full: bool) -> None:
     found = await facts(Oracle(full=full).answer)
-    assert found.defaults == {"sql_mode": b"'ANSI'", "autocommit": b"1"}
+    assert found.defaults == {
+        "sql_mode": b"'ANSI'",
+        "autocommit": b"1",
+        "wait_timeout": b"600",
+        "interactive_timeout": b"700",
+    }
     assert found.collations.by_id[255] == ("utf8mb4", "utf8mb4_0900_ai_ci")
     assert found.collations.defaults["utf8mb4"] == "utf8mb4_general_ci"
     assert found.collations.server == ("utf8mb4", "utf8mb4_general_ci")

@@ -177,8 +177,8 @@ async def test_denied(authority: Authority, user: str) -> None:
         f"Access denied for user '{user}'@'localhost' (using password: YES)",
     )
     assert not visitor.transport.open
-    assert visitor.failures.failed("localhost") == 0.0
-    assert [visitor.failures.failed("localhost") for _ in range(2)] == [0.0, 0.1]
+    assert visitor.failures.failed("localhost", user) == 0.0
+    assert [visitor.failures.failed("localhost", user) for _ in range(2)] == [0.0, 0.1]
 
 
 async def test_denied_and_gone(authority: Authority) -> None:

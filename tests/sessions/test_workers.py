@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import pymysql
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from fleet.create import Connection
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy, statements_like
-from tests.integration.raw import PROCESS_KILL, Closed, Raw, query
+from tests.integration.raw import PROCESS_KILL, RESET_CONNECTION, Closed, Raw, query
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
@@ -71,3 +74,39 @@ def test_a_session_of_another_worker_is_killed(
         one.reply()
     wait_until(lambda: not statements_like(server, "%SLEEP(38)%"), "the statement is over")
     assert other.ask(f"KILL {one.id}").code == 1094
+
+
+def test_what_is_set_for_all_holds_in_the_other_worker(pair: tuple[OwnProxy, Raw, Raw]) -> None:
+    """Its connections from before have the old value."""
+    _, one, other = pair
+    before = other.ask("SELECT @@global.group_concat_max_len, @@global.sql_mode").rows[0]
+    length, mode = ((value or b"").decode() for value in before)
+    try:
+        assert one.ask("SET GLOBAL group_concat_max_len = 77777, sql_mode = 'ANSI_QUOTES'").kind == "ok"
+        assert other.ask("SELECT @@group_concat_max_len").value == b"77777"
+        assert other.do(RESET_CONNECTION).kind == "ok"
+        assert other.ask('SELECT 1 AS "name"').columns == ["name"]
+        assert other.ask("SELECT 1 AS x, 'y' AS y").columns == ["x", "y"]
+    finally:
+        one.ask(f"SET GLOBAL group_concat_max_len = {length}, sql_mode = '{mode}'")
+
+
+def test_workers_end_with_their_supervisor(own: MakeOwn) -> None:
+    """Killed by force it can tell them nothing."""
+    proxy = own({"workers": 2}, expected=("the supervisor is gone",))
+    client = proxy.raw(database="legacy")
+    main = proxy.proxy.pid
+    workers = [int(pid) for pid in Path(f"/proc/{main}/task/{main}/children").read_text().split()]
+    assert len(workers) == 2
+    proxy.signal(signal.SIGKILL)
+    with pytest.raises(Closed):
+        client.reply()
+    for pid in workers:
+        wait_until(partial(_ended, pid), f"worker {pid} has ended")
+
+
+def _ended(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
