@@ -6,8 +6,10 @@
     scope.py      which columns an expression may name
     terms.py      random expressions; keys.py: conditions on routing columns
     reads.py      random SELECTs; changes.py: writes and transactions
+    more.py       SELECTs of set forms, and of several statements
     judge.py      what differs, and what only looks so
-    loop.py       running cases, making a difference small, and what is printed
+    steps.py      one statement of a case
+    run.py, loop.py       running cases, making a difference small, and what is printed
 
 `python -m tests.differential --schemas 20 --count 300` tries 300 cases on each of 20 schemas.
 """

@@ -13,6 +13,7 @@ from tests.differential.answers import Answer, Failure, Lost, ask
 from tests.differential.anyschema import judge
 from tests.differential.anyschema.changes import Changes
 from tests.differential.anyschema.judge import Difference
+from tests.differential.anyschema.more import More
 from tests.differential.anyschema.places import AnyWorld
 from tests.differential.anyschema.reads import Reads
 from tests.differential.anyschema.steps import ID, Step
@@ -106,6 +107,8 @@ class Loop:
         rng = random.Random(f"{self.seed}:{number}")
         if rng.random() < self.writes:
             return Case(number, tuple(Changes(rng, self.world, number, mysql=self.mysql).steps()))
+        if rng.random() < 0.3:
+            return Case(number, tuple(More(rng, self.world, mysql=self.mysql).steps()))
         kind, tree = Reads(rng, self.world, mysql=self.mysql).statement()
         steps = [Step(tree, kind, form_of(tree))]
         if rng.random() < 0.12:
