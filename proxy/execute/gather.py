@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 _NO_DATABASE: Final = 1049
+_CREATE_DATABASE: Final = b"CREATE DATABASE IF NOT EXISTS " + SCRATCH + b" CHARACTER SET utf8mb4"
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself: a statement that it does not know, and one that is too much for it."""
 
@@ -172,6 +173,9 @@ class _Gathering:
         """Bring the scratch connection into the state for loading."""
         if conn.settings is FRESH:  # its tables are nothing for replicas; without the privilege they are
             await Collector().query(conn, b"SET SESSION sql_log_bin = 0")
+            used = await Collector().query(conn, b"USE " + SCRATCH)  # its character set is JSON_TABLE's
+            if used.err is not None and used.err.code == _NO_DATABASE:
+                await Batch().run(conn, [_CREATE_DATABASE, b"USE " + SCRATCH])
         self._set(conn, LOADING)
 
     def _set(self, conn: BackendConnection, settings: Settings) -> None:
@@ -189,8 +193,7 @@ class _Gathering:
             if result.err is None:
                 continue
             if result.err.code == _NO_DATABASE and sql[:7] == b"CREATE ":
-                create = b"CREATE DATABASE IF NOT EXISTS " + SCRATCH + b" CHARACTER SET utf8mb4"
-                (made,) = await Batch().run(conn, [create])
+                (made,) = await Batch().run(conn, [_CREATE_DATABASE])
                 if made.err is None:
                     self.pending = pending  # all that follows it has failed
                     return await self._put(conn, *statements)

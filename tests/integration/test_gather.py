@@ -333,3 +333,9 @@ def test_a_view_has_its_columns(connect: Connect, client: Raw) -> None:
             assert (gathered.columns, gathered.rows) == (plain.columns, plain.rows)
         finally:
             cursor.execute("DROP VIEW seen")
+
+
+def test_texts_of_json_table(client: Raw) -> None:
+    """Their character set is that of the current database."""
+    text = "j.x FROM users u, JSON_TABLE('{\"a\": \"😀\"}', '$' COLUMNS (x VARCHAR(9) PATH '$.a')) j"
+    assert set(client.ask(f"SELECT {text} WHERE u.id > 0").rows) == {("😀".encode(),)}
