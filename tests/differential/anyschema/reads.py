@@ -18,14 +18,13 @@ AGGREGATES = (
     "COUNT(*)", "COUNT({a})", "COUNT(DISTINCT {n})", "COUNT(DISTINCT {t})", "COUNT(DISTINCT {n}, {t})", "SUM({n})",
     "SUM(DISTINCT {n})", "AVG({n})", "AVG(DISTINCT {n})", "MIN({n})", "MAX({n})", "MIN({t})", "MAX({t})", "MIN({d})",
     "MAX({d})", "BIT_AND({n})", "BIT_OR({n})", "BIT_XOR({n})", "STDDEV({n})", "VAR_SAMP({n})", "STD({n})", "VARIANCE({n})",
-    "GROUP_CONCAT({t} ORDER BY {t})", "GROUP_CONCAT(DISTINCT {n} ORDER BY {n} DESC SEPARATOR ';')", "COUNT(*) + 1", "SUM({n}) / COUNT(*)",
+    "COUNT(*) + 1", "SUM({n}) / COUNT(*)",
     "MAX({n}) - MIN({n})", "IFNULL(SUM({n}), 0)", "SUM({b})", "COUNT({b} OR NULL)", "SUM(CASE WHEN {b} THEN {n} ELSE 0 END)",
     "MIN({n}) + {c}", "CONCAT(MIN({t}), COUNT(*))", "COUNT(DISTINCT {d})", "MAX({e})", "MIN({x})", "SUM({t})", "AVG({t})", "MIN(DISTINCT {n})",
 )  # fmt: skip
 LOOSE = (
     "MIN({t})",
     "MAX({t})",
-    "GROUP_CONCAT({t} ORDER BY {t})",
     "CONCAT(MIN({t}), COUNT(*))",
     "MIN({d})",
     "MAX({e})",
