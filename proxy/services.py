@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -17,7 +18,7 @@ import structlog
 from config.schema import Schema
 from config.settings import Settings as ProxySettings
 from config.topology import State, Topology
-from rewriter.planner import Rewriter
+from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, ShardSelect, ShardWrite
 
 from .backends import Backends
@@ -80,6 +81,8 @@ class Services:
         slow = settings.logging.slow_query_ms
         self.slow_after = float("inf") if slow is None else slow / 1000  # seconds
         self.max_statement = settings.limits.max_statement
+        self.long_statement = min(LONG, self.max_statement)  # bytes; longer ones are planned apart
+        self.planners = ThreadPoolExecutor(2, "planner")  # of long statements
         self.spawn = tasks.spawn
         self.execute = execute
         self.peers = peers  # the other workers, when there are any

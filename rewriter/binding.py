@@ -179,6 +179,10 @@ def keyspace_of(topology: Topology, name: str) -> Keyspace:
 def limit_number(value: Value, values: tuple[bytes, ...]) -> int:
     """A number of LIMIT. Raises BindError when it is none."""
     try:
-        return min(max(value.integer(values), 0), MAX_ROWS)
+        number = max(value.integer(values), 0)
     except NotPlain:
         raise BindError("syntax_error", reason="LIMIT must be a number") from None
+    if number > MAX_ROWS and value.kind == "integer":
+        reason = f"You have an error in your SQL syntax near '{number}': LIMIT has more than 64 bits"
+        raise BindError("syntax_error", reason=reason)
+    return min(number, MAX_ROWS)

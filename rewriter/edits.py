@@ -5,9 +5,9 @@ Everything that no edit touches stays the client's very bytes, with its literals
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import NamedTuple
 
 from .facts import Span
@@ -28,12 +28,16 @@ class Edits:
 
     def __init__(self, source: Source, edits: Iterable[Edit] = ()) -> None:
         self._source = source
-        self._edits: list[Edit] = list(edits)
-        self._sorted: list[Edit] | None = None
+        #: In the order to apply them, each with what gives that order.
+        self._edits: list[tuple[tuple[int, int, int, int], Edit]] = []
+        for edit in edits:
+            self._add(edit)
 
     def copy(self) -> Edits:
         """The same edits, to go on from."""
-        return Edits(self._source, self._edits)
+        made = Edits(self._source)
+        made._edits = list(self._edits)
+        return made
 
     def replace(self, span: Span, *parts: Part) -> None:
         """`parts` instead of the tokens of `span`; earlier edits of it, and inside of it, are dropped."""
@@ -50,17 +54,13 @@ class Edits:
         self._add(Edit(end, end, parts))
 
     def _add(self, edit: Edit) -> None:
-        self._edits.append(edit)
-        self._sorted = None
+        insort(self._edits, (_order(len(self._edits), edit), edit), key=itemgetter(0))
 
     def _within(self, start: int, end: int) -> list[Edit]:
         """The edits from byte `start` to `end`, in the order to apply them."""
-        if self._sorted is None:
-            numbered = sorted((_order(number, edit), edit) for number, edit in enumerate(self._edits))
-            self._sorted = [edit for _, edit in numbered]
-        first = bisect_left(self._sorted, start, key=attrgetter("start"))
-        last = bisect_right(self._sorted, end, key=attrgetter("start"))
-        return [edit for edit in self._sorted[first:last] if edit.end <= end]
+        first = bisect_left(self._edits, start, key=_start)
+        last = bisect_right(self._edits, end, key=_start)
+        return [edit for _, edit in self._edits[first:last] if edit.end <= end]
 
     def touches(self, span: Span) -> bool:
         """Whether an edit is inside the tokens of `span`."""
@@ -102,6 +102,10 @@ class Edits:
         tokens = self._source.tokens
         last = tokens[(len(tokens) if end is None else end) - 1]
         return Template(self.parts(tokens[first].start, last.end))
+
+
+def _start(one: tuple[tuple[int, int, int, int], Edit]) -> int:
+    return one[1].start
 
 
 def _order(number: int, edit: Edit) -> tuple[int, int, int, int]:

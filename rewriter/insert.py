@@ -93,6 +93,8 @@ class _Planner:
         if found.returning is not None:
             edit_returning(self.source, splicer.edits, found.returning, self.table, self.first + 1)
         self._column_list(dropped)
+        for row in rows:  # all of them before the first row's text is taken
+            self._local_ids(row)
         planned = tuple(
             Row(self._hints(row), self._row(number, row, dropped)) for number, row in enumerate(rows)
         )
@@ -252,13 +254,16 @@ class _Planner:
 
     # the text
 
-    def _row(self, number: int, row: list[_Column], dropped: set[str]) -> Template:
-        """A row in its parentheses, or the assignments of INSERT … SET."""
+    def _local_ids(self, row: list[_Column]) -> None:
+        """A hole for the `id` that is given."""
         for column in row:
             if column.name != "id":
                 continue
             if self.is_timed or (self.is_object and not self._is_default(column.value)):
                 self.splicer.edits.replace(column.value, self.first + 2)
+
+    def _row(self, number: int, row: list[_Column], dropped: set[str]) -> Template:
+        """A row in its parentheses, or the assignments of INSERT … SET."""
         tokens, edits = self.source.tokens, self.splicer.edits
         if self.found.assigned:
             kept = [one for one in self.found.assigned if one.name.lower() not in dropped]

@@ -149,8 +149,11 @@ class Insert(Plan):
     def _text(
         self, placed: list[tuple[int, bytes]], values: Values, database: bytes, base: int | None
     ) -> bytes:
-        common = (*values, database, b"%d" % (base or 0))
-        rows = [self.rows[number].template.render((*common, local)) for number, local in placed]
+        common: list[bytes | int] = [*values, database, b"%d" % (base or 0), b""]
+        rows = []
+        for number, local in placed:
+            common[-1] = local  # in place: a copy of all values for each row would be quadratic
+            rows.append(self.rows[number].template.render(common))
         return self.before.render(common) + b", ".join(rows) + self.behind.render(common)
 
     def _base(self, keyspace: Keyspace, shard: int) -> int | None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from .facts import Assigned, Block, Query, Span, TableRef
 from .parse import Parser
-from .tokens import HINT
+from .tokens import HINT, INTEGER, OPERATOR, Unreadable
 
 _MODIFIERS = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "QUICK")
 
@@ -68,6 +68,7 @@ class WriteParser(Parser):
         self.need("SET")
         block.assignments = self._assignments(block, self.at_clause)
         self._clauses(block)
+        self._check_limit(block)
         self._finish()
         return Change("UPDATE", block, ignore=ignore)
 
@@ -91,6 +92,7 @@ class WriteParser(Parser):
             self.after_table(table)
         change = Change("DELETE", block, targets, ignore=ignore)
         change.returning = self._clauses_and_returning(block)
+        self._check_limit(block)
         self._finish()
         return change
 
@@ -127,6 +129,16 @@ class WriteParser(Parser):
         if last is not None:
             self.take(last)
         return ignore
+
+    def _check_limit(self, block: Block) -> None:
+        """A write has `LIMIT number` only: no server may be asked when its IDs match nothing."""
+        limit = block.limit
+        if limit is None:
+            return
+        rows = self.source.at(limit.rows.first)
+        plain = rows.kind == INTEGER or (rows.kind == OPERATOR and rows.text == "?")
+        if limit.offset is not None or not plain or limit.rows.end - limit.rows.first > 1:
+            raise Unreadable("a write takes LIMIT and one number")
 
     def _finish(self) -> None:
         if self.at < self.end:

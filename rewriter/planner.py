@@ -77,12 +77,41 @@ RULES: Final[tuple[Rule, ...]] = (
 """Each takes a statement and gives its plan, or None when it is not for this rule to say."""
 
 
+LONG: Final = 1 << 15
+"""Statements of more bytes take a while to plan: `Rewriter.lookup`, `make` and `keep` do it in steps. Longer
+shapes are not kept: they are worth little, and many of them would fill the memory."""
+
 MAX_SHORT: Final = 1000
 """So many plans are found by all of the statement but an integer at its end."""
 
 
+class Lifted(NamedTuple):
+    """A statement with its executable comments opened, cut. The shape b"" is none: it cannot be cut."""
+
+    sql: bytes
+    opened: bytes
+    shape: bytes
+    literals: tuple[bytes, ...]
+
+
+class Made(NamedTuple):
+    """A plan, and the literals that it depends on. `steering` None: it is not for other statements."""
+
+    plan: Plan
+    literals: tuple[bytes, ...]
+    steering: set[int] | None = None
+
+
+def lift(sql: bytes, env: Env) -> Lifted:
+    """Cut a statement. For any thread."""
+    opened = open_comments(sql, env)
+    return Lifted(sql, opened, *_shape(opened, env))
+
+
 class Rewriter:
-    """Plans statements for one schema and one topology at a time. Not for several threads."""
+    """Plans statements for one schema and one topology at a time. Not for several threads, except where a
+    method says so.
+    """
 
     def __init__(
         self,
@@ -184,33 +213,46 @@ class Rewriter:
         self._short[before, env.key] = plan
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
-        opened = open_comments(sql, env)
+        lifted = lift(sql, env)
+        found = self.lookup(lifted, env) if lifted.opened is not sql else None
+        if found is not None:
+            return found
+        made = self.make(lifted, env)
+        self.keep(lifted, env, made)
+        return made.plan, made.literals
+
+    def lookup(self, lifted: Lifted, env: Env) -> tuple[Plan, tuple[bytes, ...]] | None:
+        """What the cache has for a statement."""
+        entry = self._cache.get((lifted.shape, env.key)) if lifted.shape else None
+        if isinstance(entry, Steered):
+            entry = entry.plans.get(tuple([lifted.literals[index] for index in entry.literals]))
+        if entry is None:
+            return None
+        self.hits += 1
+        return entry, lifted.literals
+
+    def make(self, lifted: Lifted, env: Env) -> Made:
+        """Plan a statement without the cache. For any thread; `keep` the result then."""
+        sql, opened, shape, literals = lifted
         if opened is not sql and not opened.strip(b" \t\r\n\f\v;"):
-            return Builtin(name="empty"), (b"",)  # a comment for servers of another kind
-        shape, literals = _shape(opened, env)
-        if not shape:
-            self.misses += 1
-            if has_several(sql, env):
-                return Several(), (b"",)
-            return _unreadable("a quote or a comment is not closed, or there is a NUL byte"), (b"",)
-        key = (shape, env.key)
-        entry = self._cache.get(key) if opened is not sql else None
-        if entry is not None and not isinstance(entry, Steered):
-            self.hits += 1
-            return entry, literals
-        self.misses += 1
-        names = Names(self._schema, self._topology, env, self._limits)
+            return Made(Builtin(name="empty"), (b"",))  # a comment for servers of another kind
         several = has_several(sql, env)
+        if not shape:
+            reason = "a quote or a comment is not closed, or there is a NUL byte"
+            return Made(Several() if several else _unreadable(reason), (b"",))
+        names = Names(self._schema, self._topology, env, self._limits)
         try:
             statement = Statement(_without_end(read(opened, literals, env)), names)
         except Unreadable as error:
-            return Several() if several else _unreadable(str(error)), (b"",)
-        if several:
-            plan: Plan = Several(comments=_only_first(statement.source, sql, env))
-        else:
-            plan = _planned(statement)
-        self._cache.put_plan(key, plan, statement.steering, literals)
-        return plan, literals
+            return Made(Several() if several else _unreadable(str(error)), (b"",))
+        plan = Several(comments=_only_first(statement.source, sql, env)) if several else _planned(statement)
+        return Made(plan, literals, statement.steering)
+
+    def keep(self, lifted: Lifted, env: Env, made: Made) -> None:
+        """Remember what `make` gave, for the schema and topology of now."""
+        self.misses += 1
+        if made.steering is not None and len(lifted.shape) <= LONG:
+            self._cache.put_plan((lifted.shape, env.key), made.plan, made.steering, made.literals)
 
 
 def _slot_of(source: Source, at: int) -> str:

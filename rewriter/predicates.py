@@ -19,7 +19,7 @@ from .facts import Block, Span, TableRef
 from .keys import Keys
 from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
 from .scope import Chain, Scope, chain_at
-from .tokens import HEX, LIST, PREFIXED, STRING, Source
+from .tokens import HEX, LIST, PREFIXED, STRING, Source, Unreadable
 from .values import ConstantReader, Value
 
 _TEXTS: Final = (STRING, PREFIXED, HEX)
@@ -262,6 +262,8 @@ class Conditions:
         found: list[Value] = []
         nulls = False
         at = inside.first
+        if at == inside.end or self._source.is_op(inside.end - 1, ","):
+            raise Unreadable("a value is missing in an IN list")
         while at < inside.end:
             if self._source.is_word(at, "NULL"):
                 nulls, at = True, at + 1

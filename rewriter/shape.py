@@ -116,22 +116,35 @@ def _cutter(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
 
 
 def _long_cutter(text: bytes, opening: bytes, piece: bytes) -> Findall:
-    """A cutter that forgets what it has passed. A list of strings is not one literal for it."""
+    """A cutter that forgets what it has passed."""
     halves = re.compile(_HALVES).match
     some_text = re.compile(rb"(?:" + text + rb"){1,1000}", re.DOTALL).match
     opens = re.compile(opening, re.DOTALL).match
     number = re.compile(_NUMBERS).match
+    begins_list = re.compile(_in_list(b"'")).match
+    next_string = re.compile(rb"\s*+,\s*+'").match
+    ends_list = re.compile(rb"\s*+\)").match
     pieces = {
         quote: re.compile(rb"(?:" + piece.replace(b"'", quote) + rb"){1,1000}", re.DOTALL).match
         for quote in (b"'", b'"')
     }
 
+    def string(sql: bytes, start: int, quote: bytes) -> int:
+        while found := pieces[quote](sql, start):
+            start = found.end()
+        return min(start + 1, len(sql))
+
+    def strings(sql: bytes, end: int) -> int:
+        """Where the list ends whose first string ends at `end`; 0 when it is no list of strings."""
+        while found := next_string(sql, end):
+            end = string(sql, found.end(), b"'")
+        return end if ends_list(sql, end) else 0
+
     def literal(sql: bytes, start: int, opened: bytes) -> int:
         """Where the literal that begins at `start` ends; `start` when there is none."""
         if opened in pieces:
-            while found := pieces[opened](sql, start):
-                start = found.end()
-            return min(start + 1, len(sql))
+            end = string(sql, start, opened)
+            return strings(sql, end) or end if opened == b"'" and begins_list(sql, start) else end
         if opened == b"\0" or (opened == b"/*" and sql.startswith((b"!", b"M!"), start)):
             return start
         if opened == b"/*":

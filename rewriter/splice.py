@@ -30,7 +30,7 @@ class Label:
 
     parts: tuple[bytes | int, ...]
 
-    def render(self, values: tuple[Any, ...]) -> bytes:
+    def render(self, values: Sequence[Any]) -> bytes:
         """The quoted name. The values of its parts are bytes."""
         text = b"".join(values[part] if isinstance(part, int) else part for part in self.parts)
         if len(text) > MAX_LABEL:
@@ -67,7 +67,7 @@ class Template:
         self._format = b"".join(texts)
         self._pick: Callable[[Any], Any] = _picker([part for part in joined if not isinstance(part, bytes)])
 
-    def render(self, values: tuple[bytes | int, ...]) -> bytes:
+    def render(self, values: Sequence[bytes | int]) -> bytes:
         """The SQL. Raises IndexError when there are fewer values than the holes name."""
         return self._format % self._pick(values)  # type: ignore[no-any-return]
 

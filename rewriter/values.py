@@ -180,13 +180,11 @@ class Slots:
 
     def __init__(self, literals: int) -> None:
         self._first = literals
-        self.names: list[str] = []
+        self.names: dict[str, int] = {}  # in their order
 
     def index(self, name: str) -> int:
         """The index, among the values, of slot `name`."""
-        if name not in self.names:
-            self.names.append(name)
-        return self._first + self.names.index(name)
+        return self._first + self.names.setdefault(name, len(self.names))
 
     @property
     def end(self) -> int:

@@ -43,6 +43,7 @@ from rewriter.plans import (
     Values,
 )
 
+from .apart import check_length, execute_long
 from .aside import run_aside, run_probe
 from .ddl import run_ddl
 from .everywhere import run_everywhere
@@ -67,15 +68,18 @@ choose = random.choice
 _WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, Several)
 
 
-def execute(client: ClientConnection, sql: bytes) -> None:
-    """Run one COM_QUERY. Raises ProxyError before anything was sent; later errors go to the client by
-    themselves.
+def execute(client: ClientConnection, sql: bytes, planned: tuple[Plan, Values] | None = None) -> None:
+    """Run one COM_QUERY, whose plan is `planned` if it is known. Raises ProxyError before anything was sent;
+    later errors go to the client by themselves.
     """
     services = client.services
     session = client.session
-    if len(sql) > services.max_statement:
-        raise ProxyError("statement_too_long", size=len(sql), limit=services.max_statement)
-    if session.unsafe_charset and not sql.isascii():
+    if planned is not None:
+        plan, literals = planned
+    elif len(sql) > services.long_statement and (not session.unsafe_charset or sql.isascii()):
+        execute_long(client, sql)
+        return
+    elif session.unsafe_charset and not sql.isascii():
         plan, literals = plan_masked(client, sql, session.env)
     else:
         plan, literals = services.rewriter.plan(sql, session.env)
@@ -103,6 +107,7 @@ def plan_masked(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, V
     """The plan of a statement in gbk or its kin, read with its characters masked: `sent` gives its own bytes
     back. Raises ProxyError unless one host runs it as it is.
     """
+    check_length(client.services, sql)
     if can_mask(env.charset):
         masked = mask(sql, env.charset)
         plan, literals = client.services.rewriter.plan(masked, env)

@@ -44,11 +44,13 @@ from rewriter.plans import (
     Values,
 )
 
+from .apart import check_length, plan_apart
 from .dispatch import check_access, choose, plan_masked, refuse_lost, reject, run_plan
 from .gather import start_gather
 from .several import first_statement
 from .single import check_single
 from .statements import OnceRelay, StatementRelay, end_cursor
+from .task import TaskWork
 from .transcode import BinarySink, DefinitionsSink, prepare_reply
 
 if TYPE_CHECKING:
@@ -70,16 +72,28 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     sql = client.sql = payload[1:]
     client.kind = "prepare"
     session.prepared.latest = None
-    if len(sql) > services.max_statement:
-        raise ProxyError("statement_too_long", size=len(sql), limit=services.max_statement)
+    check_length(services, sql)
     limit = services.settings.limits.prepared_statements
     if len(session.prepared.by_id) >= limit:
         raise ProxyError("too_many_statements", limit=limit)
     env = session.prepared.env(session.env)
+    if len(sql) > services.long_statement and sql.isascii():
+        TaskWork(client).start(_prepare_long(client, sql, env))
+        return
     plan, found = _planned(client, sql, env)
     if isinstance(plan, Several) and plan.comments:
         sql = first_statement(sql, env)
         plan, found = _planned(client, sql, env)
+    _prepare(client, sql, env, plan, found)
+
+
+async def _prepare_long(client: ClientConnection, sql: bytes, env: Env) -> None:
+    _prepare(client, sql, env, *await plan_apart(client.services, sql, env))
+
+
+def _prepare(client: ClientConnection, sql: bytes, env: Env, plan: Plan, found: Values) -> None:
+    """PREPARE a statement whose plan is known."""
+    services, session = client.services, client.session
     check_access(session, plan, sql)
     statement = Statement(sql, env, session.settings.system, plan, found, services.rewriter.generation)
     relay = StatementRelay(client, statement)

@@ -78,7 +78,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     services: Any = world.services
     services.rewriter = Planned()
     services.execute = execute
-    services.max_statement = 1000
+    services.max_statement = services.long_statement = 1000
     services.all_serving = True
     services.definitions_of = lambda plan, session: Definitions()
     services.settings.limits.scatter_rows = 0

@@ -37,7 +37,7 @@ def world() -> World:
     services: Any = world.services
     services.rewriter = Rewriter()
     services.execute = execute
-    services.max_statement = 1000
+    services.max_statement = services.long_statement = 1000
 
     def script(conn: ServerConn, sql: bytes) -> list[Result]:
         return [] if sql.startswith(b"LOAD") else [Ok(1)]

@@ -33,7 +33,7 @@ def world() -> World:
     services.rewriter = Rewriter()
     services.execute = execute
     services.command = run_command
-    services.max_statement = 1000
+    services.max_statement = services.long_statement = 1000
     return world
 
 

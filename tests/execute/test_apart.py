@@ -1,0 +1,66 @@
+"""Planning a long statement apart: what the cache has to do with it, and a topology that changes."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+from proxy.execute.apart import plan_apart
+from rewriter.env import Env
+from rewriter.planner import LONG, Rewriter
+from rewriter.plans import Insert, ShardSelect
+from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, new_id, rewriter
+
+ENV = Env(database="demo")
+
+
+def services(made: Rewriter) -> Any:
+    return SimpleNamespace(planners=ThreadPoolExecutor(1), rewriter=made)
+
+
+def test_a_short_shape_is_kept() -> None:
+    """A long list of IDs has a short shape: the next one is found."""
+    made = rewriter()
+    ids = ", ".join(str(new_id("pins", n % 4, n)) for n in range(1, 3000))
+    sql = f"SELECT id FROM pins WHERE id IN ({ids})".encode()
+    assert len(sql) > LONG
+    plan, literals = asyncio.run(plan_apart(services(made), sql, ENV))
+    assert isinstance(plan, ShardSelect)
+    assert (made.hits, made.misses, made.entries) == (0, 1, 1)
+    assert asyncio.run(plan_apart(services(made), sql, ENV)) == (plan, literals)
+    assert made.plan(b"SELECT id FROM pins WHERE id IN (5)", ENV)[0] is plan
+    assert (made.hits, made.misses) == (2, 1)
+
+
+def test_a_long_shape_is_not_kept() -> None:
+    made = rewriter()
+    rows = ", ".join(f"({new_id('boards', n % 4, n)}, 5, 1)" for n in range(1, 3000))
+    sql = f"INSERT INTO board_has_pins VALUES {rows}".encode()
+    for _ in range(2):
+        plan, literals = asyncio.run(plan_apart(services(made), sql, ENV))
+        assert isinstance(plan, Insert)
+        assert len(plan.bind(literals, TOPOLOGY, max).statements) == 4
+    assert (made.hits, made.misses, made.entries) == (0, 2, 0)
+
+
+def test_the_topology_changes_meanwhile() -> None:
+    """A plan for the old one is made again and not kept."""
+    made = rewriter()
+    known = services(made)
+    turns = []
+
+    class Changing(Rewriter):
+        def make(self, lifted: Any, env: Env) -> Any:
+            turns.append(self.generation)
+            if len(turns) == 1:
+                self.replace(TOPOLOGY)
+            return super().make(lifted, env)
+
+    known.rewriter = Changing(SCHEMA_MODEL, TOPOLOGY)
+    sql = b"SELECT id FROM pins WHERE ts = 5 OR ts = '" + b"x" * LONG + b"'"
+    plan, _ = asyncio.run(plan_apart(known, sql, ENV))
+    assert isinstance(plan, ShardSelect)
+    assert len(set(turns)) == len(turns) == 2
+    assert (known.rewriter.misses, known.rewriter.entries) == (1, 1)
