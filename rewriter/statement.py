@@ -92,12 +92,14 @@ DEFINITIONS: Final = frozenset(
     | {"REVOKE", "FLUSH", "INSTALL", "UNINSTALL", "IMPORT", "CACHE", "RESET", "PURGE", "CHANGE", "START"}
     | {"STOP", "SHUTDOWN", "RESTART", "CLONE", "BINLOG", "SIGNAL", "BACKUP"}
 )
+#: What follows ANALYZE of tables; else it is MariaDB's ANALYZE of a statement, which is an EXPLAIN.
+_ANALYZED: Final = frozenset({"TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"})
 _NO_COMMIT: Final = frozenset({"SIGNAL", "BINLOG", "SHUTDOWN", "RESTART"})
 
 
 def access_of(verb: str, second: str) -> tuple[Access, bool]:
     """What a statement with these first words needs, and whether it commits an open transaction."""
-    if verb in READS:
+    if verb in READS or (verb == "ANALYZE" and second not in _ANALYZED):
         return Access.READ, False
     if verb in WRITES or verb in ("LOAD", "CALL"):
         return Access.WRITE, False
