@@ -116,6 +116,20 @@ _KINDS = (
     ErrorKind("unknown_database", 1049, "42000", "Unknown database '{database}'"),
     ErrorKind("database_exists", 1007, "HY000", "Can't create database '{database}'; database exists"),
     ErrorKind("unknown_table", 1146, "42S02", "Table '{database}.{table}' doesn't exist"),
+    ErrorKind(
+        "key_missing", 1364, "HY000", "Field '{column}' doesn't have a default value: it says which shard the row is on.",
+        "Give that column a value.",
+    ),
+    ErrorKind(
+        "key_null", 1048, "23000", "Column '{column}' cannot be null: it says which shard the row is on.",
+        "Give that column a value.",
+    ),
+    ErrorKind("target_read", 1093, "HY000", "You can't specify target table '{table}' for update in FROM clause"),
+    ErrorKind(
+        "target_read_mariadb", 1093, "HY000",
+        "Table '{table}' is specified twice, both as a target for '{verb}' and as a separate source for data",
+    ),
+    ErrorKind("unknown_target", 1109, "42S02", "Unknown table '{table}' in MULTI DELETE"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
     ErrorKind("ambiguous_column", 1052, "23000", "Column '{column}' in field list is ambiguous"),
     ErrorKind("wrong_value_count", 1136, "21S01", "Column count doesn't match value count at row {row}"),

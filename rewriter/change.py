@@ -7,14 +7,15 @@ from dataclasses import replace
 from config.schema import Kind
 
 from .binding import Routing
+from .columns import Extra
 from .context import Splicer, Statement, not_yet, refused
 from .edits import Edits
 from .everywhere import plan_everywhere
 from .facts import TableRef
 from .fills import take_hints
+from .found import Target, plan_found, targets_of
 from .parse_write import Change, WriteParser
 from .plan import Access, Plan, Reject
-from .read_write import plan_found
 from .rules import only_sharded
 from .scope import Refuse, Scope
 from .select import may_fail, point
@@ -31,11 +32,10 @@ def change(statement: Statement) -> Plan | None:
     found = parser.update() if source.is_word(0, "UPDATE") else parser.delete()
     scope = Scope(source)
     scope.add_block(statement.names, found.block)
-    if not scope.sharded():
-        blocks = tuple(found.block.all_blocks())
-        everywhere = plan_everywhere(statement, found, blocks, scope)
-        return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+    plan: Plan
     try:
+        if not scope.sharded():
+            return _unsharded(statement, found, scope)
         only_sharded(scope)
         plan = plan_change(statement, found, scope)
     except Refuse as refusal:
@@ -43,30 +43,46 @@ def change(statement: Statement) -> Plan | None:
     return _or_found(statement, found, scope, plan)
 
 
+def _unsharded(statement: Statement, found: Change, scope: Scope) -> Plan:
+    """The plan of a change of reference tables, or of what is on one host. Raises Refuse."""
+    blocks = tuple(found.block.all_blocks())
+    everywhere = plan_everywhere(statement, found, blocks, scope)
+    return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+
+
 def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> Plan:
     """`plan`; in its place, or for what it cannot do, finding the rows first where that is possible."""
     source = statement.source
     may_scatter = statement.names.env.scatter_writes or take_hints(source, Edits(source)).scatter
-    if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "scatter_denied"):
-        return plan_found(statement, found, scope, may_scatter=may_scatter) or plan
-    if isinstance(plan, ShardWrite) and plan.several is not None:
-        return replace(plan, found=plan_found(statement, found, scope, may_scatter=True))
+    try:
+        if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "scatter_denied"):
+            return plan_found(statement, found, scope, may_scatter=may_scatter) or plan
+        if isinstance(plan, ShardWrite) and plan.several is not None:
+            return replace(plan, found=plan_found(statement, found, scope, may_scatter=True))
+    except Refuse as refusal:
+        if isinstance(plan, Reject):
+            return refused(refusal)
+        return replace(plan, several=refused(refusal)) if isinstance(plan, ShardWrite) else plan
     return plan
 
 
 def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     """The plan of an UPDATE or DELETE of a sharded table. Raises Refuse."""
     refs = scope.sharded()
-    _check(found, scope)
+    targets = targets_of(found, scope)
+    _check(found, scope, targets)
     splicer = Splicer(statement, scope)
     for block in found.block.all_blocks():
         splicer.columns.block(block)
+    for written, target in zip(found.targets, targets, strict=False):
+        _edit_target(splicer, written, target.ref)
     routes = splicer.routes(refs)
     routing = splicer.routing(refs, routes)
     unrouted = any(route.unbounded for route in routes)
     may_scatter = splicer.hints.scatter or statement.names.env.scatter_writes
     denied = None if may_scatter else _denied(statement, found, scope, refs[0])
-    several = _several(found, routing, refs)
+    together = splicer.colocated(refs)
+    several = _several(statement, found, routing, together=together)
     if unrouted and (denied or several):
         return denied or several or _denied(statement, found, scope, refs[0])
     template = splicer.edits.template()
@@ -82,19 +98,13 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         several=several,
         denied=denied,
         unrouted=unrouted,
+        together=together,
         point=point(routing, template, splicer.slots.end),
         fallback=fallback,
     )
 
 
-def _check(found: Change, scope: Scope) -> None:
-    if len(found.block.tables) != 1 or found.targets:
-        raise Refuse(
-            "not_supported_yet",
-            what=f"{found.verb} of several tables",
-            reason="the rows may be on different shards",
-            alternative="Write the tables one by one.",
-        )
+def _check(found: Change, scope: Scope, targets: list[Target]) -> None:
     if found.returning is not None:
         raise Refuse(
             "not_supported_yet",
@@ -102,24 +112,46 @@ def _check(found: Change, scope: Scope) -> None:
             reason="the rows come from shards",
             alternative="SELECT the rows first, in a transaction.",
         )
-    table = scope.targets[found.block.tables[0]].table
-    for assigned in found.block.assignments:
-        name = assigned.name.lower()
-        fixed = {"id", "local_id"} if table is not None and table.kind is Kind.OBJECT else set()
-        if table is not None:
-            fixed |= {one.lower() for one in (table.routing, table.shard_key) if one}
-            if name in fixed:
+    for target in targets:
+        table = scope.targets[target.ref].table
+        if table is None or scope.targets[target.ref].form != "sharded":
+            raise Refuse(
+                "not_supported_yet",
+                what=f"this {found.verb}",
+                reason=f"'{target.ref.name}' is not on the shards",
+                alternative="Write the tables one by one.",
+            )
+        fixed = {"id", "local_id"} if table.kind is Kind.OBJECT else set()
+        fixed |= {one.lower() for one in (table.routing, table.shard_key) if one}
+        for assigned in target.assigned:
+            if assigned.name.lower() in fixed:
                 raise Refuse("routing_column_update", column=assigned.name, table=table.name)
 
 
-def _several(found: Change, routing: Routing, refs: list[TableRef]) -> Reject | None:
+def _edit_target(splicer: Splicer, written: TableRef, ref: TableRef) -> None:
+    """Name a target of a DELETE of several tables as the shard knows it."""
+    if ref.alias is not None:  # which servers look for in the current database, and there is none
+        raise Refuse(
+            "not_supported_yet",
+            what="an alias as the target of DELETE",
+            reason="its database cannot be told",
+            alternative="Name the table.",
+        )
+    name = splicer.source.text(ref.span.end - 1, ref.span.end)
+    splicer.edits.replace(written.span, b"`", splicer.extras.index(Extra("database")), b"`." + name)
+
+
+def _several(statement: Statement, found: Change, routing: Routing, *, together: bool) -> Reject | None:
     """Why the statement cannot run on several shards; None when it can."""
-    if len(refs) > 1:
+    if not together:
         reason = f"it joins rows of {' and '.join(routing.tables)}"
         return not_yet("this statement", reason, "Give every table an ID of the same shard.")
-    if found.block.limit is not None or found.block.order:
-        reason = "LIMIT and ORDER BY count the rows of one shard"
+    if found.block.limit is not None:
+        reason = "LIMIT counts the rows of one shard"
         return not_yet(f"{found.verb} with LIMIT", reason, "Name the IDs.")
+    if any(token.text == ":=" for token in statement.source.tokens):
+        reason = "each shard would assign the user variable by itself"
+        return not_yet(f"this {found.verb}", reason, "Name one ID.")
     return None
 
 

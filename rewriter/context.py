@@ -90,6 +90,20 @@ class Splicer:
                             links[ref].add(other)
         return [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
 
+    def colocated(self, refs: list[TableRef]) -> bool:
+        """Whether rows of these references that belong together are on one shard, all of them: equal routing
+        values connect the references. Then each shard gives its part of the whole.
+        """
+        links: dict[TableRef, set[TableRef]] = {ref: set() for ref in refs}
+        for ref in refs:
+            for span in _narrowing(self.scope.blocks[ref], ref):
+                for match in self.conditions.equalities(span):
+                    one, other = match.ref, match.other
+                    if other is not None and one in links and other in links and ref in (one, other):
+                        links[one].add(other)
+                        links[other].add(one)
+        return len(_reachable(refs[0], links)) == len(refs)
+
     def routing(self, refs: list[TableRef], routes: list[Route]) -> Routing:
         """How the statement finds its shards, once all edits are made. Raises Refuse."""
         return Routing(

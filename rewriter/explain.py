@@ -59,8 +59,8 @@ def explain(
     bound: Bound | None = None
     gather = plan if isinstance(plan, Gather) else None
     if isinstance(plan, ReadThenWrite):
-        select, write = plan.select.render(values), plan.write(values, "…".encode())
-        rows += [("read", select.decode("utf-8", "replace")), ("then", write.decode("utf-8", "replace"))]
+        rows.append(("read", plan.select.render(values).decode("utf-8", "replace")))
+        rows += [("then", sql.decode("utf-8", "replace")) for sql in plan.example(values)]
     elif not isinstance(plan, Reject | Builtin | Several | Gather):
         try:
             bound = plan.bind(values, topology, _first)

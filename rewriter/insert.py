@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from config.schema import Kind, Table
+from config.schema import KeyType, Kind, Table
 
 from .context import Splicer, Statement, not_yet
 from .everywhere import plan_everywhere
 from .facts import Assigned, Block, Span
+from .filling import Ask, depends, plan_filled, with_subqueries
 from .inserting import Hint, Insert, Row
 from .keys import Keys
 from .literals import unquote
@@ -24,6 +25,7 @@ from .tokens import STRING, Source
 from .unsharded import plan_unsharded
 from .values import Value
 
+_TEXTS: Final = ("string", "hex", "bytes", "slot", "parameter")
 _STEP: Final = re.compile(r"""\.(?:([A-Za-z_$][\w$]*)|"((?:[^"\\]|\\.)*)")|\[(\d+)\]""")
 
 
@@ -45,11 +47,15 @@ def insert(statement: Statement) -> Plan | None:
         if found.returning is not None:
             return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
         return plan_insert(statement, found, found.query, scope)
+    asks = with_subqueries(statement, found, scope)
+    if asks:
+        return plan_filled(statement, found, scope, asks)
     table = scope.targets[found.table].table
-    if table is None or len(scope.targets) > 1:
-        reason, alternative = "its values come from other tables", "SELECT them first."
-        return not_yet(f"this {found.verb}", reason, alternative)
-    return _Planner(statement, found, scope, table).plan()
+    if table is None:
+        return not_yet(f"this {found.verb}", "it reads sharded tables", "SELECT the values first.")
+    planner = _Planner(statement, found, scope, table)
+    asks = planner.unknown()
+    return plan_filled(statement, found, scope, asks) if asks else planner.plan()
 
 
 class _Column(NamedTuple):
@@ -116,6 +122,42 @@ class _Planner:
             asks=self.asks,
         )
 
+    def unknown(self) -> list[Ask]:
+        """The values that name shards and are no constants, but for a server. Raises Refuse."""
+        asks: list[Ask] = []
+        for row in self._rows():
+            try:
+                self._hints(row)
+            except Refuse as refusal:
+                if refusal.error != "unroutable_write":
+                    raise
+                mine = self._ask(row)
+                if not mine:
+                    raise
+                asks += mine
+        return asks
+
+    def _ask(self, row: list[_Column]) -> list[Ask]:
+        """What is to be asked to know a row's shard."""
+        table = self.table
+        names = {name.lower(): "integer" for name in (table.routing, table.shard_key) if name}
+        if table.key_type in (KeyType.TEXT, KeyType.BINARY):
+            names = {table.routing.lower(): "text"}
+        if table.colocate is not None:
+            names[table.colocate.column.lower()] = "" if table.colocate.path is not None else "integer"
+        asks = []
+        for name, value in row:
+            if name not in names or self._is_default(value):
+                continue
+            constant = self.splicer.conditions.constant(value)
+            text = names[name] == "text"
+            if constant is not None and not (text and constant.kind not in _TEXTS):
+                continue
+            if depends(self.statement, self.found, self.splicer.scope, value):
+                return []
+            asks.append(Ask(value, names[name]))
+        return asks
+
     def _rows(self) -> list[list[_Column]]:
         """The rows, each with its columns' names (lower case) and values."""
         found = self.found
@@ -157,8 +199,10 @@ class _Planner:
         key = self._key(self.table.routing.upper())
         hints += self._hand_made(key)
         value = columns.get(self.table.routing.lower())
-        if value is None or self._is_default(value):
-            raise self._unroutable(f"it has no '{self.table.routing}'", "Give that column a value.")
+        if value is None or self.source.is_word(value.first, "DEFAULT"):
+            raise Refuse("key_missing", column=self.table.routing)
+        if self._is_default(value):
+            raise Refuse("key_null", column=self.table.routing)
         hints.append(Hint("key", key, self._constant(value, self.table.routing)))
         return tuple(hints)
 
@@ -241,7 +285,8 @@ class _Planner:
 
     def _constant(self, value: Span, column: str) -> Value:
         constant = self.splicer.conditions.constant(value)
-        if constant is None:
+        text = column == self.table.routing and self.table.key_type in (KeyType.TEXT, KeyType.BINARY)
+        if constant is None or (text and constant.kind not in _TEXTS):
             raise self._unroutable(f"its '{column}' is no constant", "Give the value itself.")
         return constant
 

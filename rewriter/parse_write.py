@@ -17,15 +17,22 @@ _MODIFIERS = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "QUICK")
 class Change:
     """UPDATE or DELETE. `block` has the tables, the conditions and, of an UPDATE, the assignments.
 
-    `targets` are the tables of a multi-table DELETE, as written, empty otherwise. `returning`: the
-    statement has a RETURNING clause. `ignore`: it says IGNORE.
+    `targets` are the tables of a multi-table DELETE, as written, empty otherwise. `joined` is where the
+    tables with their joins stand. `returning`: the statement has a RETURNING clause. `ignore`: it says
+    IGNORE.
     """
 
     verb: Literal["UPDATE", "DELETE"]
     block: Block
     targets: list[TableRef] = field(default_factory=list)
+    joined: Span = field(default=Span(0, 0))
     returning: Span | None = None
     ignore: bool = False
+
+    @property
+    def several(self) -> bool:
+        """Whether it is one of the forms for several tables."""
+        return len(self.block.tables) != 1 or bool(self.targets) or self.block.tables[0].form != "table"
 
 
 @dataclass(slots=True, eq=False)
@@ -64,33 +71,37 @@ class WriteParser(Parser):
         self.need("UPDATE")
         ignore = self._modifiers(None)
         block = Block(self.at)
+        change = Change("UPDATE", block, ignore=ignore)
+        first = self.at
         self._tables_until_set(block)
+        change.joined = Span(first, self.at)
         self.need("SET")
         block.assignments = self._assignments(block, self.at_clause)
         self._clauses(block)
         self._check_limit(block)
         self._finish()
-        return Change("UPDATE", block, ignore=ignore)
+        return change
 
     def delete(self) -> Change:
         """`DELETE FROM t …`, or one of the two forms for several tables."""
         self.need("DELETE")
         ignore = self._modifiers(None)
         block = Block(self.at)
-        targets: list[TableRef] = []
+        change = Change("DELETE", block, ignore=ignore)
         if not self.take("FROM"):
-            targets = self._targets()
+            change.targets = self._targets()
             self.need("FROM")
-            self.tables(block)
         elif self._names_several():
-            targets = self._targets()
+            change.targets = self._targets()
             self.need("USING")
+        first = self.at
+        if change.targets:
             self.tables(block)
         else:
             table = self.table_name()
             block.tables.append(table)
             self.after_table(table)
-        change = Change("DELETE", block, targets, ignore=ignore)
+        change.joined = Span(first, self.at)
         change.returning = self._clauses_and_returning(block)
         self._check_limit(block)
         self._finish()

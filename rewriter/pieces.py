@@ -161,6 +161,17 @@ class _Gathering:
         )
         return self._whole(pieces, [ref for ref, _ in order])
 
+    def bounded(self) -> set[TableRef]:
+        """The tables whose rows the statement names."""
+        hinted = self.splicer.hints
+        if hinted.shard is not None or hinted.same_shard_as is not None:
+            return set(self.refs)
+        terms = {ref: self._terms(ref) for ref in self.refs}
+        narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
+        links = Links(self.source, self.scope, self.query, self.refs, self.conditions)
+        order = links.order(narrowed, {ref for ref in self.refs if terms[ref]})
+        return {ref for ref, link in order if ref in narrowed or (link is not None and link.bounded)}
+
     # what a piece leaves out
 
     def _terms(self, ref: TableRef) -> list[Span]:
@@ -364,3 +375,10 @@ def _conditions(block: Block) -> list[Span]:
     """WHERE and the ONs."""
     spans = [condition.span for condition in block.conditions]
     return [*spans, block.where] if block.where is not None else spans
+
+
+def bounded(statement: Statement, query: Query, scope: Scope) -> set[TableRef]:
+    """The tables of which the conditions say which rows matter, so that reading them is no scatter."""
+    refs = [ref for ref, target in scope.targets.items() if target.form in _ROOM]
+    refs.sort(key=lambda ref: ref.span.first)
+    return _Gathering(statement, query, scope, refs).bounded()

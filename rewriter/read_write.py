@@ -1,159 +1,251 @@
-"""Writes of rows that a SELECT gives, over shards: INSERT … SELECT, and changes whose rows it must find."""
+"""Writes of what a SELECT gives, over shards: INSERT … SELECT, and changes whose rows or values it finds."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
-
-from config.schema import Kind, Table
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from itertools import repeat
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from .context import Statement
 from .edits import Edits
 from .facts import Query
 from .fills import fill_parameters
-from .parse_write import Change, Insertion
+from .parse_write import Insertion
 from .plan import Access, Plan, Values
-from .scope import Scope, chain_at
+from .rowkeys import RowKey
+from .scope import Scope
 from .splice import Part, Template
-from .tokens import Source, quote_name
+from .tokens import Source
 from .values import Slots
 
-_ENDS: Final = ("WHERE", "ORDER", "LIMIT")
+_FRACTION: Final = re.compile(r"-?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?|-?[0-9]+\.")
+_LARGE: Final = 1 << 64
+
+Row = tuple[bytes, ...]
+"""A row of the SELECT, as SQL literals."""
+
+
+class Writes(Protocol):
+    """What becomes of the rows that the SELECT has given."""
+
+    def statements(self, values: Values, rows: Sequence[Row], chunk: int) -> list[bytes]:
+        """The statements to run, one after another. `chunk`: so many keys may be in one."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReadThenWrite(Plan):
-    """A write of rows that a SELECT gives: `select` is planned and run by itself, then the write.
+    """A write of what a SELECT gives: `select` is planned and run by itself, then the `writes`, each by the
+    ordinary way.
 
-    INSERT … SELECT becomes `head` VALUES rows `tail`. An UPDATE or DELETE whose rows a SELECT must find has
-    the `key` that names them: it becomes `head` WHERE key IN (the values) `tail`. `nothing`: what the client
-    is told when there is no row. `ignore`: it says IGNORE.
+    `nothing`: what the client is told when there is no row. `rows`: the writes insert its rows, whose number
+    the client is told. `ignore`: it says IGNORE.
     """
 
     kind: ClassVar[str] = "read_write"
     access: Access = Access.WRITE
     select: Template
-    head: Template
-    tail: Template
-    key: bytes = b""
+    writes: Writes
     nothing: bytes = b""
+    rows: bool = False
     ignore: bool = False
 
-    def write(self, values: Values, rows: bytes) -> bytes:
-        """The write of these rows (joined by commas)."""
+    def example(self, values: Values) -> list[bytes]:
+        """The statements for a row that stands for all."""
+        row = _Anything()
+        row.width = len(self.writes.forms) if isinstance(self.writes, FillIn) else 1
+        return self.writes.statements(values, [row], 1)
+
+
+class _Anything(tuple[bytes, ...]):
+    """A row with … in every place."""
+
+    width = 1
+
+    def __getitem__(self, index: object) -> Any:
+        if isinstance(index, slice):
+            return ("…".encode(),) * (index.stop - index.start)
+        return "…".encode()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return repeat("…".encode(), self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRows:
+    """INSERT … SELECT: `head` VALUES rows `tail`."""
+
+    head: Template
+    tail: Template
+
+    def statements(self, values: Values, rows: Sequence[Row], chunk: int) -> list[bytes]:
+        del chunk
+        if not rows:
+            return []
+        joined = b", ".join([b"(" + b", ".join(row) + b")" for row in rows])
+        return [self.head.render(values) + b" VALUES " + joined + self.tail.render(values)]
+
+
+class Setting(NamedTuple):
+    """`column` = of an UPDATE: an expression for the write itself, or the index in a row of what was read."""
+
+    column: Template
+    value: Template | int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRows:
+    """An UPDATE or DELETE of one table's rows by their key.
+
+    `head` stands before the settings (of an UPDATE) or before WHERE. The key's values stand in a row from
+    `first` on. `tail`: a condition that must still be true. `limited`: the SELECT has chosen among rows that
+    may be alike.
+    """
+
+    head: Template
+    settings: tuple[Setting, ...]
+    key: RowKey
+    first: int
+    tail: Template
+    limited: bool = False
+
+    def statements(self, values: Values, rows: Sequence[Row], chunk: int) -> list[bytes]:
+        width = len(self.key.columns)
+        found: dict[Row, Row] = {}
+        counts: dict[Row, int] = {}
+        for row in rows:
+            key = row[self.first : self.first + width]
+            if key[0] == b"NULL":
+                continue  # an outer join has found none
+            found.setdefault(key, row)
+            counts[key] = counts.get(key, 0) + 1
+        keys = list(found)
         head, tail = self.head.render(values), self.tail.render(values)
-        if self.key:
-            return head + b" WHERE " + self.key + b" IN (" + rows + b")" + tail
-        return head + b" VALUES " + rows + tail
+        if self.limited and self.key.whole:
+            return [
+                head + self._set(values, [key], found) + b" WHERE " + self._where([key]) + tail
+                + b" LIMIT %d" % counts[key]
+                for key in keys
+            ]  # fmt: skip
+        if width > 1 or not keys:  # what one statement changes could look like what the next one looks for
+            chunk = max(len(keys), 1)
+        parts = [keys[at : at + chunk] for at in range(0, len(keys), chunk)]
+        return [
+            head + self._set(values, part, found) + b" WHERE " + self._where(part) + tail for part in parts
+        ]
+
+    def _set(self, values: Values, keys: list[Row], found: dict[Row, Row]) -> bytes:
+        parts = []
+        for one in self.settings:
+            if isinstance(one.value, Template):
+                value = one.value.render(values)
+            else:
+                value = self._value(keys, [found[key][one.value] for key in keys])
+            parts.append(one.column.render(values) + b" = " + value)
+        return b", ".join(parts)
+
+    def _value(self, keys: list[Row], values: list[bytes]) -> bytes:
+        """One value for all rows, or each row's own by its key."""
+        if len(set(values)) == 1:
+            return values[0]
+        if len(self.key.columns) == 1:
+            cases = [b" WHEN %b THEN %b" % (key[0], value) for key, value in zip(keys, values, strict=True)]
+            return b"CASE " + self.key.columns[0] + b"".join(cases) + b" END"
+        cases = [
+            b" WHEN " + self._one(key) + b" THEN " + value for key, value in zip(keys, values, strict=True)
+        ]
+        return b"CASE" + b"".join(cases) + b" END"
+
+    def _where(self, keys: list[Row]) -> bytes:
+        columns = self.key.columns
+        listed = b", ".join(dict.fromkeys(key[0] for key in keys))
+        narrowed = columns[0] + b" IN (" + listed + b")"
+        if len(columns) == 1:
+            return narrowed
+        if self.key.whole:
+            return narrowed + b" AND (" + b" OR ".join(map(self._one, keys)) + b")"
+        tuples = b", ".join([b"(" + b", ".join(key) + b")" for key in keys])
+        return narrowed + b" AND (" + b", ".join(columns) + b") IN (" + tuples + b")"
+
+    def _one(self, key: Row) -> bytes:
+        """The condition that names one row."""
+        pairs = zip(self.key.columns, key, strict=True)
+        return b"(" + b" AND ".join([column + b" <=> " + value for column, value in pairs]) + b")"
+
+
+@dataclass(frozen=True, slots=True)
+class FillIn:
+    """An INSERT with values that a server was asked for: `template` has a hole for each behind the plan's own
+    values. `forms`: "integer" for one that an integer column will hold.
+    """
+
+    template: Template
+    forms: tuple[str, ...]
+
+    def statements(self, values: Values, rows: Sequence[Row], chunk: int) -> list[bytes]:
+        del chunk
+        if not rows:
+            return []
+        told = [
+            _whole_number(value) if form == "integer" else value
+            for value, form in zip(rows[0], self.forms, strict=True)
+        ]
+        return [self.template.render((*values, *told))]
+
+
+def _whole_number(literal: bytes) -> bytes:
+    """A number as an integer column stores it: exact ones are rounded half up, others half to even."""
+    text = literal.decode("latin-1")
+    if not _FRACTION.fullmatch(text) or len(text) > 300:
+        return literal
+    exact = "e" not in text.lower()
+    rounded = Decimal(text).to_integral_value(ROUND_HALF_UP if exact else ROUND_HALF_EVEN)
+    return b"%d" % int(rounded) if abs(rounded) < _LARGE else literal
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Changes of several tables by one SELECT."""
+
+    parts: tuple[ChangeRows, ...]
+
+    def statements(self, values: Values, rows: Sequence[Row], chunk: int) -> list[bytes]:
+        return [one for part in self.parts for one in part.statements(values, rows, chunk)]
 
 
 def plan_insert(statement: Statement, found: Insertion, query: Query, scope: Scope) -> Plan:
     """The plan of INSERT or REPLACE … SELECT."""
     source = statement.source
-    tokens, (edits, slots) = source.tokens, _edits(source)
+    tokens, (edits, slots) = source.tokens, edits_of(source)
     begin, end = tokens[query.first].start, tokens[query.end - 1].end
     rest = edits.parts(end, tokens[-1].end) if query.end < len(tokens) else ()
     return ReadThenWrite(
-        databases=_databases(scope),
+        databases=databases_of(scope),
         session_slots=tuple(slots.names),
         select=Template(edits.parts(begin, end)),
-        head=Template(edits.parts(tokens[0].start, begin)),
-        tail=Template((b" ", *rest)),
+        writes=InsertRows(Template(edits.parts(tokens[0].start, begin)), Template((b" ", *rest))),
         nothing=b"Records: 0  Duplicates: 0  Warnings: 0",
+        rows=True,
         ignore=found.ignore,
     )
 
 
-def plan_found(
-    statement: Statement, found: Change, scope: Scope, *, may_scatter: bool
-) -> ReadThenWrite | None:
-    """The plan of an UPDATE or DELETE whose rows a SELECT finds by their key; None when it cannot be so.
-
-    `may_scatter`: the statement may concern all shards. Else a subquery must say which rows.
-    """
-    source, block = statement.source, found.block
-    if len(block.tables) != 1 or found.targets or found.returning is not None:
-        return None
-    ref = block.tables[0]
-    table = scope.targets[ref].table
-    if ref.form != "table" or table is None or not _unique(table):
-        return None
-    first = _clauses(source, ref.span.end)
-    if first is None or any(query.first < first for query in block.queries):
-        return None  # a subquery in SET is of another row on each shard
-    if not (may_scatter or _by_subquery(source, table, first)):
-        return None
-    key = quote_name(ref.label) + b"." + quote_name(table.routing)
-    edits, slots = _edits(source)
-    parts: list[Part] = [b"SELECT " + key + b" FROM "]
-    parts += _parts(source, edits, ref.span.first, ref.span.end)
-    if ref.alias is not None:
-        parts.append(b" AS " + quote_name(ref.alias))
-    parts += [b" ", *_parts(source, edits, first, len(source.tokens))]
-    return ReadThenWrite(
-        databases=_databases(scope),
-        session_slots=tuple(slots.names),
-        select=Template(parts),
-        head=Template(_parts(source, edits, 0, first)),
-        tail=Template(_still_true(source, edits, found)),
-        key=key,
-        nothing=b"Rows matched: 0  Changed: 0  Warnings: 0" if found.verb == "UPDATE" else b"",
-        ignore=found.ignore,
-    )
-
-
-def _unique(table: Table) -> bool:
-    """Whether the routing column names one row."""
-    if table.kind in (Kind.OBJECT, Kind.TIMED):
-        return True
-    column = table.column(table.routing)
-    return table.kind is Kind.HASHED and column is not None and "PRIMARY KEY" in column.definition.upper()
-
-
-def _clauses(source: Source, first: int) -> int | None:
-    """Where WHERE, ORDER BY or LIMIT begins; None when there is none."""
-    at = first
-    while at < len(source.tokens):
-        if source.is_word(at, *_ENDS) and not source.is_op(at - 1, "."):
-            return at
-        at = source.closing.get(at, at) + 1
-    return None
-
-
-def _by_subquery(source: Source, table: Table, first: int) -> bool:
-    """Whether the routing column is compared with a subquery."""
-    for at in range(first, len(source.tokens)):
-        chain = chain_at(source, at)
-        if chain is None or chain.column != table.routing.upper():
-            continue
-        opens = chain.end + 1 if source.is_word(chain.end, "IN") or source.is_op(chain.end, "=") else -1
-        if opens > 0 and source.is_op(opens, "(") and source.is_word(opens + 1, "SELECT", "WITH"):
-            return True
-    return False
-
-
-def _still_true(source: Source, edits: Edits, found: Change) -> list[Part]:
-    """The condition once more, so that no row is changed that somebody else has changed meanwhile; nothing
-    when it has subqueries, which the write itself could not answer.
-    """
-    where = found.block.where
-    if where is None or any(where.first <= query.first < where.end for query in found.block.queries):
-        return []
-    return [b" AND (", *_parts(source, edits, *where), b")"]
-
-
-def _edits(source: Source) -> tuple[Edits, Slots]:
+def edits_of(source: Source) -> tuple[Edits, Slots]:
     """The client's text, with the parameters of a prepared statement filled in."""
     edits, slots = Edits(source), Slots(len(source.literals))
     fill_parameters(source, slots, edits)
     return edits, slots
 
 
-def _parts(source: Source, edits: Edits, first: int, end: int) -> list[Part]:
+def parts_of(source: Source, edits: Edits, first: int, end: int) -> list[Part]:
     """The text from one token to before another."""
     return list(edits.parts(source.tokens[first].start, source.tokens[end - 1].end))
 
 
-def _databases(scope: Scope) -> tuple[str, ...]:
+def databases_of(scope: Scope) -> tuple[str, ...]:
+    """The databases that a statement names."""
     named = (target.database for target in scope.targets.values() if target.form != "inner")
     return tuple(dict.fromkeys(named))

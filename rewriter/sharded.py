@@ -57,7 +57,8 @@ class Sharded(Plan):
 
     `routing` finds the shards; `template` is the statement for one of them. `fallback` is the plan when a
     value turns out to be no plain constant. `unrouted`: nothing narrows it. `origins`: those of its result's
-    columns, if it has one.
+    columns, if it has one. `together`: rows of its tables that belong together are on one shard, so it may
+    run on several shards, each for itself.
     """
 
     routing: Routing
@@ -66,6 +67,7 @@ class Sharded(Plan):
     point: Point | None = None
     unrouted: bool = False
     origins: Origins | None = None
+    together: bool = False
 
     @property
     def keyspace(self) -> str:
@@ -123,7 +125,7 @@ class Sharded(Plan):
         else:
             shards = None if None in found else set().union(*(one for one in found if one is not None))
             groups = by_host(keyspace, keyspace.all_shards if shards is None else shards)
-            if sum(map(len, groups.values())) > 1:
+            if sum(map(len, groups.values())) > 1 and not self.together:
                 raise self.not_one_shard()
         return self.run_on(groups, placed, values, keyspace, scatter=shards is None)
 

@@ -1,26 +1,39 @@
 """Writes that have to read first: INSERT … SELECT over shards, and changes of rows that a SELECT must find.
 
-Both statements run by the ordinary way, so each goes where it belongs, whatever its kind: a sink takes the
-SELECT's rows instead of the client, and then has the write follow. The rows are bounded by `gather_bytes`.
-Over several shards the write is like any other: atomic in a transaction, else each shard commits by itself.
+All statements run by the ordinary way, so each goes where it belongs, whatever its kind: a sink takes the
+SELECT's rows instead of the client, and then has the writes follow. The rows are bounded by `gather_bytes`.
+Over several shards a write is like any other: atomic in a transaction, else each shard commits by itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import ProxyError
 from proxy.session.sinks import CommandSink
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
-from proxy.wire.packets import Err, PacketReader, ProtocolError, frame, lenenc_bytes, ok_packet, parse_ok
+from proxy.wire.packets import (
+    Err,
+    PacketReader,
+    ProtocolError,
+    frame,
+    lenenc_bytes,
+    ok_packet,
+    parse_ok,
+    read_lenenc_bytes,
+)
 from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+    from proxy.session.state import Diagnostic
     from rewriter.plan import Values
     from rewriter.plans import ReadThenWrite
+    from rewriter.read_write import Row
 
+_SAVEPOINT: Final = b"shardgate_several"
 _BYTES: Final = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})
 _STRINGS: Final = frozenset(
     {
@@ -42,9 +55,16 @@ _STRICT: Final = {
 
 
 class ReadFirst(CommandSink):
-    """The statement at work. First it takes the rows, then the reply to the write passes through."""
+    """The statement at work: it takes the SELECT's rows, then runs the writes.
 
-    __slots__ = ("columns", "count", "error", "plan", "reader", "rows", "seq", "size", "state", "values")
+    The reply to one write passes through. Of several the counts are summed, and they are one: outside a
+    transaction they get one of their own, inside of one a savepoint.
+    """
+
+    __slots__ = (
+        "affected", "columns", "count", "diagnostics", "error", "failure", "info", "own", "plan", "queue",
+        "reader", "rows", "savepoint", "seq", "size", "state", "total", "values",
+    )  # fmt: skip
 
     def __init__(self, client: ClientConnection, plan: ReadThenWrite, values: Values) -> None:
         super().__init__(client)
@@ -52,12 +72,24 @@ class ReadFirst(CommandSink):
         self.values = values
         self.seq = client.seq
         self.reader: PacketReader | None = PacketReader(1 << 32)
-        self.state = "count"  # of the SELECT's reply: count, columns, rows, over
+        self.state = "count"  # of the SELECT's reply: count, columns, rows, over; then "writes", "end"
         self.count = 0
         self.columns: list[Column] = []
-        self.rows: list[bytes] = []
+        self.rows: list[Row] = []
         self.size = 0
         self.error: bytes | ProxyError | None = None
+        self.queue: list[bytes] = []  # the writes to come, when there are several
+        self.total = Counter[str]()
+        self.affected = 0
+        self.diagnostics: list[Diagnostic] = []
+        self.failure: tuple[bytes, str] | None = None  # of a write: its ERR payload, and the outcome
+        self.own = False  # a transaction of the statement's own
+        self.savepoint = False
+
+    @property
+    def writing(self) -> bool:
+        """Whether the SELECT is done."""
+        return self.reader is None or self.state in ("writes", "end")
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self.reader is None:
@@ -67,8 +99,10 @@ class ReadFirst(CommandSink):
             self._take(payload)
 
     def _take(self, payload: bytes) -> None:
-        """A packet of the SELECT's reply."""
-        if payload[:1] == b"\xff":
+        """A packet of the SELECT's reply, or the reply to one of several writes."""
+        if self.state in ("writes", "end"):
+            self._count(payload)
+        elif payload[:1] == b"\xff":
             self.error = payload
         elif self.state == "count":
             self.count = payload[0] if payload[0] < 251 else int.from_bytes(payload[1:3], "little")
@@ -92,14 +126,13 @@ class ReadFirst(CommandSink):
         except ProxyError as error:
             self.error = error
             return
-        row = literals[0] if self.plan.key else b"(" + b", ".join(literals) + b")"
-        self.size += len(row) + 2
+        self.size += sum(map(len, literals)) + 2 * len(literals) + 2
         limit = self.client.services.settings.limits.gather_bytes
         if limit and self.size > limit:
             self.error = ProxyError("gather_limit", limit=limit, unit="bytes", setting="gather_bytes")
             self.rows.clear()
         else:
-            self.rows.append(row)
+            self.rows.append(tuple(literals))
 
     def _literal(self, value: bytes | None, column: Column) -> bytes:
         """A value as it is written in VALUES."""
@@ -123,7 +156,7 @@ class ReadFirst(CommandSink):
 
     def _reply(self, data: bytes) -> bytes:
         """An INSERT's reply: of a single row, too, the client is told how many there were."""
-        if data[4:5] != b"\0" or len(self.rows) != 1 or self.plan.key:
+        if data[4:5] != b"\0" or len(self.rows) != 1 or not self.plan.rows:
             return data
         ok = parse_ok(data[4:])
         if ok.info:
@@ -142,23 +175,36 @@ class ReadFirst(CommandSink):
     def answered(self, outcome: str) -> None:
         if self.reader is None:
             super().answered(outcome)
-            return
-        self.reader = None
+        elif self.state in ("writes", "end"):
+            self._written(outcome)
+        else:
+            self._found(outcome)
+
+    def _found(self, outcome: str) -> None:
+        """The SELECT is answered."""
         error: bytes | ProxyError | Err | None = self.error
         if error is None:
             error = self._strict_error()
         if error is None and not self.columns:
             error = ProxyError("merge_failed", reason="the SELECT gave no result set")
+        writes: list[bytes] = []
+        if error is None:
+            chunk = self.client.services.settings.limits.in_list or len(self.rows)
+            writes = self.plan.writes.statements(self.values, self.rows, chunk)
+        if len(writes) > 1:
+            self._begin(writes)
+            return
+        self.reader = None
         if isinstance(error, ProxyError | Err):
             self.client.fail(error)  # which comes back here
         elif error is not None:
             self.below.write(frame(error, self.seq + 1))
             super().answered(outcome)
-        elif not self.rows:
+        elif not writes:
             self._nothing()
             super().answered(outcome)
         else:
-            self.client.go_on(self.seq, self.plan.write(self.values, b", ".join(self.rows)))
+            self.client.go_on(self.seq, writes[0])
 
     def _strict_error(self) -> Err | None:
         """The SELECT's first warning that in strict mode is an error, as it is in a statement that writes.
@@ -179,6 +225,92 @@ class ReadFirst(CommandSink):
         session.row_count = 0
         info = lenenc_bytes(self.plan.nothing) if self.plan.nothing else b""
         self.below.write(ok_packet(self.seq + 1, session.status(), info=info))
+
+    # several writes
+
+    def _begin(self, writes: list[bytes]) -> None:
+        self.state, self.queue = "writes", writes
+        session = self.client.session
+        if session.transaction.explicit or not session.autocommit:
+            self.savepoint = True
+            self._next(b"SAVEPOINT " + _SAVEPOINT)
+        elif session.transaction_mode != "single":
+            self.own = True
+            self._next(b"START TRANSACTION")
+        else:
+            self._next(self.queue.pop(0))
+
+    def _next(self, sql: bytes) -> None:
+        self.client.go_on(self.seq, sql)
+
+    def _count(self, payload: bytes) -> None:
+        """The reply to one of the statements."""
+        if payload[:1] == b"\xff":
+            self.failure = self.failure or (payload, "")
+            return
+        ok = parse_ok(payload)
+        self.affected += ok.affected
+        info = read_lenenc_bytes(ok.info, 0)[0] if ok.info else b""
+        for part in (info or b"").decode("latin-1").split("  "):
+            name, colon, number = part.rpartition(": ")
+            if colon and number.isdigit():
+                self.total[name] += int(number)
+
+    def _written(self, outcome: str) -> None:
+        """One of the statements is answered."""
+        session = self.client.session
+        if self.state == "end":
+            self._tell()
+        elif self.failure is not None:
+            self.failure = (self.failure[0], outcome)
+            self.diagnostics = session.diagnostics
+            self.state, self.affected = "end", 0
+            if self.own:
+                self._next(b"ROLLBACK")
+            elif self.savepoint and not session.transaction.lost and session.transaction.open:
+                self._next(b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT)
+            else:
+                self._tell()
+        else:
+            self.diagnostics += session.diagnostics
+            if self.queue:
+                self._next(self.queue.pop(0))
+            elif self.own:
+                self.state = "end"
+                self._next(b"COMMIT")
+            elif self.savepoint:
+                self.state = "end"
+                self._next(b"RELEASE SAVEPOINT " + _SAVEPOINT)
+            else:
+                self._tell()
+
+    def _tell(self) -> None:
+        """Tell the client what became of them all."""
+        session = self.client.session
+        self.reader = None
+        session.diagnostics = self.diagnostics
+        if self.failure is not None:
+            payload, outcome = self.failure[0], self.failure[1] or "error"
+            session.row_count = -1
+            self.below.write(frame(payload, self.seq + 1))
+            super().answered(outcome)
+            return
+        session.row_count = self.affected
+        info = b""
+        if self.total:
+            self.total["Warnings"] = len(self.diagnostics)
+            texts = (f"{name}: {number}" for name, number in self.total.items())
+            info = lenenc_bytes("  ".join(texts).encode())
+        self.below.write(
+            ok_packet(
+                self.seq + 1,
+                session.status(),
+                affected=self.affected,
+                warnings=len(self.diagnostics),
+                info=info,
+            )
+        )
+        super().answered("ok")
 
 
 def _same_charset(client: ClientConnection) -> bool:

@@ -9,11 +9,13 @@ from typing import Any
 
 from config.schema import Kind
 from tests.differential.catalog import Catalog, ColumnModel, Family, TableModel, Value, literal
+from tests.differential.changes import Changes
 from tests.differential.expressions import Expressions
 from tests.differential.parts import ID, Statement
 from tests.differential.routes import LOCAL_BITS, SHARD_SHIFT, TYPE_SHIFT, Routes
 
 FRESH = 20_000_000_000  # local ids from here on belong to no row of the world
+CHANGES = 0.3  # share of changes of several tables, or by subqueries
 KINDS = (Kind.OBJECT,) * 6 + (Kind.MAPPING,) * 4 + (Kind.HASHED,) * 3 + (Kind.SINGLE,)
 
 
@@ -33,6 +35,9 @@ class Writes:
         found: list[Statement] = []
         for _ in range(self.rng.randrange(1, 6)):
             table = self.table()
+            if self.catalog.refers and self.rng.random() < CHANGES:
+                found.append(Changes(self.rng, self.catalog).statement())
+                continue
             found.append(self.write(table, beyond))
             if self.rng.random() < 0.5:
                 found.append(self.read(table))

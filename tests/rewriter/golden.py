@@ -25,9 +25,11 @@ from rewriter.plans import (
     OneHost,
     Piece,
     Plan,
+    ReadThenWrite,
     Reject,
     Sharded,
     ShardSelect,
+    ShardWrite,
     Template,
 )
 from tests.rewriter.support import TOPOLOGY, contract, expand, first, rewriter, values_of
@@ -105,15 +107,27 @@ def _bound(plan: Plan, values: tuple[bytes, ...]) -> Case:
         return {}
     if isinstance(plan, Gather):
         return _gathered(plan, values)
+    if isinstance(plan, ReadThenWrite):
+        return _read_write(plan, values)
     try:
         bound = plan.bind(values, TOPOLOGY, first)
     except BindError as error:
         if isinstance(plan, ShardSelect) and plan.gather is not None and error.name == "not_supported_yet":
             literals = values[: len(values) - len(plan.session_slots)]
             return {"else": _gathered(plan.gather, values_of(plan.gather, literals))}
+        if isinstance(plan, ShardWrite) and plan.found is not None and error.name == "not_supported_yet":
+            literals = values[: len(values) - len(plan.session_slots)]
+            return {"else": _read_write(plan.found, values_of(plan.found, literals))}
         arguments = {name: contract(text) for name, text in error.arguments.items() if text}
         return {"bind_error": error.name, "arguments": arguments}
     return _outcome(bound)
+
+
+def _read_write(plan: ReadThenWrite, values: tuple[bytes, ...]) -> Case:
+    return {
+        "read": contract(plan.select.render(values).decode()),
+        "then": [contract(sql.decode()) for sql in plan.example(values)],
+    }
 
 
 def _gathered(plan: Gather, values: tuple[bytes, ...]) -> Case:
