@@ -112,12 +112,16 @@ def _begin(words: Words) -> Plan:
 
 def _end(words: Words, name: str) -> Plan:
     words.take("WORK")
-    chain = words.take("AND", "CHAIN")
-    if not chain:
-        words.take("AND", "NO", "CHAIN")
-    release = words.take("RELEASE")
-    if not release:
-        words.take("NO", "RELEASE")
+    chain: bool | None = None  # what is not said goes by completion_type
+    if words.take("AND", "CHAIN"):
+        chain = True
+    elif words.take("AND", "NO", "CHAIN"):
+        chain = False
+    release: bool | None = None
+    if words.take("RELEASE"):
+        release = True
+    elif words.take("NO", "RELEASE"):
+        release = False
     return Builtin(name=name, arguments={"chain": chain, "release": release})
 
 

@@ -16,6 +16,7 @@ from .fills import take_hints
 from .found import Target, plan_found, targets_of
 from .parse_write import Change, WriteParser
 from .plan import Access, Plan, Reject
+from .returning import edit_returning
 from .rules import only_sharded
 from .scope import Refuse, Scope
 from .select import may_fail, point
@@ -76,6 +77,11 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         splicer.columns.block(block)
     for written, target in zip(found.targets, targets, strict=False):
         _edit_target(splicer, written, target.ref)
+    table = scope.targets[targets[0].ref].table
+    if found.returning is not None and table is not None:
+        edit_returning(
+            statement.source, splicer.edits, found.returning, table, _base(splicer, targets[0].ref)
+        )
     routes = splicer.routes(refs)
     routing = splicer.routing(refs, routes)
     unrouted = any(route.unbounded for route in routes)
@@ -99,19 +105,13 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         denied=denied,
         unrouted=unrouted,
         together=together,
+        returning=found.returning is not None,
         point=point(routing, template, splicer.slots.end),
         fallback=fallback,
     )
 
 
 def _check(found: Change, scope: Scope, targets: list[Target]) -> None:
-    if found.returning is not None:
-        raise Refuse(
-            "not_supported_yet",
-            what="RETURNING",
-            reason="the rows come from shards",
-            alternative="SELECT the rows first, in a transaction.",
-        )
     for target in targets:
         table = scope.targets[target.ref].table
         if table is None or scope.targets[target.ref].form != "sharded":
@@ -126,6 +126,11 @@ def _check(found: Change, scope: Scope, targets: list[Target]) -> None:
         for assigned in target.assigned:
             if assigned.name.lower() in fixed:
                 raise Refuse("routing_column_update", column=assigned.name, table=table.name)
+
+
+def _base(splicer: Splicer, ref: TableRef) -> int:
+    """The index of an object table's K; of no meaning for others."""
+    return splicer.columns.base(ref) if splicer.scope.targets[ref].is_object else -1
 
 
 def _edit_target(splicer: Splicer, written: TableRef, ref: TableRef) -> None:

@@ -50,8 +50,8 @@ class Insert(Plan):
     holes are: the shard's database, K, and (in a row) the row's local id. `type` is that of an object table.
 
     `timed`: a row without an `id` gets one that the proxy makes, and the hole is for the whole `id`. Ask
-    `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause,
-    so it can run on one shard only. `ignore`: it says IGNORE. `asks`: see `Inserted`.
+    `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause.
+    `ignore`: it says IGNORE. `asks`: see `Inserted`.
     """
 
     kind: ClassVar[str] = "insert"
@@ -112,13 +112,6 @@ class Insert(Plan):
             if local in (b"", b"0", b"NULL"):
                 generated.add(shard)
             by_shard.setdefault(shard, []).append((number, local))
-        if self.returning and len(by_shard) > 1:
-            raise BindError(
-                "not_supported_yet",
-                what="RETURNING",
-                reason="the rows go to several shards",
-                alternative="Insert the rows one by one.",
-            )
         statements, inserted = [], []
         for shard in sorted(by_shard):
             base = self._base(keyspace, shard)

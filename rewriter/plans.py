@@ -292,7 +292,7 @@ class Builtin(Plan):
     """The proxy answers by itself. `name` and what is in `arguments`:
 
     begin                 sql: Template (the statement as for a backend, e.g. START TRANSACTION READ ONLY)
-    commit, rollback      chain: bool, release: bool
+    commit, rollback      chain, release: bool | None (not said)
     savepoint, rollback_to, release_savepoint   name: str
     set                   `assignments`
     use                   database: str

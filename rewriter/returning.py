@@ -1,4 +1,4 @@
-"""INSERT … RETURNING (MariaDB) into a sharded table: the columns that the client would have seen."""
+"""INSERT, REPLACE and DELETE … RETURNING (MariaDB) on a sharded table: the columns that a client sees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def edit_returning(source: Source, edits: Edits, span: Span, table: Table, base:
     for item in by_commas(source, Span(span.first + 1, span.end)):
         last = item.end - 1
         if source.is_op(last, "*") and (last == item.first or source.is_op(last - 1, ".")):
-            edits.replace(item, *_all(table, base))
+            if table.kind is Kind.OBJECT:
+                edits.replace(item, *_all(table, base))
+            elif last - item.first > 2:  # the database before the table
+                edits.remove(Span(item.first, last - 2))
             continue
         chain = chain_at(source, item.first)
         whole = chain is not None and chain.end == item.end
@@ -58,8 +61,6 @@ def _named(source: Source, item: Span) -> bool:
 
 def _all(table: Table, base: int) -> list[Part]:
     """What `*` shows."""
-    if table.kind is not Kind.OBJECT:
-        return [b"*"]
     parts: list[Part] = []
     for name in table.logical_columns:
         parts += [b", "] if parts else []

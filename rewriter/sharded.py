@@ -246,7 +246,7 @@ class ShardWrite(Sharded):
     """UPDATE or DELETE (`verb`) on a sharded table: one statement a shard.
 
     `denied` is the error when it would run on all shards, None when it may. `found` is how it runs on several
-    when `several` says that it cannot.
+    when `several` says that it cannot. `returning`: it has a RETURNING clause.
     """
 
     kind: ClassVar[str] = "write"
@@ -255,6 +255,7 @@ class ShardWrite(Sharded):
     several: Reject | None = None
     denied: Reject | None = None
     found: ReadThenWrite | None = None
+    returning: bool = False
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
@@ -264,7 +265,9 @@ class ShardWrite(Sharded):
         if self.several is not None and sum(map(len, groups.values())) > 1:
             raise BindError(self.several.error, **self.several.arguments)
         if not groups:
-            return Bound((), warnings=self.routing.unmatched(values, keyspace))
+            warnings = self.routing.unmatched(values, keyspace)
+            nowhere = (self.on_one(some_shard(keyspace), placed, values, keyspace),)
+            return Bound(nowhere if self.returning else (), warnings=warnings)
         statements = []
         for host, group in groups.items():
             columns = self.routing.columns(group, placed, values, keyspace)

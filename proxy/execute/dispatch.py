@@ -315,7 +315,8 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
         return
     if session.transaction_mode == "single":
         check_single(client, spots_of(plan.keyspace, statements))
-    if len(statements) == 1 and not bound.warnings and not (bound.inserted and bound.inserted[0].asks):
+    asks = bool(bound.inserted) and bound.inserted[0].asks
+    if len(statements) == 1 and not asks and (not bound.warnings or plan.returning):
         host, _, sql = statements[0]
         if bound.inserted:
             inserted = bound.inserted[0]
@@ -324,7 +325,7 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
             client.relay.run(host, sql)
         return
     work = TaskWork(client)
-    work.start(run_writes(client, bound, work.conns))
+    work.start(run_writes(client, bound, work.conns, returning=plan.returning))
 
 
 def _views(client: ClientConnection, plan: SystemViews, literals: Values) -> None:

@@ -23,6 +23,7 @@ from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import Bound, HostStatement, Inserted
 
+from .aside import write_result
 from .ends import connection_lost_in_transaction, give_all_back, settle
 from .preludes import preludes
 
@@ -38,13 +39,17 @@ _DEPRECATED: Final = frozenset({1287, 1681})
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one statement: `ok`, or the error that says why not."""
+    """What became of one statement: `ok`, or `rows` (of RETURNING), or the error that says why not."""
 
     statement: HostStatement
     inserted: Inserted | None
     ok: Ok | None = None
     error: Err | ProxyError | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    answered: bool = False
+    columns: list[bytes] = field(default_factory=list)
+    rows: list[bytes] = field(default_factory=list)
+    warnings: int = 0
 
 
 class _Pipeline:
@@ -58,8 +63,9 @@ class _Pipeline:
         self.outcomes = outcomes
         self.warnings = 0  # of the last one
         self._index = 0
-        self._reader: ResultReader | None = None  # of the warnings that come next
+        self._reader = ResultReader()
         self._rows: list[bytes] = []
+        self._asking = False  # the warnings come next
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, conn: BackendConnection, packets: bytes, count: int) -> None:
@@ -72,20 +78,25 @@ class _Pipeline:
             raise
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        """Rows of warnings; an OK or ERR packet was read by the scanner."""
-        if self._reader is not None:
-            self._rows += split_rows(self._reader.feed(data))
+        """Rows of warnings, or of RETURNING; an OK or ERR packet was read by the scanner."""
+        block = self._reader.feed(data)
+        if block:
+            self._rows += split_rows(block)
 
     def reply_done(self, conn: BackendConnection) -> None:
-        outcome = self.outcomes[self._index]
-        if self._reader is not None:
-            outcome.diagnostics = _diagnostics(self._rows)
-            self._reader, self._rows = None, []
+        outcome, rows = self.outcomes[self._index], self._rows
+        columns = self._reader.columns
+        self._reader, self._rows = ResultReader(), []
+        if self._asking:
+            outcome.diagnostics = _diagnostics(rows)
+            self._asking = False
             self._index += 1
             return
         outcome.ok, outcome.error = conn.scanner.ok, conn.scanner.err
+        outcome.columns, outcome.rows, outcome.warnings = columns, rows, conn.scanner.warnings
+        outcome.answered = True
         if self._index < len(self.outcomes) - 1:
-            self._reader = ResultReader()
+            self._asking = True
             return
         self.warnings = conn.scanner.warnings
         if not self._future.done():
@@ -93,7 +104,7 @@ class _Pipeline:
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         for outcome in self.outcomes[self._index :]:
-            if outcome.ok is None and outcome.error is None:
+            if not outcome.answered:
                 outcome.error = error
         if not self._future.done():
             self._future.set_result(None)
@@ -109,8 +120,12 @@ class HostWork:
     kept: bool = False
 
 
-async def run_writes(client: ClientConnection, bound: Bound, running: set[BackendConnection]) -> None:
-    """Run the statements of `bound` and answer the client. Their connections are put into `running`."""
+async def run_writes(
+    client: ClientConnection, bound: Bound, running: set[BackendConnection], *, returning: bool = False
+) -> None:
+    """Run the statements of `bound` and answer the client. Their connections are put into `running`.
+    `returning`: with the rows that they give.
+    """
     outcomes = [
         Outcome(statement, bound.inserted[index] if bound.inserted else None)
         for index, statement in enumerate(bound.statements)
@@ -137,8 +152,10 @@ async def run_writes(client: ClientConnection, bound: Bound, running: set[Backen
     give_back(client, works.values(), failed=bool(failed))
     if failed:
         _report(client, outcomes, failed, undone=atomic)
+    elif returning:
+        _answer_rows(client, bound, outcomes)
     else:
-        _answer(client, bound, outcomes, works)
+        _answer(client, bound, outcomes)
 
 
 def give_back(client: ClientConnection, works: Iterable[HostWork], *, failed: bool) -> None:
@@ -244,9 +261,24 @@ def _shards(outcomes: list[Outcome]) -> str:
     return "; ".join(parts)
 
 
-def _answer(
-    client: ClientConnection, bound: Bound, outcomes: list[Outcome], works: dict[str, HostWork]
-) -> None:
+def _answer_rows(client: ClientConnection, bound: Bound, outcomes: list[Outcome]) -> None:
+    """The rows of RETURNING: those of an INSERT in the order of its own."""
+    session = client.session
+    if session.transaction.next_isolation is not None and session.autocommit:
+        session.use_up()
+    rows: list[tuple[int, bytes]] = []
+    for outcome in outcomes:
+        numbers = outcome.inserted.numbers if outcome.inserted is not None else ()
+        told = len(numbers) == len(outcome.rows)
+        rows += [(numbers[at] if told else 0, row) for at, row in enumerate(outcome.rows)]
+    rows.sort(key=lambda pair: pair[0])
+    diagnostics, _ = _all_diagnostics(outcomes)
+    session.diagnostics = diagnostics + client.services.notices(bound.warnings)
+    warnings = len(session.diagnostics)
+    write_result(client, outcomes[0].columns, [row for _, row in rows], warnings)
+
+
+def _answer(client: ClientConnection, bound: Bound, outcomes: list[Outcome]) -> None:
     services, session = client.services, client.session
     if session.transaction.next_isolation is not None and session.autocommit:
         session.use_up()

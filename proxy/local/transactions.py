@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
@@ -19,6 +19,10 @@ from rewriter.tokens import quote_name
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+    from proxy.session.state import Session
+
+_PLAIN: Final = b" AND NO CHAIN NO RELEASE"
+"""Whatever the session's completion_type is."""
 
 
 def begin(client: ClientConnection, plan: Builtin, values: Values) -> None:
@@ -86,13 +90,24 @@ def xa_host(client: ClientConnection) -> str | None:
     return next((host for host, kept in ties.items() if ("xa", "") in kept), None)
 
 
+def _completion(session: Session, plan: Builtin) -> tuple[bool, bool]:
+    """Whether another transaction follows at once, and whether the session ends: as the statement says, or
+    else the session's completion_type.
+    """
+    chain, release = plan.arguments.get("chain"), plan.arguments.get("release")
+    if chain is None and release is None:
+        kind = (session.settings.get("completion_type") or b"").strip(b"'").upper()
+        return kind in (b"1", b"CHAIN"), kind in (b"2", b"RELEASE")
+    return bool(chain), bool(release)
+
+
 def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
     active = xa_host(client)
     if active is not None:
         client.relay.run(active, sql)
         return
     transaction = client.session.transaction
-    chain, release = bool(plan.arguments.get("chain")), bool(plan.arguments.get("release"))
+    chain, release = _completion(client.session, plan)
     begun = transaction.begin
     hosts = [host for host, conn in transaction.held.items() if conn.in_transaction]
 
@@ -136,6 +151,8 @@ async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], 
     committed. The connections are the session's no more: a client that goes away does not roll back the rest.
     """
     transaction = client.session.transaction
+    if client.session.settings.get("completion_type"):
+        sql += _PLAIN
     conns = {host: conn for host, conn in transaction.held.items() if conn.in_transaction}
     ended = transaction.end()
     done: list[str] = []
@@ -157,7 +174,7 @@ async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], 
         client.services.backends.release(conn)  # one still in a transaction is reset, which rolls it back
     if client.closed:
         return
-    if failure is not None and sql == b"COMMIT":
+    if failure is not None and sql.startswith(b"COMMIT"):
         reason = failure.text() if isinstance(failure, Err) else str(failure)
         left = [failed_on, *(host for host in conns if host not in done and host != failed_on)]
         if done:
@@ -222,4 +239,5 @@ async def _savepoint_on_all(client: ClientConnection, conns: list[BackendConnect
             client.fail(reply.err)
             return
     client.session.row_count = 0
+    client.session.keep_warnings()
     client.reply_ok()

@@ -28,3 +28,25 @@ def test_the_columns_of_the_new_row(demo: Demo, flavour: str) -> None:
         assert (INSTAGRAM.shard_of(photo), user) == (7, 7)
         cursor.execute("DELETE FROM photos WHERE id = %s", (photo,))
         assert cursor.rowcount == 1
+
+
+def test_the_rows_of_several_shards(demo: Demo, flavour: str) -> None:
+    """An INSERT's in its own order, a DELETE's as they come; also when prepared, and of no row."""
+    if flavour != "mariadb":
+        pytest.skip("MySQL has no RETURNING")
+    ids = [PINTEREST.compose(shard=shard, type=3, local=900_000 + shard) for shard in (40, 2, 17)]
+    rows = ", ".join(f"({id}, '\"{id}\"')" for id in ids)
+    with demo.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO users (id, data) VALUES {rows} RETURNING data, id")
+        assert cursor.fetchall() == tuple((f'"{id}"', id) for id in ids)
+        listed = ", ".join(map(str, ids))
+        connection.begin()
+        assert cursor.execute(f"DELETE FROM users WHERE id IN ({listed}) RETURNING id") == 3
+        assert {row[0] for row in cursor.fetchall()} == set(ids)
+        connection.rollback()
+        assert (
+            cursor.execute(f"DELETE FROM users WHERE id IN ({listed}) AND ts IS NULL RETURNING id, ts") == 0
+        )
+        assert [column[0] for column in cursor.description] == ["id", "ts"]
+        assert cursor.execute(f"DELETE FROM users WHERE id IN ({listed})") == 3
+        cursor.execute("SELECT 1")
