@@ -212,7 +212,7 @@ class ReadFirst(CommandSink):
         (MariaDB begins to be strict when an UPDATE or DELETE has sorted its rows.)
         """
         session = self.client.session
-        if self.plan.ignore or not session.strict or (self.plan.key and session.env.mariadb):
+        if self.plan.ignore or not session.strict or (self.plan.changes and session.env.mariadb):
             return None
         for one in session.diagnostics:
             if one.level == "Warning" and one.code in _STRICT:
