@@ -1,12 +1,14 @@
-"""A shard's reply to a write of an object, with the composed ID where the shard knows a local one."""
+"""Replies of servers with what they cannot know: the composed ID where a shard has a local one, and that the
+session has no current database any more.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from proxy.backends.connection import BackendConnection
-from proxy.session.state import Diagnostics
-from proxy.wire.packets import err_packet, ok_packet
+from proxy.session.state import Diagnostics, Session
+from proxy.wire.packets import err_packet, ok_packet, tracked_ok_packet
 from rewriter.bound import composed_message
 
 
@@ -35,3 +37,17 @@ def composed_rows(rows: Diagnostics, base: int) -> Diagnostics:
     shown = Diagnostics(replace(one, message=composed_message(one.code, one.message, base)) for one in rows)
     shown.total = rows.total
     return shown
+
+
+def leaves_database(session: Session, dropped: str) -> bool:
+    """Whether the session has no current database any more when this one (`Effects.database`) is dropped."""
+    return bool(dropped) and session.database == dropped
+
+
+def left_database(session: Session, conn: BackendConnection, data: bytes, dropped: str) -> bytes:
+    """The reply to DROP DATABASE. Who tracks the session learns that its current database is gone."""
+    tracker, ok = session.tracker, conn.scanner.ok
+    if tracker is None or ok is None or not leaves_database(session, dropped):
+        return data
+    state = tracker.take(session, left=True)
+    return tracked_ok_packet(data[3], ok, state) if state else data

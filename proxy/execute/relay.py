@@ -23,7 +23,7 @@ from rewriter.found_rows import KEEP
 from rewriter.origins import Origins
 from rewriter.plans import Values
 
-from .composed import composed, composed_rows
+from .composed import composed, composed_rows, left_database
 from .ends import (
     connection_lost_in_transaction,
     discard,
@@ -250,6 +250,8 @@ class Relay:
                 data = composed(conn, data, self.base)
             elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
                 return
+            elif self.effects is not None and self.effects.database:
+                data = left_database(self.client.session, conn, data, self.effects.database)
         self.client.transport.write(data)
 
     def _placed(self, conn: BackendConnection, data: bytes, origins: Origins) -> bytes:

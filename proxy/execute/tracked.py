@@ -10,7 +10,7 @@ from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet
 from rewriter.origins import Origins
 
-from .composed import composed
+from .composed import composed, leaves_database
 from .relay import Relay
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class TrackedRelay(Relay):
                 if self.base is not None and ok.insert_id:
                     data = composed(conn, data, self.base)
                     ok = said.ok or ok
-                state = tracker.take(session, bool(ok.status & Status.IN_TRANS))
+                left = self.effects is not None and leaves_database(session, self.effects.database)
+                state = tracker.take(session, bool(ok.status & Status.IN_TRANS), left=left)
                 self.client.transport.write(tracked_ok_packet(data[3], ok, state) if state else data)
                 return
         super().reply_data(conn, data)

@@ -51,13 +51,15 @@ class Tracker:
         self.touched.clear()
         self._state, self._characteristics = _NO_TRANSACTION, None
 
-    def take(self, session: Session, in_transaction: bool | None = None) -> bytes:
-        """The session state of an OK packet, b"" for none. `in_transaction`: as the packet says."""
+    def take(self, session: Session, in_transaction: bool | None = None, *, left: bool = False) -> bytes:
+        """The session state of an OK packet, b"" for none. `in_transaction`: as the packet says. `left`: the
+        current database is dropped, so that there is none (to servers that is no change of state).
+        """
         wanted = tracked(session)
         names = [name for name in sorted(self.variables) if wanted is None or name in wanted]
         parts = [_entry(_VARIABLE, name, self.variables[name]) for name in names]
-        if self.schema is not None and _on(session, "session_track_schema", True):
-            parts.append(_entry(_SCHEMA, self.schema))
+        if (left or self.schema is not None) and _on(session, "session_track_schema", True):
+            parts.append(_entry(_SCHEMA, self.schema or ""))
         parts += self._transaction(session, in_transaction)
         changed = self.changed or bool(self.variables) or self.schema is not None
         if changed and _on(session, "session_track_state_change", False):
