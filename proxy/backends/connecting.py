@@ -32,8 +32,8 @@ CAPABILITIES = (
     | Capability.MULTI_RESULTS
     | Capability.PS_MULTI_RESULTS
 )
-#: MariaDB's own that clients may agree on: a connection has those that its variant asks for.
-EXTENDED = int(MariaCapability.EXTENDED_METADATA)
+#: MariaDB's own that clients may agree on. Bulk execution changes no other reply, so every connection has it.
+EXTENDED = int(MariaCapability.EXTENDED_METADATA | MariaCapability.STMT_BULK_OPERATIONS)
 _ATTRIBUTES = {"program_name": "shardgate"}
 _LOGIN_PACKET = 1 << 20
 
@@ -130,7 +130,7 @@ class LoginConnector:
             if protocol is not None and protocol.transport is not None and not _succeeded(protocol.done):
                 protocol.transport.abort()
         assert protocol.transport is not None
-        if variant & EXTENDED_METADATA and not done.extended:
+        if variant & EXTENDED_METADATA and not done.extended & MariaCapability.EXTENDED_METADATA:
             protocol.transport.abort()
             reason = "it lacks MariaDB's extended metadata, which clients were offered: the fleet is mixed"
             raise ProxyError("host_unreachable", host=host, reason=reason)
@@ -165,7 +165,7 @@ class LoginConnector:
             secure=secure,
             attributes=_ATTRIBUTES,
             tls=Tls.OFF if certificates is None else Tls.REQUIRED,
-            extended=EXTENDED if variant & EXTENDED_METADATA else 0,
+            extended=EXTENDED if variant & EXTENDED_METADATA else int(MariaCapability.STMT_BULK_OPERATIONS),
         )
         loop = asyncio.get_running_loop()
         if secure:

@@ -19,6 +19,7 @@ from proxy.session.prepared import Statement
 from proxy.session.transaction import Spot
 from proxy.session.values import parameter, values_of
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
+from proxy.wire.bulk import BulkExecute, bulk_literals
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import ColumnType
 from proxy.wire.multibyte import can_mask, unmask
@@ -210,8 +211,8 @@ def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tup
 def execute(client: ClientConnection, payload: bytes) -> None:
     """COM_STMT_EXECUTE."""
     session = client.session
-    statement = _statement(client, payload, "mysqld_stmt_execute")
-    plan = _plan(client, statement)
+    statement = statement_of(client, payload, "mysqld_stmt_execute")
+    plan = plan_for(client, statement)
     client.sql, client.kind = statement.sql, plan.kind
     check_access(session, plan, statement.sql)
     if session.transaction.lost:
@@ -233,12 +234,12 @@ def execute(client: ClientConnection, payload: bytes) -> None:
             raise ProxyError("wrong_arguments", command="mysqld_stmt_execute")
         request = request._replace(types=bytes((ColumnType.NULL, 0)) * statement.parameters)
     if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
-        commit_then(client, lambda: _run(client, statement, request, sent))
+        commit_then(client, lambda: run(client, statement, request, sent))
     else:
-        _run(client, statement, request, sent)
+        run(client, statement, request, sent)
 
 
-def _plan(client: ClientConnection, statement: Statement) -> Plan:
+def plan_for(client: ClientConnection, statement: Statement) -> Plan:
     """The statement's plan, made anew when it is out of date. Raises ProxyError.
 
     Text is read under the settings of now: only the database is that of PREPARE.
@@ -260,7 +261,10 @@ def _plan(client: ClientConnection, statement: Statement) -> Plan:
     return statement.plan
 
 
-def _run(client: ClientConnection, statement: Statement, request: Execute, sent: dict[int, bytes]) -> None:
+def run(
+    client: ClientConnection, statement: Statement, request: Execute | BulkExecute, sent: dict[int, bytes]
+) -> None:
+    """Execute `statement`, for which the transaction is as it must be. A bulk one: only if `relayed`."""
     plan = statement.plan
     session = client.session
     if relayed(plan):
@@ -275,6 +279,7 @@ def _run(client: ClientConnection, statement: Statement, request: Execute, sent:
             relay.aside = not session.transaction.held
         relay.execute(host, text, plan, request, sent, _for_effects(client, statement, request))
         return
+    assert isinstance(request, Execute)
     statement.types = request.types or statement.types
     session.prepared.values = _literals(client, statement, request, sent)
     BinarySink(client)
@@ -291,19 +296,21 @@ def _run(client: ClientConnection, statement: Statement, request: Execute, sent:
 
 
 def _literals(
-    client: ClientConnection, statement: Statement, request: Execute, sent: Mapping[int, bytes]
+    client: ClientConnection, statement: Statement, request: Execute | BulkExecute, sent: Mapping[int, bytes]
 ) -> Values:
     """The parameters as SQL literals. Raises ProxyError."""
     session = client.session
     quoting = Quoting(session.env.charset, not session.no_backslash_escapes, session.unsafe_charset)
     types = request.types or statement.types
     try:
+        if isinstance(request, BulkExecute):
+            return bulk_literals(request, types, statement.parameters, quoting)
         return literals(request.nulls, types, request.values, statement.parameters, sent, quoting)
     except ProtocolError as error:
         raise _malformed(client, error) from None
 
 
-def _for_effects(client: ClientConnection, statement: Statement, request: Execute) -> Values:
+def _for_effects(client: ClientConnection, statement: Statement, request: Execute | BulkExecute) -> Values:
     """The literals that the statement's effects may refer to: its own, and, when they are compared with the
     insert id, its parameters.
     """
@@ -354,7 +361,7 @@ def close(client: ClientConnection, payload: bytes) -> None:
 
 def reset(client: ClientConnection, payload: bytes) -> None:
     """COM_STMT_RESET: forget long data, close the cursor."""
-    statement = _statement(client, payload, "mysqld_stmt_reset")
+    statement = statement_of(client, payload, "mysqld_stmt_reset")
     statement.forget_sent()
     if statement.cursor is not None:
         end_cursor(client, statement)
@@ -364,7 +371,7 @@ def reset(client: ClientConnection, payload: bytes) -> None:
 
 def fetch(client: ClientConnection, payload: bytes) -> None:
     """COM_STMT_FETCH."""
-    statement = _statement(client, payload, "mysqld_stmt_fetch")
+    statement = statement_of(client, payload, "mysqld_stmt_fetch")
     if len(payload) < 9:
         raise ProtocolError("COM_STMT_FETCH is cut short")
     conn = statement.cursor
@@ -374,7 +381,7 @@ def fetch(client: ClientConnection, payload: bytes) -> None:
     StatementRelay(client, statement).fetch_rows(conn, payload[5:9])
 
 
-def _statement(client: ClientConnection, payload: bytes, command: str) -> Statement:
+def statement_of(client: ClientConnection, payload: bytes, command: str) -> Statement:
     """The statement that a command names. Raises ProxyError."""
     if len(payload) < 5:
         raise ProtocolError("a command without a statement's number")

@@ -14,6 +14,7 @@ from proxy.backends.attributed import AttributedConnection
 from proxy.backends.connection import BackendConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
+from proxy.wire.bulk import BulkExecute
 from proxy.wire.constants import ColumnType, Status
 from proxy.wire.origins import changed
 from proxy.wire.packets import frame, query_packet
@@ -73,7 +74,7 @@ class StatementRelay(Relay):
         self.statement = statement
         self.key: Key = (b"", None, statement.settings, b"")
         self.older: tuple[object, ...] = ()  # whose the statement may have been before
-        self.request: Execute | None = None
+        self.request: Execute | BulkExecute | None = None
         self.sent: dict[int, bytes] = {}
         self.aside = False
         self.learns = False
@@ -98,7 +99,13 @@ class StatementRelay(Relay):
         self.prepare(host, sql, database)
 
     def execute(
-        self, host: str, sql: bytes, plan: OneHost, request: Execute, sent: dict[int, bytes], literals: Values
+        self,
+        host: str,
+        sql: bytes,
+        plan: OneHost,
+        request: Execute | BulkExecute,
+        sent: dict[int, bytes],
+        literals: Values,
     ) -> None:
         """COM_STMT_EXECUTE of `sql`, the text of `plan`. `literals`: for its effects."""
         self.request = request
@@ -172,7 +179,7 @@ class StatementRelay(Relay):
         conn.send(packets, self, count, state=PREPARED)
 
     def _send_execute(
-        self, conn: BackendConnection, known: ServerStatements, number: int, request: Execute
+        self, conn: BackendConnection, known: ServerStatements, number: int, request: Execute | BulkExecute
     ) -> None:
         client = self.client
         self.step = "execute"

@@ -292,7 +292,10 @@ class ClientConnection(asyncio.Protocol):
         """The command at work has another statement, which comes before whatever else waits. `seq`: number of
         the last packet so far. For command sinks, from `answered`.
         """
-        payload = (b"\x03" + self.named if self.attributes else b"\x03") + sql
+        self.go_on_with(seq, (b"\x03" + self.named if self.attributes else b"\x03") + sql)
+
+    def go_on_with(self, seq: int, payload: bytes) -> None:
+        """`go_on` with any command."""
         self._queue.insert(0, (seq, payload))
         self._queued += len(payload)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
 from proxy.execute import prepare
+from proxy.execute.bulk import bulk_execute
 from proxy.execute.task import TaskWork
 from proxy.local.fields import field_list
 from proxy.local.kill import kill
@@ -112,4 +113,5 @@ _COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
     Command.STMT_CLOSE: prepare.close,
     Command.STMT_RESET: prepare.reset,
     Command.STMT_FETCH: prepare.fetch,
+    Command.STMT_BULK_EXECUTE: bulk_execute,
 }

@@ -171,15 +171,20 @@ def value_ends(nulls: bytes, types: bytes, values: bytes, count: int, sent: Mapp
     for number in range(count):
         type_ = types[2 * number]
         if number not in sent and not nulls[number >> 3] >> (number & 7) & 1 and type_ != ColumnType.NULL:
-            fixed = _FIXED.get(type_)
-            if fixed is None:
-                length, pos = read_lenenc(values, pos)
-                fixed = length or 0
-            pos += fixed
-            if pos > len(values):
-                raise ProtocolError("a parameter's value is cut short")
+            pos = value_end(values, pos, type_)
         ends.append(pos)
     return ends
+
+
+def value_end(values: bytes, pos: int, type_: int) -> int:
+    """Where the value ends that begins at `pos`. Raises ProtocolError."""
+    fixed = _FIXED.get(type_)
+    if fixed is None:
+        length, pos = read_lenenc(values, pos)
+        fixed = length or 0
+    if pos + fixed > len(values):
+        raise ProtocolError("a parameter's value is cut short")
+    return pos + fixed
 
 
 # -- parameters as SQL

@@ -107,6 +107,7 @@ class Command(IntEnum):
     DAEMON = 0x1D
     BINLOG_DUMP_GTID = 0x1E
     RESET_CONNECTION = 0x1F
+    STMT_BULK_EXECUTE = 0xFA  # MariaDB's alone
 
 
 class ColumnType(IntEnum):
