@@ -276,11 +276,23 @@ class Columns:
     def _having(self, block: Block, span: Span) -> None:
         """`id` in HAVING means the select list's column of that name, if there is one."""
         for chain in chains(self.source, span, block):
+            if chain.column == "ID":
+                self._judged(block, chain)
             if chain.column == "ID" and self._shows_id(block, chain):
                 if len(chain.parts) > 1:
                     self.edits.replace(Span(chain.first, chain.end), b"id")
             else:
                 self._chain(chain, block)
+
+    def _judged(self, block: Block, chain: Chain) -> None:
+        """Refuse an `id` in the HAVING of a join: which one it means, if any, only a server can say."""
+        if len(block.tables) > 1 and any(self.scope.targets[ref].is_object for ref in block.tables):
+            raise Refuse(
+                "not_supported_yet",
+                what="HAVING",
+                reason=f"which of the tables '{chain.parts[-1]}' means is a server's business",
+                alternative="Put the condition into WHERE.",
+            )
 
     def _shows_id(self, block: Block, chain: Chain) -> bool:
         if block.group:

@@ -109,7 +109,7 @@ class Piece:
     case, that equal rows of one shard share: a unique key with one of them is unique over all shards; None:
     every key is (the table is not sharded). `bounded`: it is no scatter. `real`: the statement opens the
     table more than once, which a temporary one does not allow. `groups`: each shard gives groups of the rows
-    instead; `label` names the reference in `source`.
+    instead; `label` names the reference in `source`. `lock` is what a locking read of it ends in.
     """
 
     label: str
@@ -125,6 +125,7 @@ class Piece:
     real: bool = False
     groups: Groups | None = None
     named: bytes = b""
+    lock: bytes = b""
 
     def sql(self, values: Values, columns: bytes, ids: bytes | None = None) -> bytes:
         """The SELECT of `columns`; with `ids`, of the rows that the link's values lead to."""
@@ -132,7 +133,7 @@ class Piece:
         if ids is not None and self.link is not None:
             source += (b" AND " if self.filtered else b" WHERE ") + self.link.column + b" IN (" + ids + b")"
         if self.groups is None:
-            return b"SELECT " + columns + source
+            return b"SELECT " + columns + source + (b" " + self.lock if self.lock else b"")
         return b"SELECT " + columns + b" FROM (" + self.groups.over(values, source) + b") AS sg"
 
     def typed(self, values: Values, table: bytes) -> bytes:

@@ -17,6 +17,7 @@ from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
 from .gather import SCRATCH, Gather, Home, Piece, quoted
 from .links import Links, chained
+from .locking import lock_of, locks
 from .partial import Combined, combined
 from .plan import Access, Plan, Reject
 from .pure import NARROWING
@@ -93,9 +94,9 @@ def _refusal(statement: Statement, query: Query, scope: Scope, refs: list[TableR
             what, "it needs rows of shards and tables of the server's own", "Read them one by one."
         )
     for block in query.all_blocks():
-        if block.lock is not None:
-            reason = "its rows have to be gathered, and copies are not locked"
-            return not_yet("a locking read like this", reason, "Lock the rows by a list of their IDs.")
+        if block.lock is not None and not block.tables:
+            reason = "it locks the rows of several SELECTs at once"
+            return not_yet("this locking read", reason, "Put FOR UPDATE behind each SELECT, in parentheses.")
         if block.into is not None and source.is_word(block.into.first + 1, "OUTFILE", "DUMPFILE"):
             return not_yet("INTO OUTFILE", "its rows come from several servers", "Fetch them.")
         named = [ref for ref in block.tables if ref in scope.targets and scope.targets[ref].form in _ROOM]
@@ -303,6 +304,7 @@ class _Gathering:
             named=quoted(ref.label),
             is_object=target.is_object and target.form == "sharded",
             routing=routing,
+            lock=lock_of(self.source, ref, self.scope.blocks[ref]),
         )
 
     def _taken(self, term: Span) -> tuple[Part, ...]:
@@ -346,11 +348,13 @@ class _Gathering:
                 text.edits.replace(span, *edit)
         for block in self.blocks:
             add_labels(self.source, block, text.edits)
+            if block.lock is not None:
+                text.edits.remove(block.lock)  # the pieces have locked what is copied
         databases = dict.fromkeys(
             target.database for target in self.scope.targets.values() if target.form != "inner"
         )
         return Gather(
-            access=Access.READ,
+            access=Access.WRITE if locks(self.query) else Access.READ,
             session_slots=tuple(text.slots.names),
             databases=tuple(databases),
             effects=self.effects,

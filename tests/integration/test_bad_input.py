@@ -142,7 +142,6 @@ def test_a_routing_column_does_not_change(client: Raw) -> None:
 def test_what_is_not_there_yet_says_so(client: Raw) -> None:
     """Refused, never answered wrongly."""
     for sql in (
-        "SELECT p.id FROM pins p JOIN users u ON u.ts = p.ts FOR UPDATE",
         "SELECT DISTINCT ts INTO OUTFILE '/tmp/never' FROM pins",
         "SELECT DISTINCT GET_LOCK('x', 0) FROM pins",
         "SELECT DISTINCT p.id FROM pins p JOIN information_schema.tables",

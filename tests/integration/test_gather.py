@@ -107,6 +107,27 @@ def test_a_transaction_sees_its_own_rows(client: Raw, raw: MakeRaw, things: Thin
     assert flags(client.ask("ROLLBACK")) == (False, False)
 
 
+def test_a_locking_read_locks_the_rows(client: Raw, raw: MakeRaw, things: Things) -> None:
+    """On the shards, inside the transaction, until it ends."""
+    ids = [things.insert("users", {"n": n}) for n in range(4)]
+    listed = ", ".join(map(str, ids))
+    other = raw()
+    client.ask("BEGIN")
+    locking = f"SELECT DISTINCT u.id FROM users u WHERE u.id IN ({listed}) ORDER BY u.id FOR UPDATE"
+    assert [int(row[0] or 0) for row in client.ask(locking).rows] == sorted(ids)
+    assert flags(client.ask(locking)) == (True, True)
+    for id in ids:
+        assert other.ask(f"SELECT id FROM users WHERE id = {id} FOR UPDATE NOWAIT").code in (1205, 3572)
+    assert other.ask(f"{locking} NOWAIT").code in (1205, 3572)
+    assert other.ask(f"{locking} SKIP LOCKED").rows == []
+    assert len(other.ask(locking.removesuffix("FOR UPDATE")).rows) == 4
+    assert client.ask("COMMIT").kind == "ok"
+    assert len(other.ask(f"{locking} NOWAIT").rows) == 4
+    reader = raw(login=False)
+    reader.login("reader", "reader", "demo")
+    assert reader.ask(locking).code == 1142
+
+
 def test_set_transaction_is_used_up(client: Raw) -> None:
     """By the gathered statement that follows it."""
     client.ask("SET TRANSACTION READ ONLY")
