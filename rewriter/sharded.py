@@ -266,8 +266,10 @@ class ShardWrite(Sharded):
             raise BindError(self.several.error, **self.several.arguments)
         if not groups:
             warnings = self.routing.unmatched(values, keyspace)
-            nowhere = (self.on_one(some_shard(keyspace), placed, values, keyspace),)
-            return Bound(nowhere if self.returning else (), warnings=warnings)
+            nowhere = self.on_one(some_shard(keyspace), placed, values, keyspace)
+            if self.returning:
+                return Bound((nowhere,), warnings=warnings)
+            return Bound((), reference=nowhere, warnings=warnings)
         statements = []
         for host, group in groups.items():
             columns = self.routing.columns(group, placed, values, keyspace)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.session.values import quote
-from proxy.wire.packets import eof_packet, frame, query_packet
+from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
 from rewriter.effects import Effects
-from rewriter.plans import Values
+from rewriter.plans import Bound, Values
 
 from .ends import connection_lost_in_transaction, settle
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
+_NOT_PREPARED: Final = (1295, 1390)
+"""Errors of PREPARE itself."""
 _SYNTAX_ERROR = 1064
 
 
@@ -124,12 +126,32 @@ def write_result(
 
 async def run_probe(client: ClientConnection, host: str, sql: bytes, error: ProxyError) -> None:
     """`error`, unless a server says that the statement is no SQL at all: then its own error."""
+    found = await prepared_error(client, host, sql)
+    if found is not None and found.code == _SYNTAX_ERROR:
+        client.fail(found)
+    else:
+        raise error
+
+
+async def run_for_nothing(client: ClientConnection, bound: Bound, *, update: bool) -> None:
+    """A write that no shard runs, since no row can match: OK, unless a server finds a mistake in it."""
+    nowhere, warnings = bound.reference, bound.warnings
+    if nowhere is not None:
+        found = await prepared_error(client, nowhere.host, nowhere.sql)
+        if found is not None and found.code not in _NOT_PREPARED:
+            client.fail(found)
+            return
+    client.session.diagnostics = client.services.notices(warnings)
+    client.session.row_count = 0
+    info = b"Rows matched: 0  Changed: 0  Warnings: %d" % len(warnings) if update else b""
+    client.reply_ok(warnings=len(warnings), info=lenenc_bytes(info) if info else b"")
+
+
+async def prepared_error(client: ClientConnection, host: str, sql: bytes) -> Err | None:
+    """What a server has against a statement that it prepares and does not run."""
     text = quote(sql, client.session.no_backslash_escapes)
     async with borrowed(client, host) as conn:
         reply = await Collector().query(conn, b"PREPARE shardgate_probe FROM " + text)
         if reply.err is None:
             await Collector().query(conn, b"DEALLOCATE PREPARE shardgate_probe")
-    if reply.err is not None and reply.err.code == _SYNTAX_ERROR:
-        client.fail(reply.err)
-    else:
-        raise error
+    return reply.err

@@ -17,7 +17,6 @@ from proxy.local.views import run_views
 from proxy.session.transaction import Spot
 from proxy.session.values import values_of
 from proxy.wire.multibyte import ESCAPE, can_mask, mask, unmask
-from proxy.wire.packets import lenenc_bytes
 from rewriter.env import Env
 from rewriter.plans import (
     Access,
@@ -44,7 +43,7 @@ from rewriter.plans import (
 )
 
 from .apart import check_length, execute_long
-from .aside import run_aside, run_probe
+from .aside import run_aside, run_for_nothing, run_probe
 from .ddl import run_ddl
 from .everywhere import run_everywhere
 from .fanout import FanOut
@@ -306,12 +305,8 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
         services.check_states(plan, bound, write=True)
     statements = bound.statements
     if not statements:
-        session.diagnostics = services.notices(bound.warnings)
-        session.row_count = 0
-        info = b""
-        if isinstance(plan, ShardWrite) and plan.verb == "UPDATE":
-            info = lenenc_bytes(b"Rows matched: 0  Changed: 0  Warnings: %d" % len(bound.warnings))
-        client.reply_ok(warnings=len(bound.warnings), info=info)
+        update = isinstance(plan, ShardWrite) and plan.verb == "UPDATE"
+        TaskWork(client).start(run_for_nothing(client, bound, update=update))
         return
     if session.transaction_mode == "single":
         check_single(client, spots_of(plan.keyspace, statements))

@@ -93,7 +93,9 @@ class Loop:
     verify = False
     """Whether it is checked that what a case changes is undone."""
 
-    def __init__(self, arena: Arena, seed: int, *, mysql: bool, tally: Tally, writes: float = WRITES) -> None:
+    def __init__(
+        self, arena: Arena, seed: object, *, mysql: bool, tally: Tally, writes: float = WRITES
+    ) -> None:
         assert isinstance(arena.world, AnyWorld)
         self.arena = arena
         self.world = arena.world

@@ -12,7 +12,7 @@ from tests.differential.anyschema.places import AnyWorld, Column, Model
 from tests.differential.anyschema.terms import Ref, Terms, named
 from tests.differential.anyschema.tree import Node, clause, expr, fixed, items
 
-ALIASES = ("a", "b", "c", "t1", "T2", "`x y`", "`é`", "`select`", "p", "q")
+ALIASES = ("a", "b", "t0", "t1", "T2", "`x y`", "`é`", "`select`", "p", "q")
 RESULTS = ("x", "`y`", "'z'", "n1", "`a b`", "Total", "`é`", "id", "name")
 AGGREGATES = (
     "COUNT(*)", "COUNT({a})", "COUNT(DISTINCT {n})", "COUNT(DISTINCT {t})", "COUNT(DISTINCT {n}, {t})", "SUM({n})",

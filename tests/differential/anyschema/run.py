@@ -33,7 +33,7 @@ def run(options: argparse.Namespace, program: Program, servers: list[LocalServer
             def seen(finding: Finding, number: int = number, world: AnyWorld = world) -> None:
                 print(describe(finding, number, options.seed, world), flush=True)
 
-            loop = Loop(arena, options.seed, mysql=mysql, tally=tally, writes=options.writes)
+            loop = Loop(arena, f"{options.seed}.{number}", mysql=mysql, tally=tally, writes=options.writes)
             numbers = options.only or range(options.first, options.first + options.count)
             loop.run(numbers, shrink=not options.no_shrink, most=options.most, ignored=ignored, seen=seen)
         if len(tally.findings) >= options.most:
