@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .facts import Block, Query, Span, TableRef
 from .gather import Link, quoted
 from .predicates import Conditions
-from .scope import Chain, Refuse, Scope, chain_at
+from .scope import Chain, Refuse, Scope, chain_at, chains
 from .tokens import Source
 
 
@@ -135,16 +135,35 @@ class Links:
         left = chain_at(source, term.first)
         if left is None:
             return
-        if source.is_op(left.end, "="):
-            right = chain_at(source, left.end + 1)
-            if right is not None and right.end == term.end:
-                yield from self._edge(left, block, narrowable, right, block)
-                yield from self._edge(right, block, narrowable, left, block)
-        elif source.is_word(left.end, "IN") and source.closing.get(left.end + 1) == term.end - 1:
-            inner = self._subquery(left.end + 2, block)
+        right = chain_at(source, left.end + 1) if source.is_op(left.end, "=") else None
+        if right is not None and right.end == term.end:
+            yield from self._edge(left, block, narrowable, right, block)
+            yield from self._edge(right, block, narrowable, left, block)
+        opening = self._among(left.end)
+        if opening and source.closing.get(opening) == term.end - 1:
+            inner = self._subquery(opening + 1, block)
             shown = None if inner is None else self._shown(inner)
-            if inner is not None and shown is not None:
+            single = source.is_op(left.end, "=") and opening == left.end + 1
+            if inner is not None and shown is not None and (not single or self._own(inner)):
                 yield from self._edge(left, block, narrowable, shown, inner)
+
+    def _own(self, inner: Block) -> bool:
+        """Whether a subquery is the same for each row around it. If not, `= (SELECT …)` may be an error for a
+        row: with more than one value.
+        """
+        if any(inner.inner_queries()):
+            return False
+        named = [one for _, span in inner.expressions() for one in chains(self._source, span, inner)]
+        return all(ref is None or ref in inner.tables for ref in (self._table(one, inner) for one in named))
+
+    def _among(self, at: int) -> int:
+        """The parenthesis of a subquery behind `IN`, `=`, `= ANY` or `= SOME` at `at`; 0 for none."""
+        source = self._source
+        if source.is_op(at, "="):
+            at += source.is_word(at + 1, "ANY", "SOME")
+        elif not source.is_word(at, "IN"):
+            return 0
+        return at + 1 if source.is_op(at + 1, "(") else 0
 
     def _subquery(self, first: int, block: Block) -> Block | None:
         for query in block.queries:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Literal
 
 from config.schema import Kind, Schema, Table
@@ -16,6 +17,12 @@ from .tokens import NAME, WORD, Source
 INFORMATION_SCHEMA: Final = "information_schema"
 SYSTEM_DATABASES: Final = frozenset({INFORMATION_SCHEMA, "mysql", "performance_schema", "sys"})
 _NO_COLUMN_BEHIND: Final = ("AS", "COLLATE", "OVER", "USING", "CHARSET")
+
+
+Ctes = Mapping[str, tuple[str, ...] | None]
+"""The CTEs that are known at a place: their columns, lower case; None when those are not known."""
+
+_NO_CTES: Final[Ctes] = MappingProxyType({})
 
 
 class Refuse(Exception):
@@ -156,18 +163,19 @@ class Scope:
     targets: dict[TableRef, Target] = field(default_factory=dict)
     blocks: dict[TableRef, Block] = field(default_factory=dict)
 
-    def add_query(self, names: Names, query: Query, ctes: frozenset[str] = frozenset()) -> None:
+    def add_query(self, names: Names, query: Query, ctes: Ctes = _NO_CTES) -> None:
         """Resolve the tables of a query and of all queries in it. Raises Refuse."""
         for name, cte in query.ctes.items():
-            self.add_query(names, cte, ctes | {name} if query.recursive else ctes)
-            ctes = ctes | {name}
+            self.add_query(names, cte, {**ctes, name: None} if query.recursive else ctes)
+            renamed = self.source.is_op(cte.first - 3, ")")  # WITH name (columns) AS (
+            ctes = {**ctes, name: None if renamed or query.recursive else self._query_columns(cte)}
         for term in [*query.terms, *([query.tail] if query.tail is not None else [])]:
             if isinstance(term, Query):
                 self.add_query(names, term, ctes)
             else:
                 self.add_block(names, term, ctes)
 
-    def add_block(self, names: Names, block: Block, ctes: frozenset[str] = frozenset()) -> None:
+    def add_block(self, names: Names, block: Block, ctes: Ctes = _NO_CTES) -> None:
         """Resolve the tables of a block and of its subqueries. Raises Refuse."""
         for ref in block.tables:
             self.blocks[ref] = block
@@ -175,8 +183,10 @@ class Scope:
                 self.add_query(names, ref.query, ctes)
                 columns = None if ref.renamed else self._query_columns(ref.query)
                 self.targets[ref] = Target("inner", columns=columns)
-            elif ref.form == "odd" or (ref.database is None and ref.name in ctes):
+            elif ref.form == "odd":
                 self.targets[ref] = Target("inner")
+            elif ref.database is None and ref.name in ctes:
+                self.targets[ref] = Target("inner", columns=ctes[ref.name])
             elif ref.database is None and ref.name.upper() == "DUAL":
                 self.targets[ref] = Target("inner", columns=())
             else:
@@ -188,6 +198,8 @@ class Scope:
         first = query.terms[0]
         if isinstance(first, Query):
             return self._query_columns(first)
+        if not first.projections:
+            return None  # VALUES
         names: list[str] = []
         for projection in first.projections:
             if projection.star:
