@@ -251,10 +251,14 @@ _KNOWN: Final = frozenset(
 def _elsewhere(statement: Statement, about: About) -> Plan | None:
     """The plan of a statement all of whose qualified names are in one database that is not sharded."""
     source, names = statement.source, statement.names
+    if source.is_word(0, *_NAMING) and _names_here(source):
+        return None  # what is not qualified is in the current database
     found: dict[str, None] = {}
     for at in range(1, len(source.tokens)):
         if not source.is_name(at):
             continue
+        if source.is_word(at, "NEW", "OLD") and source.is_word(0, "CREATE"):
+            continue  # a row, in a trigger's body
         qualifies = source.is_op(at + 1, ".") and not source.is_op(at - 1, ".")
         if qualifies or source.is_word(at - 1, "FROM", "IN"):
             name = source.tokens[at].name
@@ -271,6 +275,35 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
     if target.form == "physical":
         return Text(statement).plan(Place(locations=((target.keyspace, target.shard),)), about)
     return Text(statement).plan(Place((target.keyspace,)), about)
+
+
+_NAMING: Final = (
+    *("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "CHECKSUM"),
+    "LOCK",
+)
+_ROUTINES: Final = ("TRIGGER", "PROCEDURE", "FUNCTION", "EVENT")
+_OBJECTS: Final = ("TABLE", "TABLES", "VIEW", "SEQUENCE", *_ROUTINES)
+
+
+def _names_here(source: Source) -> bool:
+    """Whether a definition names a table, view or routine without its database. The body of a routine is not
+    looked into: its names are of the routine's own database.
+    """
+    body = any(source.is_word(at, *_ROUTINES) for at in range(1, min(len(source.tokens), 12)))
+    at = 1
+    while at < len(source.tokens):
+        on = source.is_word(at, "ON") and (body or source.is_word(0, "CREATE", "DROP"))
+        if source.is_word(at, *_OBJECTS, "FROM", "JOIN", "LIKE", "TO") or on:
+            place = at + 1
+            while source.is_word(place, "IF", "NOT", "EXISTS", "ONLY", "TABLE"):
+                place += 1
+            plain = source.is_name(place) and not source.is_op(place + 1, ".", "(")
+            if plain and not source.is_word(place, "DELETE", "UPDATE", "SCHEDULE", "COMPLETION"):
+                return True
+            if body and (on or source.is_word(at, "PROCEDURE", "FUNCTION", "EVENT")):
+                return False
+        at += 1
+    return False
 
 
 def _of_database(source: Source) -> bool:

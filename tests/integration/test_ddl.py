@@ -75,6 +75,38 @@ def refused(connection: Connection) -> None:
             rows(connection, sql)
 
 
+def test_tables_are_tended_dropped_and_made(connection: Connection, small: Demo) -> None:
+    for verb in ("ANALYZE", "CHECK", "OPTIMIZE"):
+        found = rows(connection, f"{verb} TABLE pins")
+        assert {row[0] for row in found} == {"demo.pins"}
+        assert found[-1][1:] == (verb.lower(), "status", "OK")
+    (made,) = rows(connection, "SHOW CREATE TABLE pins")
+    with pytest.raises(pymysql.MySQLError) as caught:
+        rows(connection, "ALTER TABLE pins ADD COLUMN data INT")
+    assert caught.value.args[0] == 1060  # all shards refuse alike
+    assert len(rows(connection, "SHOW WARNINGS")) == 1
+    rows(connection, "DROP TABLE pins")
+    with pytest.raises(pymysql.MySQLError) as caught:
+        rows(connection, "SELECT * FROM pins WHERE id = 241294492511762325")
+    assert caught.value.args[0] == 1146
+    rows(connection, str(made[1]))
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO pins (data) VALUES ('{}')")
+        assert rows(connection, f"SELECT id FROM pins WHERE id = {cursor.lastrowid}") == [(cursor.lastrowid,)]
+    for sql, code in (
+        ("CREATE TABLE pins (id BIGINT)", 1050),
+        ("CREATE TABLE nothing (id BIGINT)", 1235),
+        ("CREATE TABLE board_has_pins (pin_id BIGINT)", 1235),
+        ("CREATE TABLE legacy.x SELECT * FROM pins", 1235),
+        ("CREATE TRIGGER t BEFORE INSERT ON pins FOR EACH ROW SET NEW.ts = NULL", 1235),
+        ("DROP TABLE nothing", 1051),
+    ):
+        with pytest.raises(pymysql.MySQLError) as caught:
+            rows(connection, sql)
+        assert caught.value.args[0] == code, sql
+    rows(connection, "DROP TABLE IF EXISTS nothing")
+
+
 def partly_done(connection: Connection) -> None:
     rows(connection, "ALTER TABLE db00003.boards ADD COLUMN extra INT")
     with pytest.raises(pymysql.MySQLError, match="1 of 5 shards or hosts refused the definition: Duplicate"):
