@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,8 @@ class Cluster:
     servers: tuple[Server, ...]
     proxy: Target
     proxy_pid: int
+    folder: Path = Path()
+    """Where its settings, schema and topology are."""
 
     @property
     def shards(self) -> str:
@@ -106,7 +108,8 @@ def running(mysqld: Path | None, workers: int) -> Iterator[Cluster]:
             _wait(child, ready, log)
             document = json.loads(ready.read_text())
             topology = load_topology(Path(document["topology"]), schema=load_schema(SCHEMA))
-            yield _one_account(describe(document, topology))
+            cluster = _one_account(describe(document, topology))
+            yield replace(cluster, folder=Path(document["topology"]).parent)
         finally:
             stop_all([child], timeout=30.0)
 
