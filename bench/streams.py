@@ -1,7 +1,7 @@
 """``python -m bench.streams``: how much memory the proxy takes while a client reads a result of many rows.
 
-The rows are made in the shards, by INSERT … SELECT. The client reads them with PyMySQL's unbuffered cursor: as
-they come from the shards, and in the order of an indexed and of a computed column. What is printed is the
+The rows are made in the shards, by INSERT … SELECT. The client reads them with PyMySQL's unbuffered cursor:
+as they come from the shards, and in the order of an indexed and of a computed column. What is printed is the
 proxy's peak resident memory during each read (VmHWM, reset before it), and its CPU time.
 """
 
@@ -42,9 +42,7 @@ READS: Final = {
     "ordered by id": "SELECT id, data, ts FROM users ORDER BY id",
     "ordered by a text": "SELECT id, data, ts FROM users ORDER BY LEFT(data, 20), id",
 }
-_DIGITS: Final = " UNION ALL ".join(
-    f"SELECT {digit} d" if digit == 0 else f"SELECT {digit}" for digit in range(10)
-)
+_DIGITS: Final = "SELECT 0 d" + "".join(f" UNION ALL SELECT {digit}" for digit in range(1, 10))
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 console = Console(highlight=False)
@@ -67,7 +65,8 @@ def filling(shard: int, rows: int) -> str:
     digits = len(str(rows))
     number = " + ".join(f"t{place}.d * {10**place}" for place in range(digits))
     tables = ", ".join(f"({_DIGITS}) t{place}" for place in range(digits))
-    data = f'CONCAT(\'{{"name": "\', MD5(n + {shard}), \'", "email": "jane.\', n, \'@example.com", "active": true}}\')'
+    name, rest = f'\'{{"name": "\', MD5(n + {shard})', "n, '@example.com\"}'"
+    data = f'CONCAT({name}, \'", "email": "jane.\', {rest})'
     return (
         f"INSERT INTO db{shard:05d}.users (local_id, data)"
         f" SELECT n + 1, {data} FROM (SELECT {number} AS n FROM {tables}) numbers WHERE n < {rows}"
