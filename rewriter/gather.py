@@ -22,6 +22,10 @@ SCRATCH: Final = b"shardgate_scratch"
 """The database of the temporary tables."""
 
 
+FIRST: Final = b"sg_0"
+"""The column of the least ID of a group's rows."""
+
+
 class Link(NamedTuple):
     """A piece of which only rows matter whose `column` is among the values of another's.
 
@@ -80,9 +84,10 @@ def quoted(name: str | bytes) -> bytes:
 class Groups:
     """What the shards make of a piece's rows: groups, see partial.py.
 
-    `select` renders the select list: `keys` columns to group by, then partial aggregates. It holds only when
-    those named in `decimals` are DECIMAL and those in `integers` are integers: sums of other numbers depend
-    on the order of rows. And the table must have no columns that are called as in `absent`.
+    `select` renders the select list: `keys` columns to group by, then partial aggregates. With `first` there
+    is FIRST too, the least ID of a group, so that groups are looked at in the order of their rows. All this
+    holds only when those named in `decimals` are DECIMAL and those in `integers` are integers: sums of other
+    numbers depend on the order of rows. And the table must have no columns that are called as in `absent`.
     """
 
     select: Template
@@ -90,10 +95,12 @@ class Groups:
     decimals: frozenset[str] = frozenset()
     integers: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
+    first: bool = False
 
     def over(self, values: Values, source: bytes) -> bytes:
         """The SELECT of the groups of `source`, which is FROM and WHERE."""
-        text = b"SELECT " + self.select.render(values) + source
+        text = b"SELECT " + self.select.render(values)
+        text += (b", MIN(id) AS " + FIRST if self.first else b"") + source
         if self.keys:
             text += b" GROUP BY " + b", ".join(b"%d" % number for number in range(1, self.keys + 1))
         return text
@@ -126,6 +133,7 @@ class Piece:
     groups: Groups | None = None
     named: bytes = b""
     lock: bytes = b""
+    in_order: bool = False
 
     def sql(self, values: Values, columns: bytes, ids: bytes | None = None) -> bytes:
         """The SELECT of `columns`; with `ids`, of the rows that the link's values lead to."""

@@ -64,8 +64,11 @@ def is_aggregate(source: Source, at: int) -> bool:
 class GroupColumns:
     """The columns of the groups of one reference to a table, as they are found in its block."""
 
-    def __init__(self, statement: Statement, ref: TableRef, columns: tuple[str, ...]) -> None:
-        """`columns`: the table's, as far as they are known."""
+    def __init__(
+        self, statement: Statement, ref: TableRef, columns: tuple[str, ...], *, numbered: bool
+    ) -> None:
+        """`columns`: the table's, as far as they are known. `numbered`: its primary key is `id`."""
+        self._numbered = numbered
         self._statement = statement
         self._source = statement.source
         self._ref = ref
@@ -91,6 +94,7 @@ class GroupColumns:
             decimals=frozenset(self.decimals),
             integers=frozenset(self.integers),
             absent=frozenset(self.absent),
+            first=self._numbered and bool(self.keys),
         )
 
     def _of_key(self, key: Key) -> tuple[Part, ...]:

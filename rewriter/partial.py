@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from config.schema import Kind
+
 from .context import Statement
 from .facts import Block, Projection, Span, TableRef
 from .gather import Groups
@@ -63,8 +65,10 @@ class _Combining:
         self.scope = scope
         self.block = block
         self.ref = ref
-        self.known = scope.targets[ref].columns or ()
-        self.columns = GroupColumns(statement, ref, self.known)
+        target = scope.targets[ref]
+        self.known = target.columns or ()
+        numbered = target.table is not None and target.table.kind in (Kind.OBJECT, Kind.TIMED)
+        self.columns = GroupColumns(statement, ref, self.known, numbered=numbered)
         self.edits: list[tuple[Span, tuple[Part, ...]]] = []
         self.aliases = {one.alias.lower() for one in block.projections if one.alias is not None}
         spans = [span for _, span in block.expressions()]

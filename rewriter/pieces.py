@@ -16,6 +16,7 @@ from .edits import Edits
 from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
 from .gather import SCRATCH, Gather, Home, Piece, quoted
+from .grouping import is_aggregate
 from .links import Links, chained
 from .locking import lock_of, locks
 from .partial import Combined, combined
@@ -34,6 +35,8 @@ _RESERVED: Final = frozenset(
     | {"REGEXP", "RLIKE", "CASE", "WHEN", "THEN", "ELSE", "BINARY"}
 )
 """Words in conditions that are never columns. END is one behind CASE."""
+_ANY_ORDER: Final = frozenset({"COUNT", "BIT_AND", "BIT_OR", "BIT_XOR"})
+"""Aggregates that give the same in any order of rows."""
 
 
 def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | Reject | None:
@@ -262,6 +265,19 @@ class _Gathering:
 
     # what there is of a table
 
+    def _in_order(self, block: Block) -> bool:
+        """Whether the answer may depend on the order of the block's rows: sums of floating point numbers and
+        lists of values are made of them, or groups show one of several equal texts.
+        """
+        source = self.source
+        if block.group or {"DISTINCT", "DISTINCTROW"} & set(block.modifiers):
+            return True
+        return any(
+            is_aggregate(source, at) and not source.is_word(at, *_ANY_ORDER)
+            for _, span in block.expressions()
+            for at in range(*span)
+        )
+
     def _names(self) -> frozenset[str] | None:
         """All names in the statement, lower case; None when a NATURAL join or an index hint needs more."""
         source = self.source
@@ -302,6 +318,7 @@ class _Gathering:
             shown=shown if how is None else b"*",
             groups=None if how is None else how.groups,
             named=quoted(ref.label),
+            in_order=self._in_order(self.scope.blocks[ref]),
             is_object=target.is_object and target.form == "sharded",
             routing=routing,
             lock=lock_of(self.source, ref, self.scope.blocks[ref]),

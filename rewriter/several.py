@@ -6,20 +6,18 @@ import re
 from typing import Final
 
 from .bound import Aggregate, SortKey
+from .closed import closed
 from .columns import Extra
 from .context import Splicer, not_yet, one_block
 from .edits import Edits
 from .facts import Block, Limit, Projection, Query, SortItem, Span
+from .grouping import is_aggregate
 from .plan import Reject
 from .scope import Refuse, chain_at
 from .sharded import Several
 from .splice import Part
 from .values import Value, slot_at
 
-_AGGREGATES: Final = frozenset(
-    {"COUNT", "SUM", "MIN", "MAX", "AVG", "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP"}
-    | {"VAR_SAMP", "BIT_AND", "BIT_OR", "BIT_XOR", "GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"}
-)
 _MERGED: Final = {"COUNT": "count", "SUM": "sum", "MIN": "min", "MAX": "max"}
 _NOT_IN_UNION: Final = frozenset({"HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BUFFER_RESULT"})
 _BY_VALUE: Final = re.compile(
@@ -27,6 +25,11 @@ _BY_VALUE: Final = re.compile(
     r"|boolean|date|datetime|timestamp|time|year|binary|varbinary|tinyblob|blob|mediumblob|longblob)\b",
     re.IGNORECASE,
 )
+_EXACT: Final = re.compile(
+    r"\s*(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|dec|fixed|bool|boolean|year)\b",
+    re.IGNORECASE,
+)
+"""Types whose sums are the same in any order."""
 
 
 class _Cannot(Exception):
@@ -49,8 +52,7 @@ def plan_several(splicer: Splicer, query: Query) -> Several | Reject:
     if block is None:
         return not_yet("this statement", "it has subqueries, joins or set operations", _ONE_SHARD)
     try:
-        _check(splicer, block)
-        aggregates = _aggregates(splicer, block)
+        aggregates = [] if _check(splicer, block) else _aggregates(splicer, block)
         if aggregates:
             return _aggregated(splicer, block, aggregates)
         return _ordered(splicer, block)
@@ -58,28 +60,23 @@ def plan_several(splicer: Splicer, query: Query) -> Several | Reject:
         return cannot.plan
 
 
-def _check(splicer: Splicer, block: Block) -> None:
-    words = {
-        "DISTINCT": "DISTINCT",
-        "DISTINCTROW": "DISTINCT",
-    }
-    for modifier, what in words.items():
-        if modifier in block.modifiers:
-            raise _Cannot(what, "the rows of several shards are not compared yet", _ONE_SHARD)
-    if block.group:
-        raise _Cannot("GROUP BY", "groups of several shards are not combined yet", _ONE_SHARD)
-    if block.having is not None:
-        raise _Cannot("HAVING", "it is not evaluated over several shards yet", _ONE_SHARD)
+def _check(splicer: Splicer, block: Block) -> bool:
+    """Refuse what is not merged. Whether each row of the result is one shard's own, groups included."""
+    source = splicer.source
+    whole = closed(splicer, block)
+    if not whole and {"DISTINCT", "DISTINCTROW"} & set(block.modifiers):
+        raise _Cannot("DISTINCT", "the rows of several shards are not compared", _ONE_SHARD)
+    if not whole and block.group:
+        raise _Cannot("GROUP BY", "groups of several shards are not combined here", _ONE_SHARD)
+    if not whole and block.having is not None:
+        raise _Cannot("HAVING", "it is not evaluated over several shards", _ONE_SHARD)
     for clause, span in block.expressions():
         for at in range(*span):
-            if splicer.source.is_word(at, "OVER") and not splicer.source.is_op(at - 1, ",", "("):
-                raise _Cannot("a window function", "a window does not reach over shards yet", _ONE_SHARD)
-            if clause != "field list" and _aggregate_at(splicer, at):
+            if source.is_word(at, "OVER") and not source.is_op(at - 1, ",", "("):
+                raise _Cannot("a window function", "a window does not reach over shards", _ONE_SHARD)
+            if not whole and clause != "field list" and is_aggregate(splicer.source, at):
                 raise _Cannot("an aggregate function here", f"it stands in the {clause}", _ONE_SHARD)
-
-
-def _aggregate_at(splicer: Splicer, at: int) -> bool:
-    return splicer.source.is_word(at, *_AGGREGATES) and splicer.source.is_op(at + 1, "(")
+    return whole
 
 
 # aggregates
@@ -90,7 +87,7 @@ def _aggregates(splicer: Splicer, block: Block) -> list[Projection]:
     found = [
         projection
         for projection in block.projections
-        if any(_aggregate_at(splicer, at) for at in range(*projection.span))
+        if any(is_aggregate(splicer.source, at) for at in range(*projection.span))
     ]
     if found and len(found) != len(block.projections):
         reason = "what is not aggregated is of no certain row"
@@ -109,13 +106,14 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
     for column, projection in enumerate(projections):
         span = projection.span
         name = source.tokens[span.first].text
-        whole = _aggregate_at(splicer, span.first) and source.closing[span.first + 1] == span.end - 1
+        whole = is_aggregate(splicer.source, span.first) and source.closing[span.first + 1] == span.end - 1
         if not whole or name not in _MERGED or source.is_word(span.first + 2, "DISTINCT"):
             text = source.text(*span).decode("utf-8", "replace")
             raise _Cannot(text, "only plain COUNT, SUM, MIN and MAX are combined yet", _ONE_SHARD)
         argument = Span(span.first + 2, span.end - 1)
-        if name == "SUM" and any(source.is_op(at, "/") for at in range(*argument)):
-            raise _Cannot("the sum of a quotient", "each shard would round its part", _ONE_SHARD)
+        if name == "SUM" and not _exact(splicer, block, argument):
+            reason = "the sum of floating point numbers depends on their order"
+            raise _Cannot("this sum", reason, _ONE_SHARD)
         if name in ("MIN", "MAX"):
             _refuse_json(splicer, block, argument)
             if re.match(r"\s*bit\b", _definition(splicer, block, argument) or "", re.IGNORECASE):
@@ -333,6 +331,19 @@ def _by_value(splicer: Splicer, block: Block, span: Span) -> bool:
     if source.is_word(span.first, "COUNT", "SUM", "LENGTH", "CHAR_LENGTH", "ABS", "RAND", "UNIX_TIMESTAMP"):
         return source.is_op(span.first + 1, "(") and source.closing[span.first + 1] == span.end - 1
     return False
+
+
+def _exact(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether the sum of these values is certainly the same in any order."""
+    source = splicer.source
+    definition = _definition(splicer, block, span)
+    if definition is not None:
+        return _EXACT.match(definition) is not None
+    if source.is_word(span.first, "LENGTH", "CHAR_LENGTH", "SIGN", "YEAR") and source.is_op(
+        span.first + 1, "("
+    ):
+        return source.closing[span.first + 1] == span.end - 1
+    return span.end - span.first == 1 and source.tokens[span.first].kind == "integer"
 
 
 def _enumerated(splicer: Splicer, block: Block, span: Span) -> bool:

@@ -226,7 +226,7 @@ class _Gathering:
             shape = views.get(name) or shape_of(
                 created[name], is_object=piece.is_object, routing=piece.routing
             )
-            self.tables.append(shape.select(piece.wanted))
+            self.tables.append(shape.select(piece.wanted, in_order=piece.in_order))
 
     async def _view(self, host: str, conn: BackendConnection, name: bytes) -> Shape:
         """A view's columns."""

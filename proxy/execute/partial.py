@@ -14,7 +14,7 @@ from typing import Final
 
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, decode_column
-from rewriter.gather import SCRATCH, Gather, Groups, Piece, quoted
+from rewriter.gather import FIRST, SCRATCH, Gather, Groups, Piece, quoted
 from rewriter.plan import Values
 
 from .batch import Result
@@ -57,7 +57,8 @@ class Making:
         for piece, name, base in zip(plan.pieces, names, self._all, strict=True):
             if piece.groups is not None:
                 table = SCRATCH + b"." + name
-                create = b"CREATE TEMPORARY TABLE " + table + b" ENGINE=InnoDB AS "
+                key = b" (PRIMARY KEY (" + FIRST + b"))" if piece.groups.first else b""
+                create = b"CREATE TEMPORARY TABLE " + table + key + b" ENGINE=InnoDB AS "
                 self.asked.append(create + piece.typed(values, SCRATCH + b"." + base))
                 self.shown.append(b"SHOW CREATE TABLE " + table)
         self.asked.append(plan.rest_sql(values, names))

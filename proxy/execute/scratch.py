@@ -71,8 +71,12 @@ class Shape:
     keys: tuple[tuple[str, str, tuple[str, ...]], ...]  # (PRIMARY KEY …, the list, its columns in lower case)
     tail: str
 
-    def select(self, wanted: Collection[str] | None) -> Scratch:
-        """The scratch table with these columns (lower case; None: all), at least one."""
+    def select(self, wanted: Collection[str] | None, *, in_order: bool = False) -> Scratch:
+        """The scratch table with these columns (lower case; None: all), at least one. `in_order`: and with
+        those of the primary key, by which it is sorted then.
+        """
+        if wanted is not None and in_order:
+            wanted = {*wanted, *(name for kind, _, of in self.keys if kind == "PRIMARY KEY" for name in of)}
         columns = [one for one in self.columns if wanted is None or one.name.lower() in wanted]
         columns = columns or [self.columns[0]]
         names = {one.name.lower() for one in columns}

@@ -86,7 +86,7 @@ def _same_type(one: ColumnInfo) -> ColumnInfo:
     """Servers show expressions in these types as it comes, by whether they needed a temporary table."""
     blobs = {250: 252, 251: 252}
     type_ = {13: 3}.get(one.type, blobs.get(one.type, one.type))
-    return replace(one, type=type_, decimals=0 if one.decimals == 31 and type_ > 245 else one.decimals)
+    return replace(one, type=type_, decimals=0 if one.decimals in (31, 39) and type_ > 245 else one.decimals)
 
 
 def _columns(expected: Sequence[ColumnInfo], got: Sequence[ColumnInfo], *, loose: bool) -> list[Difference]:

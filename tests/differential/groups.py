@@ -92,6 +92,8 @@ class Groups:
         if form < 0.6:
             return self.pick(*ALSO, *EXACT)
         number = self.pick(Family.INTEGER, Family.WIDE, Family.DECIMAL)
+        if form < 0.68:
+            return self.pick(Family.TEXT)
         forms = [f"{number} % 3", f"({number} DIV 2)", f"IFNULL({number}, -1)", f"{number} IS NULL"]
         forms += [f"CASE WHEN {number} > 1 THEN 'x' ELSE 'y' END", f"ABS({number})", f"{number} / 3"]
         texts = self.columns(Family.TEXT)
@@ -160,6 +162,9 @@ class Groups:
             f"SUM({whole} > 0)",
             f"COUNT(IF({whole} > 0, 1, NULL))",
             f"SUM({self.expressions().number(1).sql})",
+            f"STDDEV({number})",
+            f"VAR_SAMP({number})",
+            f"SUM({number} * 1e0 / 3)",
         ]
         texts = self.columns(Family.TEXT)
         if texts:
