@@ -42,7 +42,7 @@ class Branch:
         self.run, sql = self.statements.pop(0)
         self.reader = ResultReader()
         conn.begun = self.fan.client.begun
-        packets, count = preludes(self.fan.client.session, conn)
+        packets, count = preludes(self.fan.client.session, conn, self.fan.settings)
         conn.send(packets + query_packet(sql), self, count)
 
     def leave(self) -> None:

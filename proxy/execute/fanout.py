@@ -19,18 +19,17 @@ from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
-from rewriter.plans import Bound, HostStatement, Merge
+from rewriter.plans import Bound, HostStatement
 
 from .branch import Branch
 from .definitions import Definitions, fill_zeros
 from .ends import connection_lost_in_transaction, give_all_back, give_back, settle
+from .loading import spread_merge, spread_settings
 from .merge import Merger, make_merger
 from .preludes import preludes
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
-
-_NO_MERGE = Merge()
 
 
 class FanOut:
@@ -41,7 +40,8 @@ class FanOut:
     ) -> None:
         self.client = client
         self.bound = bound
-        self.merge = bound.merge or _NO_MERGE
+        self.merge = spread_merge(client, bound)
+        self.settings = spread_settings(client, bound)
         self.definitions = definitions
         self.ceiling = ceiling  # rows; set for a scatter, which is bounded in bytes too
         self.bytes = 0
@@ -145,7 +145,7 @@ class FanOut:
         conn = branch.conn
         assert conn is not None
         try:
-            packets, count = preludes(self.client.session, conn)
+            packets, count = preludes(self.client.session, conn, self.settings)
             reply = await Collector().run(conn, packets + query_packet(reference.sql), count)
             if reply.err is not None:
                 self.error = self.error or reply.err

@@ -8,6 +8,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN, Settings
+from rewriter.plans import Bound, Merge
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -22,6 +23,11 @@ LOADING: Final = LOGIN.with_values(
 """How rows are put in: whatever is stored on a shard must be taken as it is."""
 
 
+PATIENCE: Final = b"28800"
+"""`net_write_timeout`, in seconds, where a host may have to wait until the rows of others are taken: with its
+usual 60 seconds it gives up when the client reads slowly."""
+
+
 def resting_settings(client: ClientConnection) -> Settings:
     """The session's settings as the rest is run with: outside of its transaction."""
     settings = client.session.settings.base
@@ -32,10 +38,34 @@ def resting_settings(client: ClientConnection) -> Settings:
 
 def reading_settings(client: ClientConnection) -> Settings:
     """The session's settings as pieces are read with: texts whole, and all rows."""
-    changed = {"character_set_results": b"utf8mb4"}
+    changed = {"character_set_results": b"utf8mb4", "net_write_timeout": PATIENCE}
     if client.session.settings.get("sql_select_limit") is not None:
         changed["sql_select_limit"] = b"DEFAULT"
     return client.session.settings.base.with_values(changed)
+
+
+def spread_settings(client: ClientConnection, bound: Bound) -> Settings | None:
+    """The session's settings as a fan-out is read with; None when they are just these. How many rows there
+    may be (sql_select_limit) is not for one of several statements to say.
+    """
+    settings = client.session.settings
+    changed = {"net_write_timeout": PATIENCE} if bound.scatter else {}
+    if settings.get("sql_select_limit") is not None and _several(bound):
+        changed["sql_select_limit"] = b"DEFAULT"
+    return settings.with_values(changed) if changed else None
+
+
+def spread_merge(client: ClientConnection, bound: Bound) -> Merge:
+    """How a fan-out's answers are merged: as the plan says, and at most sql_select_limit rows."""
+    merge = bound.merge or Merge()
+    most = client.session.settings.get("sql_select_limit")
+    if most is None or merge.limit is not None or not most.isdigit() or not _several(bound):
+        return merge
+    return merge._replace(limit=int(most))
+
+
+def _several(bound: Bound) -> bool:
+    return len(bound.statements) > 1 or (bound.merge is not None and bool(bound.merge.aggregates))
 
 
 async def apply(conn: BackendConnection, settings: Settings) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from config.schema import Kind
 from tests.differential.catalog import Catalog, Family, TableModel
 from tests.differential.expressions import Expressions
 from tests.differential.parts import Statement
@@ -92,8 +93,8 @@ class Groups:
         if form < 0.6:
             return self.pick(*ALSO, *EXACT)
         number = self.pick(Family.INTEGER, Family.WIDE, Family.DECIMAL)
-        if form < 0.68:
-            return self.pick(Family.TEXT)
+        if form < 0.68 and self.table.kind in (Kind.OBJECT, Kind.TIMED):
+            return self.pick(Family.TEXT)  # of equal ones that of the least ID is shown
         forms = [f"{number} % 3", f"({number} DIV 2)", f"IFNULL({number}, -1)", f"{number} IS NULL"]
         forms += [f"CASE WHEN {number} > 1 THEN 'x' ELSE 'y' END", f"ABS({number})", f"{number} / 3"]
         texts = self.columns(Family.TEXT)

@@ -194,7 +194,7 @@ def test_limits(own: MakeOwn) -> None:
     proxy = own({"users": users, "limits": {"gather_rows": 1000, "gather_bytes": "20KB", "gathers": 1}})
     client = proxy.raw()
     for sql, name in (
-        ("SELECT DISTINCT id FROM pins", "gather_rows"),
+        ("SELECT COUNT(DISTINCT id), STD(id) FROM pins", "gather_rows"),
         ("SELECT DISTINCT data FROM users", "gather_bytes"),
     ):
         reply = client.ask(sql)
