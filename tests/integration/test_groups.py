@@ -69,3 +69,37 @@ def test_settings_of_the_session(reader: Raw) -> None:
     assert reply.rows == [(b"0", b"0.0000000"), (b"1", b"1.0000000")]
     reader.ask("SET group_concat_max_len = 4, sql_select_limit = DEFAULT")
     assert reader.ask("SELECT GROUP_CONCAT(DISTINCT id % 3 ORDER BY id % 3) FROM pins").value == b"0,1,"
+
+
+def test_rows_of_a_scatter_are_limited_once(raw: MakeRaw) -> None:
+    """By sql_select_limit, not by each host; a LIMIT of the statement's own goes before it."""
+    client = raw()
+    client.ask("SET sql_select_limit = 7")
+    for sql, rows in (
+        ("SELECT id FROM pins", 7),
+        ("SELECT id FROM pins ORDER BY id", 7),
+        ("SELECT id FROM pins LIMIT 20", 20),
+        ("SELECT DISTINCT id FROM pins", 7),
+        ("SELECT id, COUNT(*) FROM pins GROUP BY id", 7),
+    ):
+        assert len(client.ask(sql).rows) == rows, sql
+    assert client.ask("SELECT COUNT(*), MIN(id) > 0 FROM pins").rows == [(b"1800", b"1")]
+    client.ask("SET sql_select_limit = DEFAULT")
+    assert len(client.ask("SELECT id FROM pins").rows) == 1800
+
+
+def test_a_scatter_may_wait_for_its_client(raw: MakeRaw) -> None:
+    """A host that has to wait for the rows of others does not give up after a minute."""
+    client = raw()
+    before = client.ask("SELECT @@net_write_timeout").value
+    assert client.ask("SELECT @@net_write_timeout, id FROM pins ORDER BY id").value == b"28800"
+    assert client.ask("SELECT @@net_write_timeout").value == before
+
+
+def test_groups_on_one_shard_are_merged_as_rows(raw: MakeRaw) -> None:
+    client = raw()
+    sql = "SELECT user_id, COUNT(*) AS n FROM user_likes_pins GROUP BY user_id"
+    everything = sorted(((int(row[1] or 0), int(row[0] or 0)) for row in client.ask(sql).rows), reverse=True)
+    top = client.ask(sql + " HAVING n > 1 ORDER BY n DESC, user_id DESC LIMIT 5").rows
+    assert [(int(row[1] or 0), int(row[0] or 0)) for row in top] == everything[:5]
+    assert ("plan", "read from shards") in route(client, sql)
