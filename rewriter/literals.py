@@ -79,12 +79,12 @@ def slot_integer(raw: bytes) -> int:
 def slot_text(raw: bytes) -> bytes:
     """The text, in UTF-8, or the bytes of an SQL literal that the session gave. Raises NotPlain.
 
-    The session writes what is not plain ASCII as `x'…'`, or as `CONVERT(x'…' USING charset)`.
+    The session writes what is not plain ASCII as `_binary x'…'`, or as `CONVERT(x'…' USING charset)`.
     """
     if raw[:1] == b"'" and len(raw) > 1 and b"\\" not in raw:
         return unquote(raw[1:], False)
-    if raw[:2] in (b"x'", b"X'"):
-        return from_hex(raw[2:-1])
+    if raw[:10] == b"_binary x'":
+        return from_hex(raw[10:-1])
     found = _CONVERTED.match(raw)
     if found is None:
         raise NotPlain

@@ -12,7 +12,7 @@ from typing import Final
 from .facts import Block, Limit, Projection, Query, SortItem, Span
 from .parse_tables import TableReader
 from .reader import SET_OPERATORS
-from .tokens import HINT, NAME, OPERATOR, STRING, WORD
+from .tokens import HINT, INTEGER, NAME, OPERATOR, STRING, WORD
 
 MODIFIERS: Final = frozenset(
     {"ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT"}
@@ -206,9 +206,16 @@ class Parser(TableReader):
             elif self.source.is_word(span.end - 1, "ROLLUP") and self.source.is_word(span.end - 2, "WITH"):
                 block.modifiers["ROLLUP"] = span.end - 2
                 span = Span(span.first, span.end - 2)
-            items.append(SortItem(span, descending))
+            items.append(SortItem(self._number(span), descending))
             if not self.take_op(","):
                 return items
+
+    def _number(self, span: Span) -> Span:
+        """`(2)` names a column as 2 does: what is in the parentheses."""
+        source, inner = self.source, span
+        while source.is_op(inner.first, "(") and source.closing[inner.first] == inner.end - 1:
+            inner = Span(inner.first + 1, inner.end - 1)
+        return inner if inner.end - inner.first == 1 and source.at(inner.first).kind == INTEGER else span
 
     def _limit(self, first: int) -> Limit:
         count = self.filled(self.expression(None, self._comma_or_clause))

@@ -147,8 +147,10 @@ class ReadFirst(CommandSink):
             )
         if column.type in NUMERIC:
             return value
-        if column.type in _BYTES or (column.type in _STRINGS and column.collation == BINARY_COLLATION):
+        if column.type in _BYTES:
             return b"x'" + value.hex().encode() + b"'"
+        if column.type in _STRINGS and column.collation == BINARY_COLLATION:
+            return b"_binary x'" + value.hex().encode() + b"'"  # not a number, whatever the column
         session = self.client.session
         if not value.isascii() and (session.unsafe_charset or not _same_charset(self.client)):
             raise ProxyError("charset_refused", charset=session.env.charset)

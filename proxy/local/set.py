@@ -388,8 +388,10 @@ def literal(value: bytes | None, type: int, collation: int, charset: str) -> byt
         return b"NULL"
     if type in NUMERIC:
         return value
-    if collation == BINARY_COLLATION or type in _NO_LITERALS:
+    if type in _NO_LITERALS:
         return b"x'" + value.hex().encode() + b"'"
+    if collation == BINARY_COLLATION:
+        return b"_binary x'" + value.hex().encode() + b"'"  # without _binary MySQL takes it for a number, too
     if b"\\" in value or b"\0" in value or not value.isascii():
         return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), charset.encode())
     return quote(value)

@@ -97,9 +97,9 @@ class Keys:
             return expr(self.value(model, column))
 
         def listed() -> Node:
-            """Texts among numbers are compared as doubles, or not, according to what the server has an index
-            for, so there are few of them."""
-            if column.refers and self.chance(0.97):
+            """Texts among numbers are compared as doubles, or not, according to whether the server uses an index:
+            numbers only."""
+            if column.refers:
                 return expr(str(self.id_of(column.refers)))
             return one()
 
