@@ -117,6 +117,7 @@ class Piece:
     every key is (the table is not sharded). `bounded`: it is no scatter. `real`: the statement opens the
     table more than once, which a temporary one does not allow. `groups`: each shard gives groups of the rows
     instead; `label` names the reference in `source`. `lock` is what a locking read of it ends in.
+    `database` is the table's, as clients know it.
     """
 
     label: str
@@ -134,6 +135,7 @@ class Piece:
     named: bytes = b""
     lock: bytes = b""
     in_order: bool = False
+    database: bytes = b""
 
     def sql(self, values: Values, columns: bytes, ids: bytes | None = None) -> bytes:
         """The SELECT of `columns`; with `ids`, of the rows that the link's values lead to."""

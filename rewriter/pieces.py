@@ -319,6 +319,7 @@ class _Gathering:
             groups=None if how is None else how.groups,
             named=quoted(ref.label),
             in_order=self._in_order(self.scope.blocks[ref]),
+            database=target.database.encode("utf-8", "surrogateescape"),
             is_object=target.is_object and target.form == "sharded",
             routing=routing,
             lock=lock_of(self.source, ref, self.scope.blocks[ref]),

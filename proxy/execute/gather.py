@@ -30,6 +30,7 @@ from .batch import Batch, Result
 from .ends import fetch_warnings
 from .gathered import Reading, ServerError
 from .loading import LOADING, apply, reading_settings, resting_settings
+from .origins import gathered_place
 from .partial import Making
 from .policies import check_scatter
 from .rest import Rest
@@ -371,7 +372,7 @@ class _Gathering:
         if conn.settings is not settings:
             packets, count = query_packet(settings.statement_from(conn.settings)), 1
             conn.settings = settings
-        rest = self.work.rest = Rest(client, self.definitions)
+        rest = self.work.rest = Rest(client, gathered_place(self.plan.pieces), self.definitions)
         await rest.run(conn, packets + query_packet(self.plan.rest_sql(self.values, self.names)), count)
         if rest.err is not None:
             client.fail(rest.err, rest.next_seq)

@@ -1,24 +1,50 @@
-"""What a client is told of where the columns of a plan on sharded tables come from."""
+"""What a client is told of where result columns come from."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from config.topology import Topology
-from proxy.wire.origins import Origin, Place
+from proxy.wire.origins import Origin, Place, Placed
+from rewriter.gather import SCRATCH, Piece
 from rewriter.origins import Origins
+
+_SCRATCH = SCRATCH.strip(b"`")
+#: A piece's table, or that of its rows where it is groups: numbered from 1, see `gather` and `partial`.
+_NUMBERED = re.compile(rb"[gb]([0-9]+)(?:_[0-9a-f]+)?")
 
 
 def place_of(origins: Origins, topology: Topology) -> Place:
-    """How a plan's column definitions are changed: logical databases for shards, and `id` is a column."""
+    """For a plan on sharded tables: logical databases for shards, and `id` is a column."""
 
-    def place(name: bytes, was: Origin, bare: int) -> Origin | None:
+    def place(name: bytes, was: Origin, bare: int) -> Placed | None:
         if bare >= 0:
             virtual = origins.virtual.get(bare)
             if virtual is None or virtual.label.lower() != name.lower():
                 return None
-            return Origin(virtual.database, virtual.table, virtual.stored, b"id")
+            return Placed(Origin(virtual.database, virtual.table, virtual.stored, b"id"), key=True)
         if not was.schema or topology.physical(was.schema) is None:
             return None
         database = origins.databases.get(was.org_table) or next(iter(origins.databases.values()))
-        return was._replace(schema=database)
+        return Placed(was._replace(schema=database))
+
+    return place
+
+
+def gathered_place(pieces: Sequence[Piece]) -> Place:
+    """For what is gathered: the tables of the pieces for those on the scratch host."""
+
+    def place(name: bytes, was: Origin, bare: int) -> Placed | None:
+        del name, bare
+        if was.schema != _SCRATCH:
+            return None
+        found = _NUMBERED.fullmatch(was.org_table)
+        if found is None or int(found[1]) > len(pieces):  # a column of a derived table, as MariaDB tells it
+            return Placed(was._replace(schema=pieces[0].database))
+        piece = pieces[int(found[1]) - 1]
+        table = piece.home.table.encode("utf-8", "surrogateescape")
+        key = piece.is_object and was.org_name == b"id"
+        return Placed(was._replace(schema=piece.database, org_table=table), key)
 
     return place

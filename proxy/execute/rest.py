@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
+from proxy.wire.origins import Place, changed
 from proxy.wire.packets import Err, Ok, eof_packet
 from proxy.wire.resultset import header_packets
 from proxy.wire.rows import ResultReader, renumber
@@ -23,9 +24,14 @@ class Rest:
 
     whole = True
 
-    def __init__(self, client: ClientConnection, definitions: list[bytes] | None = None) -> None:
-        """`definitions`: what the client gets in the place of the reply's own column definitions."""
+    def __init__(
+        self, client: ClientConnection, place: Place, definitions: list[bytes] | None = None
+    ) -> None:
+        """`definitions`: what the client gets in the place of the reply's own column definitions; with the
+        origins that `place` gives.
+        """
         self.client = client
+        self.place = place
         self.definitions = definitions
         self.err: Err | ProxyError | None = None
         self.ok: Ok | None = None
@@ -87,7 +93,7 @@ class Rest:
         out = b""
         if self.next_seq is None:
             out, self.next_seq = header_packets(
-                self.definitions or self._reader.columns,
+                changed(self.definitions or self._reader.columns, self.place),
                 client.session.status(),
                 client.seq + 1,
                 extended=client.session.extended,

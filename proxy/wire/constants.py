@@ -159,6 +159,7 @@ class ColumnFlag(IntFlag):
     AUTO_INCREMENT = 512
     TIMESTAMP = 1024
     SET = 2048
+    NO_DEFAULT_VALUE = 4096
     PART_KEY = 16384
     NUM = 32768
 

@@ -35,9 +35,16 @@ class Header(NamedTuple):
     shown: bytes
 
 
+class Placed(NamedTuple):
+    """A column's new origin. `key`: it is a composed ID, which is to be a primary key."""
+
+    origin: Origin
+    key: bool = False
+
+
 #: Gives a column's new origin, or None to leave it: from its name, the origin it has, and its number among
 #: the columns that have none (-1: it has one).
-Place = Callable[[bytes, Origin, int], Origin | None]
+Place = Callable[[bytes, Origin, int], Placed | None]
 
 
 class Placing:
@@ -82,17 +89,19 @@ class Placing:
         self._bare += bare
         if placed is None:
             return payload
-        head = (names[0], *placed[:3], names[4], placed.org_name)
+        head = (names[0], *placed.origin[:3], names[4], placed.origin.org_name)
         rest = payload[pos:]
-        return b"".join(map(lenenc_bytes, head)) + (_as_key(rest) if bare else rest)
+        return b"".join(map(lenenc_bytes, head)) + (_as_key(rest, bare=bare) if placed.key else rest)
 
 
-def _as_key(rest: bytes) -> bytes:
+def _as_key(rest: bytes, *, bare: bool) -> bytes:
     """What stands behind the names of a composed ID, as of a primary key: BIGINT UNSIGNED."""
     size, _, _, type_, flags, _ = _TAIL.unpack(rest[-_TAIL.size :])
     if type_ != ColumnType.LONGLONG:
         return rest
-    key = int(_KEY) | flags & ColumnFlag.NOT_NULL
+    key = flags & ~int(ColumnFlag.NO_DEFAULT_VALUE)
+    if bare or flags & ColumnFlag.PRI_KEY:  # what has come through a temporary table is no key any more
+        key = int(_KEY) | flags & ColumnFlag.NOT_NULL
     return rest[: -_TAIL.size] + _TAIL.pack(size, BINARY_COLLATION, _DIGITS, type_, key, 0)
 
 

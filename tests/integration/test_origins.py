@@ -61,6 +61,11 @@ def statements(pins: list[int], board: int) -> list[str]:
         "SELECT id, ts, data FROM pins ORDER BY id LIMIT 3",
         f"SELECT * FROM pins WHERE id IN ({several}) ORDER BY ts",
         f"SELECT * FROM pins WHERE id = {1 << 62}",
+        # gathered
+        "SELECT p.id AS x, boards.id, boards.data FROM pins p, boards ORDER BY p.id, boards.id LIMIT 2",
+        "SELECT DISTINCT id FROM pins LIMIT 1",
+        "SELECT ts, COUNT(*) FROM demo.pins GROUP BY ts",
+        "SELECT p.data, p.ts, p.id FROM board_has_pins m LEFT JOIN pins p ON p.id = m.pin_id LIMIT 2",
     ]
 
 
