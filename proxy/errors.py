@@ -173,6 +173,7 @@ _KINDS = (
         "id_matches_nothing", 1105, "HY000", "ID {id} matches no row of '{table}': {reason}.",
         "Look at it with `shardgate id {id}`.",
     ),
+    ErrorKind("one_shard_explained", 1003, "HY000", "This is the plan of shard {shard} of keyspace '{keyspace}', one of {shards} that are asked.", "EXPLAIN ROUTE shows the whole."),
     ErrorKind("invalid_id", 1264, "22003", "ID {id} cannot be a row of '{table}': {reason}.", "Leave out the id, or give one of this table."),
     ErrorKind("no_open_shard", 1105, "HY000", "No shard of keyspace '{keyspace}' is open for new objects.", "Open a range in the topology."),
     ErrorKind("tables_not_locked", 1105, "HY000", "LOCK TABLES locks nothing on {tables}: their rows are on many servers.", "Use START TRANSACTION and SELECT … FOR UPDATE."),

@@ -18,7 +18,7 @@ from .splice import Template
 def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bool = False) -> Plan:
     """The plan of a SELECT, some of whose tables are sharded and none are anywhere else.
 
-    `explain`: the query stands behind EXPLAIN, so that it can run on one shard only. Raises Refuse.
+    `explain`: the query stands behind EXPLAIN, so that one shard stands for all. Raises Refuse.
     """
     refs = scope.sharded()
     keyspace_of(scope, refs)  # refuses several, before anything else is wrong with them
@@ -40,6 +40,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         routing=routing,
         template=template,
         several=several,
+        sample=explain,
         unrouted=unrouted,
         origins=None if explain else origins_of(query, scope),
         point=point(routing, template, splicer.slots.end),
@@ -100,13 +101,16 @@ def _check(statement: Statement, query: Query) -> None:
 
 
 def _several(splicer: Splicer, query: Query, refs: list[TableRef], *, explain: bool) -> Several | Reject:
-    if explain:
-        reason = "every shard has its own execution plan"
-        return not_yet("EXPLAIN", reason, "Use EXPLAIN ROUTE, or name one ID.")
     if len(refs) > 1:
         reason = f"it joins rows of {' and '.join(table_names(splicer.scope, refs))}"
-        return not_yet("this statement", reason, "Give every table an ID of the same shard.")
-    return plan_several(splicer, query)
+        alternative = "Give every table an ID of the same shard."
+        found: Several | Reject = not_yet("this statement", reason, alternative)
+    else:
+        found = plan_several(splicer, query)
+    if explain and isinstance(found, Reject):
+        reason = "the rows of several shards are gathered before they are worked on"
+        return not_yet("EXPLAIN", reason, "Use EXPLAIN ROUTE, or name one ID.")
+    return found
 
 
 def point(routing: Routing, template: Template, first: int) -> Point | None:

@@ -20,7 +20,7 @@ from .binding import (
     some_shard,
 )
 from .binding import host as host_of
-from .bound import Aggregate, BindError, Bound, HostStatement, Merge, SortKey
+from .bound import Aggregate, BindError, Bound, HostStatement, Merge, Notice, SortKey
 from .gather import Gather
 from .literals import NotPlain
 from .origins import Origins
@@ -183,12 +183,14 @@ class Several:
 class ShardSelect(Sharded):
     """A SELECT on sharded tables: on one shard as the client wrote it, on several by UNION ALL and merge.
 
-    `several` is how, or why it cannot; then `gather`, when there is one, is what can.
+    `several` is how, or why it cannot; then `gather`, when there is one, is what can. `sample`: one shard
+    stands for all (EXPLAIN).
     """
 
     kind: ClassVar[str] = "select"
     several: Several | Reject
     gather: Gather | None = None
+    sample: bool = False
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
@@ -202,6 +204,11 @@ class ShardSelect(Sharded):
                 return Bound((self.on_one(group[0], placed, values, keyspace),), scatter=scatter)
         if isinstance(self.several, Reject):
             raise BindError(self.several.error, **self.several.arguments)
+        if self.sample:
+            shard, count = next(iter(groups.values()))[0], sum(map(len, groups.values()))
+            told = {"shard": str(shard), "shards": str(count), "keyspace": keyspace.name}
+            one = self.on_one(shard, placed, values, keyspace)
+            return Bound((one,), warnings=(Notice("one_shard_explained", told),))
         return self._fan_out(self.several, groups, placed, values, keyspace)._replace(scatter=scatter)
 
     def _fan_out(

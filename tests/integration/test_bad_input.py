@@ -237,3 +237,23 @@ def test_scatter_may_be_denied(own: MakeOwn) -> None:
 def test_an_unknown_function(client: Raw, sql: str) -> None:
     assert client.ask(sql).code == 1305
     assert client.ask("SELECT COUNT(*) FROM usernames").kind == "rows"
+
+
+@pytest.mark.parametrize("explain", ["EXPLAIN", "DESCRIBE", "EXPLAIN FORMAT = JSON", "EXPLAIN EXTENDED"])
+def test_explain_over_shards(client: Raw, explain: str, flavour: str) -> None:
+    """The plan of one of them, and a warning that says so."""
+    if explain == "EXPLAIN EXTENDED" and flavour != "mariadb":
+        return
+    one = client.ask(f"{explain} SELECT * FROM pins WHERE id = {PIN}")
+    assert one.kind == "rows", one
+    for sql in (
+        "SELECT * FROM pins",
+        "SELECT COUNT(*) FROM pins",
+        f"SELECT id FROM pins WHERE id IN ({PIN}, {make_id(7, 1, 5)}) ORDER BY id LIMIT 3",
+    ):
+        reply = client.ask(f"{explain} {sql}")
+        assert (reply.kind, reply.columns) == ("rows", one.columns), (sql, reply)
+        shown = [row[2] or b"" for row in client.ask("SHOW WARNINGS").rows]
+        assert any(b"EXPLAIN ROUTE" in text for text in shown), (sql, shown)
+    refused = client.ask(f"{explain} SELECT DISTINCT p.ts FROM pins p JOIN boards b ON b.ts = p.ts")
+    assert (refused.code, "EXPLAIN ROUTE" in refused.message) == (1235, True), refused

@@ -168,7 +168,9 @@ def _outcome(bound: Bound) -> Case:
         ]
     if bound.warnings:
         found["warnings"] = [
-            contract(f"{one.name} {one.arguments.get('id')}: {one.arguments.get('reason')}")
+            contract(f"{one.name} {one.arguments['id']}: {one.arguments['reason']}")
+            if "id" in one.arguments
+            else f"{one.name} {dict(one.arguments)}"
             for one in bound.warnings
         ]
     return found
