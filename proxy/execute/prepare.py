@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from proxy.backends.pool import ATTRIBUTES
 from proxy.errors import ProxyError
 from proxy.local.transactions import commit_then
+from proxy.session import counters
 from proxy.session.prepared import Statement
 from proxy.session.transaction import Spot
 from proxy.session.values import parameter, values_of
@@ -72,6 +73,8 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     services, session = client.services, client.session
     sql = client.sql = payload[1:]
     client.kind = "prepare"
+    if session.counts is not None:
+        session.counts[counters.PREPARE] += 1
     session.prepared.latest = None
     check_length(services, sql)
     limit = services.settings.limits.prepared_statements
@@ -214,6 +217,10 @@ def execute(client: ClientConnection, payload: bytes) -> None:
     statement = statement_of(client, payload, "mysqld_stmt_execute")
     plan = plan_for(client, statement)
     client.sql, client.kind = statement.sql, plan.kind
+    if session.counts is not None:
+        session.counts[counters.EXECUTE] += 1
+        if relayed(plan):  # others are counted as they run
+            session.counts[counters.counter_of(statement.sql)] += 1
     check_access(session, plan, statement.sql)
     if session.transaction.lost:
         refuse_lost(session, plan)
@@ -353,6 +360,8 @@ def send_long_data(client: ClientConnection, payload: bytes) -> None:
 
 def close(client: ClientConnection, payload: bytes) -> None:
     """COM_STMT_CLOSE: no answer. The servers keep the statement for others."""
+    if client.session.counts is not None:
+        client.session.counts[counters.CLOSE] += 1
     statement = client.session.prepared.by_id.pop(int.from_bytes(payload[1:5], "little"), None)
     if statement is not None and statement.cursor is not None:
         end_cursor(client, statement)

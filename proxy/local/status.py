@@ -1,12 +1,16 @@
-"""SHOW STATUS: a server answers, but of TLS and compression it knows only its connection with the proxy."""
+"""SHOW STATUS: a server answers, but of TLS, compression and the session's statements it knows only its
+connection with the proxy.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from proxy.execute.aside import run_aside
 from proxy.execute.task import TaskWork
+from proxy.session.counters import COUNTERS
 from proxy.session.sinks import CommandSink
 from proxy.wire.packets import ProtocolError, frame
 from proxy.wire.resultset import decode_row, encode_row
@@ -15,6 +19,8 @@ from rewriter.splice import Template
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+
+_GLOBAL = re.compile(rb"\s*SHOW\s+GLOBAL\b", re.IGNORECASE)
 
 
 def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
@@ -34,12 +40,31 @@ def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None
             b"compression_algorithm": algorithm.encode(),
             b"compression_level": b"%d" % (level if algorithm == "zstd" else 6),
         }
-    _Replaced(client, told)
     sql = text.render(values)
+    told |= _counted(client, own=not _GLOBAL.match(sql))
+    _Replaced(client, told)
     if transaction.explicit and not transaction.held:
         TaskWork(client).start(run_aside(client, host, sql))
     else:
         client.relay.run(host, sql)
+
+
+def _counted(client: ClientConnection, *, own: bool) -> dict[bytes, bytes]:
+    """What a server counts of its connections with the proxy, as the proxy counts it of its clients. `own`:
+    the session's statements too, from its first such question on.
+    """
+    services = client.services
+    told = {}
+    if services.peers is None:
+        prepared = sum(len(one.session.prepared.by_id) for one in services.clients.values())
+        told[b"threads_connected"] = b"%d" % len(services.clients)
+        told[b"prepared_stmt_count"] = b"%d" % prepared
+    if own:
+        client.count_statements()
+        counts = client.session.counts
+        assert counts is not None
+        told |= {name: b"%d" % counts[name] for name in COUNTERS}
+    return told
 
 
 class _Replaced(CommandSink):

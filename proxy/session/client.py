@@ -9,6 +9,7 @@ read from either.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, cast
@@ -32,6 +33,7 @@ from proxy.wire.packets import (
 )
 from rewriter.shape import digest
 
+from .counters import counter_of
 from .sinks import CommandSink, Numbered
 from .state import Session
 from .work import Phase, Work
@@ -68,6 +70,7 @@ class ClientConnection(asyncio.Protocol):
         "compressed",
         "killed",
         "kind",
+        "look_after",
         "named",
         "peer",
         "phase",
@@ -98,6 +101,7 @@ class ClientConnection(asyncio.Protocol):
         self.killed = False
         self.seq = 0  # sequence number of the last packet of the command at work
         self.begun = 0.0
+        self.look_after = services.slow_after  # seconds from which on a command is looked at when it is over
         self.kind = ""  # kind of plan at work, for the metrics
         self.plan: Plan | None = None  # of the statement at work
         self.sql = b""
@@ -274,8 +278,8 @@ class ClientConnection(asyncio.Protocol):
             self.sink.answered(outcome)
         seconds = monotonic() - self.begun
         self.services.stats.observe(self.kind, outcome, seconds, self.plan)
-        if seconds > self.services.slow_after:
-            self._log_slow(outcome, seconds)
+        if seconds > self.look_after:
+            self._look_at(outcome, seconds)
         if self.killed:
             self.close()
             return
@@ -306,6 +310,19 @@ class ClientConnection(asyncio.Protocol):
         if self._queue:
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
+
+    def count_statements(self) -> None:
+        """The session's statements are counted from now on, for SHOW STATUS."""
+        if self.session.counts is None:
+            self.session.counts = Counter()
+            self.look_after = -1.0
+
+    def _look_at(self, outcome: str, seconds: float) -> None:
+        counts = self.session.counts
+        if counts is not None and self.plan is not None:
+            counts[counter_of(self.sql)] += 1
+        if seconds > self.services.slow_after:
+            self._log_slow(outcome, seconds)
 
     def _log_slow(self, outcome: str, seconds: float) -> None:
         """The slow-query log: the statement's shape, never its literals."""

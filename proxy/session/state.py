@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -109,6 +110,7 @@ class Session:
     idle_default: float = inf  # the servers' own `wait_timeout`, when the session began
     #: Sessions by the numbers of the servers' connections that they keep, for IS_USED_LOCK().
     lock_holders: Callable[[], Mapping[int, int]] = dict
+    counts: Counter[bytes] | None = None  # its statements by status variable, once it has asked for them
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
 
     @property
