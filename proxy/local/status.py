@@ -55,7 +55,7 @@ def _counted(client: ClientConnection, *, own: bool) -> dict[bytes, bytes]:
     """
     services = client.services
     told = {}
-    if services.peers is None:
+    if services.peers is None or services.peers.count == 1:
         prepared = sum(len(one.session.prepared.by_id) for one in services.clients.values())
         told[b"threads_connected"] = b"%d" % len(services.clients)
         told[b"prepared_stmt_count"] = b"%d" % prepared
