@@ -4,7 +4,6 @@ connection with the proxy.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,6 @@ from rewriter.splice import Template
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
-
-_GLOBAL = re.compile(rb"\s*SHOW\s+GLOBAL\b", re.IGNORECASE)
 
 
 def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
@@ -41,7 +38,7 @@ def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None
             b"compression_level": b"%d" % (level if algorithm == "zstd" else 6),
         }
     sql = text.render(values)
-    told |= _counted(client, own=not _GLOBAL.match(sql))
+    told |= _counted(client)
     _Replaced(client, told)
     if transaction.explicit and not transaction.held:
         TaskWork(client).start(run_aside(client, host, sql))
@@ -49,9 +46,9 @@ def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None
         client.relay.run(host, sql)
 
 
-def _counted(client: ClientConnection, *, own: bool) -> dict[bytes, bytes]:
-    """What a server counts of its connections with the proxy, as the proxy counts it of its clients. `own`:
-    the session's statements too, from its first such question on.
+def _counted(client: ClientConnection) -> dict[bytes, bytes]:
+    """What a server counts of its connections with the proxy: the proxy's clients, and the session's statements
+    from its first such question on.
     """
     services = client.services
     told = {}
@@ -59,12 +56,8 @@ def _counted(client: ClientConnection, *, own: bool) -> dict[bytes, bytes]:
         prepared = sum(len(one.session.prepared.by_id) for one in services.clients.values())
         told[b"threads_connected"] = b"%d" % len(services.clients)
         told[b"prepared_stmt_count"] = b"%d" % prepared
-    if own:
-        client.count_statements()
-        counts = client.session.counts
-        assert counts is not None
-        told |= {name: b"%d" % counts[name] for name in COUNTERS}
-    return told
+    counts = client.count_statements()
+    return told | {name: b"%d" % counts[name] for name in COUNTERS}
 
 
 class _Replaced(CommandSink):

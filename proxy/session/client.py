@@ -311,11 +311,12 @@ class ClientConnection(asyncio.Protocol):
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
 
-    def count_statements(self) -> None:
-        """The session's statements are counted from now on, for SHOW STATUS."""
+    def count_statements(self) -> Counter[bytes]:
+        """The session's statements, which are counted from the first call on."""
         if self.session.counts is None:
             self.session.counts = Counter()
             self.look_after = -1.0
+        return self.session.counts
 
     def _look_at(self, outcome: str, seconds: float) -> None:
         counts = self.session.counts
