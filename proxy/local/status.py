@@ -47,8 +47,8 @@ def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None
 
 
 def _counted(client: ClientConnection) -> dict[bytes, bytes]:
-    """What a server counts of its connections with the proxy: the proxy's clients, and the session's statements
-    from its first such question on.
+    """What a server counts of its connections with the proxy: the proxy's clients, and the session's
+    statements from its first such question on.
     """
     services = client.services
     told = {}
