@@ -129,6 +129,7 @@ _KINDS = (
         "target_read_mariadb", 1093, "HY000",
         "Table '{table}' is specified twice, both as a target for '{verb}' and as a separate source for data",
     ),
+    ErrorKind("wrong_usage", 1221, "HY000", "Incorrect usage of {verb} and {clause}"),
     ErrorKind("unknown_dropped", 1051, "42S02", "Unknown table '{database}.{table}'"),
     ErrorKind("unknown_target", 1109, "42S02", "Unknown table '{table}' in MULTI DELETE"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),

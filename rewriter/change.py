@@ -14,7 +14,7 @@ from .everywhere import plan_everywhere
 from .facts import TableRef
 from .fills import take_hints
 from .found import Target, plan_found, targets_of
-from .parse_write import Change, WriteParser
+from .parse_write import Change, WriteParser, changes_behind_with
 from .plan import Access, Plan, Reject
 from .returning import edit_returning
 from .rules import only_sharded
@@ -27,12 +27,15 @@ from .unsharded import plan_unsharded
 def change(statement: Statement) -> Plan | None:
     """The rule for UPDATE and DELETE. Raises Unreadable and Refuse."""
     source = statement.source
-    if not source.is_word(0, "UPDATE", "DELETE"):
+    if not source.is_word(0, "UPDATE", "DELETE") and not changes_behind_with(source):
         return None
-    parser = WriteParser(source)
-    found = parser.update() if source.is_word(0, "UPDATE") else parser.delete()
+    found = WriteParser(source).change()
+    if found.verb == "UPDATE" and found.several and not statement.names.env.mariadb:
+        for clause, given in (("ORDER BY", found.block.order_span), ("LIMIT", found.block.limit)):
+            if given is not None:
+                return Reject(error="wrong_usage", arguments={"verb": "UPDATE", "clause": clause})
     scope = Scope(source)
-    scope.add_block(statement.names, found.block)
+    scope.add_query(statement.names, found.whole)
     plan: Plan
     try:
         if not scope.sharded():
@@ -46,7 +49,7 @@ def change(statement: Statement) -> Plan | None:
 
 def _unsharded(statement: Statement, found: Change, scope: Scope) -> Plan:
     """The plan of a change of reference tables, or of what is on one host. Raises Refuse."""
-    blocks = tuple(found.block.all_blocks())
+    blocks = tuple(found.whole.all_blocks())
     everywhere = plan_everywhere(statement, found, blocks, scope)
     return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
 
@@ -73,7 +76,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     targets = targets_of(found, scope)
     _check(found, scope, targets)
     splicer = Splicer(statement, scope)
-    for block in found.block.all_blocks():
+    for block in found.whole.all_blocks():
         splicer.columns.block(block)
     for written, target in zip(found.targets, targets, strict=False):
         _edit_target(splicer, written, target.ref)

@@ -47,6 +47,9 @@ def targets_of(found: Change, scope: Scope) -> list[Target]:
         chain = chain_at(scope.source, one.column.first)
         ref = None if chain is None else scope.table_of(chain, block)
         if ref is None:
+            known = all(scope.targets[table].columns is not None for table in block.tables)
+            if chain is not None and (known or len(chain.parts) > 1):
+                raise Refuse("unknown_column", column=".".join(chain.parts), clause="field list")
             raise _refused(found, f"it cannot be told whose column '{one.name}' is", "Name its table.")
         targets.setdefault(ref, []).append(one)
     return [Target(ref, tuple(mine)) for ref, mine in targets.items()]
@@ -104,8 +107,7 @@ def _check_reading(statement: Statement, found: Change, scope: Scope, targets: l
 def _narrowed(statement: Statement, found: Change, scope: Scope, targets: list[Target]) -> bool:
     """Whether conditions say which rows of all targets are meant."""
     sharded = [one.ref for one in targets if scope.targets[one.ref].form == "sharded"]
-    query = Query(found.block.first, [found.block])
-    few = bounded(statement, query, scope)
+    few = bounded(statement, found.whole, scope)
     first = _clauses(statement.source, found.joined.end)
     for ref in sharded:
         table = scope.targets[ref].table
@@ -147,6 +149,8 @@ class _Finding:
         if len(self.block.tables) == 1:
             distinct = b""
         parts: list[Part] = [b"SELECT " + distinct]
+        if found.first:
+            parts = [*parts_of(source, self.edits, 0, found.first), b" ", *parts]
         for number, shown in enumerate(self.shown):
             parts += [b", ", *shown] if number else shown
         parts += [b" FROM ", *self._tables()]
@@ -260,8 +264,10 @@ class _Finding:
         """What stands before SET's assignments, or before WHERE."""
         source, found = self.source, self.found
         first = found.targets[0].span.first if found.targets else found.joined.first
-        said = [at for at in range(1, first) if source.is_word(at, "LOW_PRIORITY", "IGNORE", "QUICK")]
-        words: list[Part] = [b" ".join(source.text(at, at + 1) for at in (0, *said))]
+        said = [
+            at for at in range(found.first, first) if source.is_word(at, "LOW_PRIORITY", "IGNORE", "QUICK")
+        ]
+        words: list[Part] = [b" ".join(source.text(at, at + 1) for at in (found.first, *said))]
         name = parts_of(source, self.edits, *ref.span)
         if found.verb == "UPDATE":
             alias = [b" AS " + quote_name(ref.alias)] if ref.alias is not None else []

@@ -8,7 +8,7 @@ from typing import Literal
 
 from .facts import Assigned, Block, Query, Span, TableRef
 from .parse import Parser
-from .tokens import HINT, INTEGER, OPERATOR, Unreadable
+from .tokens import HINT, INTEGER, OPERATOR, Source, Unreadable
 
 _MODIFIERS = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "QUICK")
 
@@ -19,7 +19,7 @@ class Change:
 
     `targets` are the tables of a multi-table DELETE, as written, empty otherwise. `joined` is where the
     tables with their joins stand. `returning`: the statement has a RETURNING clause. `ignore`: it says
-    IGNORE.
+    IGNORE. `first` is its verb, which may stand behind WITH; `whole` has these queries and the block.
     """
 
     verb: Literal["UPDATE", "DELETE"]
@@ -28,6 +28,8 @@ class Change:
     joined: Span = field(default=Span(0, 0))
     returning: Span | None = None
     ignore: bool = False
+    first: int = 0
+    whole: Query = field(default_factory=lambda: Query(0))
 
     @property
     def several(self) -> bool:
@@ -65,6 +67,17 @@ class Insertion:
 
 class WriteParser(Parser):
     """Reads a write from its verb to its end."""
+
+    def change(self) -> Change:
+        """UPDATE or DELETE, perhaps behind WITH."""
+        whole = Query(self.at)
+        if self.take("WITH"):
+            self._with(whole, None)
+        first = self.at
+        found = self.update() if self.word() == "UPDATE" else self.delete()
+        whole.terms.append(found.block)
+        found.first, found.whole = first, whole
+        return found
 
     def update(self) -> Change:
         """`UPDATE tables SET … [WHERE] [ORDER BY] [LIMIT]`."""
@@ -104,6 +117,8 @@ class WriteParser(Parser):
         change.joined = Span(first, self.at)
         change.returning = self._clauses_and_returning(block)
         self._check_limit(block)
+        if change.targets and (block.order_span is not None or block.limit is not None):
+            raise self.unreadable("the end")
         self._finish()
         return change
 
@@ -280,3 +295,15 @@ class WriteParser(Parser):
             returning, block.odd = block.odd, None
             return returning
         return None
+
+
+def changes_behind_with(source: Source) -> bool:
+    """Whether the statement is WITH … UPDATE or WITH … DELETE."""
+    at = 1
+    while source.is_word(0, "WITH") and at < len(source.tokens):
+        if source.is_word(at, "UPDATE", "DELETE"):
+            return True
+        if source.is_word(at, "SELECT", "VALUES", "TABLE"):
+            return False
+        at = source.closing.get(at, at) + 1
+    return False

@@ -12,7 +12,7 @@ from .env import Env
 from .facts import Block, Query, Span, TableRef
 from .literals import NotPlain, unquote
 from .parse import Parser
-from .parse_write import WriteParser
+from .parse_write import WriteParser, changes_behind_with
 from .pieces import or_gather
 from .plan import Access, Argument, Plan, Reject
 from .plans import AnyHost, BindError, Builtin, Passthrough, Physical
@@ -114,6 +114,8 @@ def confined(statement: Statement) -> Plan | None:
 def query(statement: Statement) -> Plan | None:
     """SELECT, WITH, VALUES, TABLE and parenthesized queries."""
     if statement.source.tokens[0].text not in QUERIES:
+        return None
+    if not statement.names.env.mariadb and changes_behind_with(statement.source):
         return None
     return _query(statement, 0)
 
