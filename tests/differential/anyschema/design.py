@@ -157,7 +157,8 @@ class _Designer:
                 and kind.family not in "jbx"
             ):
                 default = f" DEFAULT {literal(rng.choice(kind.values))}"
-            found.append(Column(name, kind, nullable, default=default))
+            hidden = nullable and rng.random() < 0.04
+            found.append(Column(name, kind, nullable, default=default, hidden=hidden))
         if found and rng.random() < 0.35:
             found += self._generated(rng.choice(found), used | {one.name.lower() for one in found})
         return found
@@ -184,10 +185,12 @@ class _Designer:
     def _sql(column: Column) -> str:
         if column.generated:
             return f"{column.type.sql} {column.generated}"
+        hidden = " INVISIBLE" if column.hidden else ""
         return (
             column.type.sql
             + (" NULL" if column.nullable else " NOT NULL")
             + (column.default if not column.refers else "")
+            + hidden
         )
 
     def _pick(self, column: Column) -> Value:

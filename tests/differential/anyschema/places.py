@@ -22,6 +22,7 @@ class Column:
     refers: str = ""
     generated: str = ""
     default: str = ""
+    hidden: bool = False
 
     @property
     def family(self) -> str:
