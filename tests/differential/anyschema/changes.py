@@ -236,7 +236,8 @@ class Changes:
         if self.chance(0.15):
             rows.append(rows[0])
         columns, values = self.values(model, rows)
-        if len(model.given) == len(model.columns) and not any(one.hidden for one in model.columns) and self.chance(0.15):
+        whole = len(model.given) == len(model.columns) and not any(one.hidden for one in model.columns)
+        if whole and self.chance(0.15):
             columns, values = "", items([fixed("(" + ", ".join(row.values()) + ")") for row in rows])
         return self.step(
             model,

@@ -29,6 +29,14 @@ MODES = (
     "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "", "HIGH_NOT_PRECEDENCE", "PAD_CHAR_TO_FULL_LENGTH",
     "IGNORE_SPACE", "STRICT_ALL_TABLES", "NO_UNSIGNED_SUBTRACTION", "ONLY_FULL_GROUP_BY", "ANSI",
 )  # fmt: skip
+SETTINGS = (
+    "SET NAMES latin1", "SET NAMES utf8mb4 COLLATE utf8mb4_bin", "SET collation_connection = utf8mb4_unicode_ci",
+    "SET div_precision_increment = 8", "SET group_concat_max_len = 64", "SET time_zone = '+05:30'", "SET NAMES utf8mb3",
+    "SET sql_auto_is_null = 1", "SET lc_time_names = 'de_DE'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+    "SET character_set_results = NULL", "SET @@session.sql_mode = CONCAT(@@sql_mode, ',ANSI')", "SET timestamp = 1500000000",
+    "SET character_set_results = latin1", "SET optimizer_switch = 'materialization=off'", "SET autocommit = 0",
+    "SET sql_big_selects = 1, max_join_size = 1000000", "SET default_week_format = 3", "SET NAMES binary",
+)  # fmt: skip
 
 _REFUSALS = {
     name: (REGISTRY[name].code, _pattern(REGISTRY[name].text))
@@ -114,8 +122,9 @@ class Loop:
         kind, tree = Reads(rng, self.world, mysql=self.mysql).statement()
         steps = [Step(tree, kind, form_of(tree))]
         if rng.random() < 0.12:
-            mode = rng.choice(MODES)
-            steps.insert(0, Step(fixed(f"SET sql_mode = '{mode}'"), "set"))
+            steps.insert(0, Step(fixed(f"SET sql_mode = '{rng.choice(MODES)}'"), "set"))
+        elif rng.random() < 0.1:
+            steps.insert(0, Step(fixed(rng.choice(SETTINGS)), "set"))
         return Case(number, tuple(steps))
 
     def run(
