@@ -21,7 +21,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import FRESH, Settings
 from proxy.session.values import quote, values_of
-from proxy.wire.packets import query_packet
+from proxy.wire.packets import Err, query_packet
 from rewriter.gather import SCRATCH, Gather, Piece, quoted
 from rewriter.plan import Choose, Values
 from rewriter.plans import BindError, Bound, ShardSelect
@@ -35,6 +35,7 @@ from .partial import Making
 from .policies import check_scatter
 from .rest import Rest
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
+from .scratch_host import CREATE_DATABASE, begin, in_own_words
 from .single import check_single, spots_of
 from .task import TaskWork
 from .trace import counts, trace
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 _NO_DATABASE: Final = 1049
-_CREATE_DATABASE: Final = b"CREATE DATABASE IF NOT EXISTS " + SCRATCH + b" CHARACTER SET utf8mb4"
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself: a statement that it does not know, and one that is too much for it."""
 
@@ -146,7 +146,7 @@ class _Gathering:
         try:
             await self._answer(conn, empty=empty)
         except ServerError as error:
-            self.client.fail(error.err)
+            self.client.fail(in_own_words(error.err, self.names, self.plan.pieces))
         finally:
             self.work.conns.discard(conn)
             if conn.receiver is not None:
@@ -172,11 +172,8 @@ class _Gathering:
 
     async def _ready(self, conn: BackendConnection) -> None:
         """Bring the scratch connection into the state for loading."""
-        if conn.settings is FRESH:  # its tables are nothing for replicas; without the privilege they are
-            await Collector().query(conn, b"SET SESSION sql_log_bin = 0")
-            used = await Collector().query(conn, b"USE " + SCRATCH)  # its character set is JSON_TABLE's
-            if used.err is not None and used.err.code == _NO_DATABASE:
-                await Batch().run(conn, [_CREATE_DATABASE, b"USE " + SCRATCH])
+        if conn.settings is FRESH:
+            await begin(conn)
         self._set(conn, LOADING)
 
     def _set(self, conn: BackendConnection, settings: Settings) -> None:
@@ -194,7 +191,7 @@ class _Gathering:
             if result.err is None:
                 continue
             if result.err.code == _NO_DATABASE and sql[:7] == b"CREATE ":
-                (made,) = await Batch().run(conn, [_CREATE_DATABASE])
+                (made,) = await Batch().run(conn, [CREATE_DATABASE])
                 if made.err is None:
                     self.pending = pending  # all that follows it has failed
                     return await self._put(conn, *statements)
@@ -375,7 +372,10 @@ class _Gathering:
         rest = self.work.rest = Rest(client, gathered_place(self.plan.pieces), self.definitions)
         await rest.run(conn, packets + query_packet(self.plan.rest_sql(self.values, self.names)), count)
         if rest.err is not None:
-            client.fail(rest.err, rest.next_seq)
+            err = rest.err
+            if isinstance(err, Err):
+                err = in_own_words(err, self.names, self.plan.pieces)
+            client.fail(err, rest.next_seq)
             return
         diagnostics = await fetch_warnings(conn, rest.warnings) if rest.warnings else []
         client.session.found_rows = rest.rows

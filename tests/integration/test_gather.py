@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from fleet.demo.servers import LocalServer
+from proxy.execute.scratch_host import drop, left_behind, ours
 from tests.integration.accounts import flags
 from tests.integration.binary import Binary, integer
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw, Things
@@ -56,6 +57,41 @@ def test_the_session_goes_on(client: Raw, demo: Demo) -> None:
         assert client.ask("SHOW WARNINGS").rows[0][1] == str(code).encode()
         assert client.ask(COUNT).rows == [(b"1800", b"1800")]
     assert not any(row[0] == b"shardgate_scratch" for row in client.ask("SHOW DATABASES").rows)
+
+
+def test_errors_name_the_clients_tables(client: Raw, flavour: str) -> None:
+    """Not those of the copies."""
+    for sql in (
+        "SELECT DISTINCT nosuch(id) FROM pins, users",
+        "SELECT DISTINCT p.data FROM pins p JOIN users ON p.ts = users.ts ORDER BY users.id",
+        "SELECT users.ts, p.id FROM pins p JOIN users ON p.ts = users.ts GROUP BY users.ts",
+        "TABLE users UNION TABLE boards ORDER BY nosuch",
+    ):
+        client.ask("SET sql_mode = 'ONLY_FULL_GROUP_BY'")
+        reply = client.ask(sql)
+        if reply.kind == "rows":
+            assert flavour == "mariadb", sql
+            continue
+        assert "scratch" not in reply.message, (sql, reply)
+        assert all(b"scratch" not in (row[2] or b"") for row in client.ask("SHOW WARNINGS").rows)
+
+
+def test_tables_that_were_left_behind(client: Raw, demo: Demo) -> None:
+    """Those of gathers are found by their age, and no others."""
+    client.ask(COUNT)  # makes the database
+    with demo.direct() as connection, connection.cursor() as cursor:
+        database = "shardgate_scratch"
+        for name in ("g1_0123456789abcdef", "mine", "g1"):
+            cursor.execute(f"CREATE TABLE {database}.{name} (id INT)")
+        cursor.execute(left_behind(60).decode())
+        assert not ours([name for (name,) in cursor.fetchall()])
+        cursor.execute(left_behind(-60).decode())
+        names = ours([name for (name,) in cursor.fetchall()])
+        assert names == ["g1_0123456789abcdef"]
+        cursor.execute(drop(names).decode())
+        cursor.execute(f"SHOW TABLES FROM {database}")
+        assert {"mine", "g1"} <= {name for (name,) in cursor.fetchall()}
+        cursor.execute(f"DROP TABLE {database}.mine, {database}.g1")
 
 
 def test_user_variables(client: Raw) -> None:

@@ -118,3 +118,32 @@ def test_unique_and_ascending_under_concurrency(
         made = list(pool.map(insert, range(4)))
     assert all(one == sorted(one) for one in made)
     assert len({id for one in made for id in one}) == 200
+
+
+def test_the_clock_goes_back_and_a_millisecond_is_full(
+    connection: pymysql.connections.Connection, demo: Demo
+) -> None:
+    """IDs go on from the last one, and more than 1024 of a millisecond take some of the next."""
+    user, shard = 41, 41 % SHARDS
+    rows(connection, f"INSERT INTO photos (user_id, caption) VALUES ({user}, 'test_timed')")
+    for server in range(2):
+        with demo.direct(server) as direct, direct.cursor() as cursor:
+            if cursor.execute(f"SHOW DATABASES LIKE 'shard{shard:05d}'"):
+                ahead = 3_600_000 * 1024  # as if the clock had been an hour ahead
+                cursor.execute(
+                    f"UPDATE shard{shard:05d}.shardgate_sequences SET value = value + {ahead}"
+                    " WHERE name = 'photos'"
+                )
+    values = ", ".join(f"({user}, 'test_timed {n}')" for n in range(2500))
+    rows(connection, f"INSERT INTO photos (user_id, caption) VALUES {values}")
+    rows(connection, f"INSERT INTO photos (user_id, caption) VALUES ({user}, 'test_timed 2500')")
+    found = rows(
+        connection,
+        f"SELECT id, caption FROM photos WHERE user_id = {user} AND caption LIKE 'test_timed %%' ORDER BY id",
+    )
+    assert [caption for _, caption in found] == [f"test_timed {n}" for n in range(2501)]
+    times = {INSTAGRAM.time_ms(int(str(id))) for id, _ in found}
+    assert len({id for id, _ in found}) == 2501
+    assert 3 <= len(times) <= 4
+    assert min(one for one in times if one) > time.time() * 1000 + 3_000_000
+    assert all(INSTAGRAM.decompose(int(str(id)))["shard"] == shard for id, _ in found)
