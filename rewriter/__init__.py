@@ -19,6 +19,8 @@ Read the room in this order:
                    the frozen variants: every way of running a statement; binding.py, bound.py
     rules.py, unsharded.py, select.py, several.py, change.py, insert.py, builtins.py, show.py
                    the rules, by the kind of statement; context.py is what they share
+    found.py, rowkeys.py, filling.py, read_write.py, duplicate.py
+                   writes that read first, and by what they name rows; ON DUPLICATE KEY UPDATE
     explain.py     EXPLAIN ROUTE, in words
 
 No SQL parser library is used: ARCHITECTURE.md says why. Statements are read by their clauses, and expressions

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from config.schema import KeyType, Kind, Table
 
 from .context import Splicer, Statement, not_yet
+from .duplicate import Duplicates, names_source
 from .everywhere import plan_everywhere
-from .facts import Assigned, Block, Span
+from .facts import Span
 from .filling import Ask, depends, plan_filled, with_subqueries
 from .inserting import Hint, Insert, Row
 from .keys import Keys
@@ -19,7 +20,7 @@ from .plan import Access, Plan
 from .read_write import plan_insert
 from .returning import by_commas, edit_returning
 from .routing import Key
-from .scope import Chain, Refuse, Scope, chain_at
+from .scope import Refuse, Scope
 from .splice import Part, Template
 from .tokens import STRING, Source
 from .unsharded import plan_unsharded
@@ -46,6 +47,9 @@ def insert(statement: Statement) -> Plan | None:
     if found.query is not None:
         if found.returning is not None:
             return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
+        if names_source(source, found, found.query, scope):
+            reason = "its new values name columns of the SELECT, whose rows are inserted as values"
+            return not_yet("this ON DUPLICATE KEY UPDATE", reason, "Use VALUES(column).")
         return plan_insert(statement, found, found.query, scope)
     asks = with_subqueries(statement, found, scope)
     if asks:
@@ -95,7 +99,7 @@ class _Planner:
                 reason="the row that is stored has other columns",
                 alternative="Name the row only: AS new.",
             )
-        self._duplicate()
+        self._duplicate([column.name for column in rows[0]] if rows else [])
         if found.returning is not None:
             edit_returning(self.source, splicer.edits, found.returning, self.table, self.first + 1)
         self._column_list(dropped)
@@ -348,78 +352,11 @@ class _Planner:
             kept = [one for one, name in zip(found.columns, names, strict=True) if name not in dropped]
             edits.replace(found.columns_span, b"(", *self._joined(kept), b")")
 
-    def _duplicate(self) -> None:
-        """ON DUPLICATE KEY UPDATE: no row moves, and `id` is right in its expressions."""
-        block = self.found.block
-        fixed = {one.lower() for one in (self.table.routing, self.table.shard_key) if one}
-        for assigned in self.found.on_duplicate:
-            if assigned.name.lower() in fixed | ({"local_id"} if self.is_object else set()):
-                if self.is_object and self._keeps_id(assigned):
-                    continue
-                raise Refuse("routing_column_update", column=assigned.name, table=self.table.name)
-            self._duplicate_column(assigned)
-            for at in range(*assigned.value):
-                self._duplicate_name(at, block)
-
-    def _duplicate_column(self, assigned: Assigned) -> None:
-        """The assigned column, without the name of the database."""
-        if assigned.column.end - assigned.column.first > 3:
-            self.splicer.edits.remove(Span(assigned.column.first, assigned.column.first + 2))
-
-    def _duplicate_name(self, at: int, block: Block) -> None:
-        """One name in an assignment's value: that of a column, of the row's alias, or VALUES(id)."""
-        source, edits, base = self.source, self.splicer.edits, self.first + 1
-        if self.is_object and source.is_word(at, "LAST_INSERT_ID") and not source.is_op(at + 2, ")"):
-            raise Refuse(
-                "not_supported_yet",
-                what="LAST_INSERT_ID of something else than the `id`",
-                reason="it would be taken for an ID of its shard",
-                alternative="Write id = LAST_INSERT_ID(id), or SELECT the value.",
-            )
-        chain = chain_at(source, at)
-        if chain is None:
-            return
-        whole = Span(chain.first, chain.end)
-        if self.is_object and self._of_new_row(chain):
-            name = source.text(chain.end - 1, chain.end) if self.found.alias_columns else b"local_id"
-            qualifier = b"" if len(chain.parts) == 1 else source.text(chain.first, chain.end - 1)
-            edits.replace(whole, b"(" + qualifier + name + b" + ", base, b")")
-        elif (
-            self.is_object and chain.column == "ID" and self.splicer.scope.table_of(chain, block) is not None
-        ):
-            if source.is_word(at - 2, "VALUES", "VALUE") and source.is_op(at - 1, "("):
-                edits.replace(Span(at - 2, chain.end + 1), b"(VALUES(local_id) + ", base, b")")
-            else:
-                qualifier = source.text(chain.end - 3, chain.end - 1) if len(chain.parts) > 1 else b""
-                edits.replace(whole, b"(" + qualifier + b"local_id + ", base, b")")
-        elif len(chain.parts) > 2:
-            edits.replace(Span(chain.first, chain.end - 3), b"")
-
-    def _of_new_row(self, chain: Chain) -> bool:
-        """Whether this is the `id` of the row that could not be inserted, by the row's alias."""
-        found = self.found
-        if not found.alias or (len(chain.parts) > 1 and chain.parts[-2].lower() != found.alias):
-            return False
-        if not found.alias_columns:
-            return len(chain.parts) > 1 and chain.column == "ID"
-        names = [column.name for column in self._rows()[0]]
-        if "id" not in names or names.index("id") >= len(found.alias_columns):
-            return False
-        return chain.column.lower() == found.alias_columns[names.index("id")]
-
-    def _keeps_id(self, assigned: Assigned) -> bool:
-        """`id = LAST_INSERT_ID(id)`, the idiom that reports the ID of the row there is, or `id = id`."""
-        source, value = self.source, assigned.value
-        inside = value
-        if source.is_word(value.first, "LAST_INSERT_ID") and source.is_op(value.first + 1, "("):
-            inside = Span(value.first + 2, value.end - 1)
-        chain = chain_at(source, inside.first)
-        if chain is None or chain.end != inside.end or chain.column != "ID":
-            return False
-        self.splicer.edits.replace(assigned.column, b"local_id")
-        self.splicer.edits.replace(inside, b"local_id")
-        self.asks = self.asks or inside != value
-        return True
+    def _duplicate(self, names: list[str]) -> None:
+        """ON DUPLICATE KEY UPDATE."""
+        duplicates = Duplicates(self.splicer, self.found, self.table, names, self.first + 1)
+        duplicates.edit()
+        self.asks = duplicates.asks
 
     def _around(self) -> tuple[Template, Template]:
         """What stands before the rows, and what behind them."""
