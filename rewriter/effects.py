@@ -12,8 +12,9 @@ from .found_rows import Found, found_rows_of
 from .tokens import STRING, VARIABLE, WORD, Source
 
 Tie = tuple[str, str | int]
-"""What keeps a session on its connection: a kind ("lock", "table", "prepare", "handler", "tables", "xa") and
-a name, or the index of the literal that holds it. The name "" is unknown: it stays until the session ends."""
+"""What keeps a session on its connection: a kind ("lock", "table", "prepare", "handler", "tables", "flush",
+"xa") and a name, or the index of the literal that holds it. The name "" is unknown: it stays until the
+session ends."""
 
 
 class Effects(NamedTuple):
@@ -104,9 +105,9 @@ def _ties(source: Source, verb: str) -> tuple[tuple[Tie, ...], tuple[Tie, ...]]:
     if verb == "LOCK":
         return (("tables", ""),), ()
     if verb == "FLUSH" and any(token.text in ("LOCK", "EXPORT") for token in source.tokens):
-        return (("tables", ""),), ()
+        return (("flush", ""),), ()
     if verb == "UNLOCK":
-        return (), (("tables", ""),)
+        return (), (("tables", ""), ("flush", ""))
     if verb == "PREPARE":
         return (("prepare", name),), ()
     if verb == "DEALLOCATE":

@@ -60,9 +60,12 @@ def fill_slots(
     typed: bool = True,
     variables: bool = True,
     parameters: bool = True,
+    warned: bool = False,
 ) -> None:
     """Put the session's values in the place of what stands for them (`typed`: with the type it has), and the
     `parameters` of a prepared statement.
+
+    `warned`: the server shall warn, as MySQL does, that FOUND_ROWS() is deprecated.
 
     Without `variables` user variables are left to the server, whose connection has them as the session does.
     """
@@ -80,6 +83,8 @@ def fill_slots(
         type_ = SLOT_TYPES.get(found[0]) if typed else None
         # |0: MariaDB's CAST of a short number is an INT, where the functions give a BIGINT
         parts: tuple[Part, ...] = (value,) if type_ is None else (b"CAST(", value, b"|0 AS " + type_ + b")")
+        if warned and found[0] == "FOUND_ROWS()":
+            parts = (b"CAST(", value, b"|0*FOUND_ROWS() AS SIGNED)")
         if STRING in (source.at(at - 1).kind, source.at(found[1]).kind):
             parts = (b"(", *parts, b")")  # neighbouring strings are one
         edits.replace(Span(at, found[1]), *parts)

@@ -65,7 +65,8 @@ class Text:
         self.slots = Slots(len(source.literals))
         self.edits = Edits(source)
         if not defines_routine(source):
-            fill_slots(source, self.slots, self.edits, variables=False, parameters=parameters)
+            warned = not self.mariadb
+            fill_slots(source, self.slots, self.edits, variables=False, parameters=parameters, warned=warned)
             fill_lock_holders(source, self.slots, self.edits)
         take_hints(source, self.edits)
         fill_functions(source, self.edits, statement.layout([]))

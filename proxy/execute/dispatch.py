@@ -88,7 +88,7 @@ def execute(client: ClientConnection, sql: bytes, planned: tuple[Plan, Values] |
         check_access(session, plan, sql)
     if session.transaction.lost:
         refuse_lost(session, plan)
-    if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
+    if plan.implicit_commit and session.transaction.pending:
         commit_then(client, lambda: run_plan(client, plan, literals))
     else:
         run_plan(client, plan, literals)

@@ -48,7 +48,8 @@ async def settle(
             if warnings or failed or effects is None:
                 found = await fetch_warnings(conn, warnings)
             if effects is not None:
-                asks = not failed and generated(effects, ok, literals) is None
+                # LAST_INSERT_ID(value) holds even if the statement fails
+                asks = effects.insert_id == "ask" if failed else generated(effects, ok, literals) is None
                 counted = failed or not counts(client.session, effects, ok, rows, literals)
                 await trace(client.session, conn, effects, ok if asks else None, asks=asks, counted=counted)
             if effects is not None and effects.routine:

@@ -23,6 +23,28 @@ def tableless(sql: bytes) -> bool:
     return _TABLELESS.match(sql) is not None
 
 
+#: Nor do these.
+_NO_ROWS = re.compile(
+    rb"\s*(?:DEALLOCATE|DROP\s+PREPARE|UNLOCK"
+    rb"|PREPARE(?!.*\b(?:INSERT|UPDATE|DELETE|REPLACE|CALL)\b)(?!.*\bFROM\b.*\bFROM\b))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+#: These look at tables, and open no transaction for it.
+_LOOKS = re.compile(rb"\s*(?:SHOW|DESC(?:RIBE)?\s(?!\s*(?:SELECT|WITH|FORMAT)\b)|HELP)\b", re.IGNORECASE)
+
+
+def opens_none(sql: bytes) -> bool:
+    """Whether what SET TRANSACTION has set is not for this statement, since it opens no transaction."""
+    return keeps_warnings(sql) or _LOOKS.match(sql) is not None
+
+
+def keeps_warnings(sql: bytes) -> bool:
+    """Whether MariaDB still shows what there was before, after this."""
+    return tableless(sql) or _NO_ROWS.match(sql) is not None
+
+
 def preludes(
     session: Session, conn: BackendConnection, settings: Settings | None = None, *, opens: bool = True
 ) -> tuple[bytes, int]:
@@ -46,7 +68,7 @@ def preludes(
     else:
         opens = opens and not conn.in_transaction
     if opens:
-        opening, more = transaction.opening()
+        opening, more = transaction.opening(settings)
         packets += opening
         count += more
         if transaction.next_isolation and not transaction.explicit:

@@ -240,7 +240,7 @@ def execute(client: ClientConnection, payload: bytes) -> None:
         if not request.all_null(statement.parameters):
             raise ProxyError("wrong_arguments", command="mysqld_stmt_execute")
         request = request._replace(types=bytes((ColumnType.NULL, 0)) * statement.parameters)
-    if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
+    if plan.implicit_commit and session.transaction.pending:
         commit_then(client, lambda: run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)

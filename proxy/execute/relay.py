@@ -32,7 +32,7 @@ from .ends import (
     settle,
 )
 from .origins import place_of
-from .preludes import preludes, tableless
+from .preludes import keeps_warnings, opens_none, preludes
 from .trace import counts, generated, tie
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Relay:
         if client.writing_paused:
             conn.transport.pause_reading()
         if conn.settings is not session.settings or session.transaction.explicit or not session.autocommit:
-            opens = not (session.transaction.next_isolation and tableless(self.sql))
+            opens = not (session.transaction.next_isolation and opens_none(self.sql))
             if opens and session.settings is not session.settings.base and not session.transaction.explicit:
                 self._use_up()
             packets, count = preludes(session, conn, opens=opens)
@@ -308,7 +308,9 @@ class Relay:
         if (effects is not None and self._leaves(conn, effects)) or said.warnings:
             self._begin_to_settle(conn)
             return
-        if session.diagnostics and (self.plain or not tableless(self.sql) or not session.keep_warnings()):
+        if session.diagnostics and (
+            self.plain or not keeps_warnings(self.sql) or not session.keep_warnings()
+        ):
             session.diagnostics = []
         if session.transaction.held or said.status & _IN_TRANS or conn.tied:
             give_back(client, conn)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.attributed import AttributedConnection
 from proxy.backends.connection import BackendConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
+from proxy.session.transaction import modes_of
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.bulk import BulkExecute
 from proxy.wire.constants import ColumnType, Status
@@ -26,7 +27,7 @@ from rewriter.plans import OneHost, Sharded, Values
 
 from .ends import give_back
 from .origins import place_of
-from .preludes import preludes, tableless
+from .preludes import opens_none, preludes, tableless
 from .relay import Relay
 from .transcode import Payloads, prepare_reply
 
@@ -172,11 +173,20 @@ class StatementRelay(Relay):
         if own.system is settings:
             settings = own
         packets, count = b"", 0
-        if conn.settings is not settings:
+        if self._opens_at_prepare():
+            packets, count = preludes(self.client.session, conn, settings)
+        elif conn.settings is not settings:
             packets, count = query_packet(settings.statement_from(conn.settings)), 1
             conn.settings = settings
         packets += known.take_leaving() + frame(b"\x16" + self.key[0])
         conn.send(packets, self, count, state=PREPARED)
+
+    def _opens_at_prepare(self) -> bool:
+        """Whether a server would judge the statement by another READ ONLY than the transaction's."""
+        session = self.client.session
+        if not session.transaction.explicit or self.learns or self.aside:
+            return False
+        return session.in_read_only != modes_of(session.settings).read_only
 
     def _send_execute(
         self, conn: BackendConnection, known: ServerStatements, number: int, request: Execute | BulkExecute
@@ -208,7 +218,7 @@ class StatementRelay(Relay):
             packets = query_packet(settings.statement_from(conn.settings))
             conn.settings = settings
             return packets, 1
-        opens = not (session.transaction.next_isolation and tableless(self.sql))
+        opens = not (session.transaction.next_isolation and opens_none(self.sql))
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
         packets, count = preludes(session, conn, opens=opens)
@@ -307,7 +317,7 @@ class StatementRelay(Relay):
         if conn.scanner.warnings:
             self._begin_to_settle(conn)
             return
-        if not tableless(self.sql) or not session.keep_warnings():
+        if not (self.own or tableless(self.sql)) or not session.keep_warnings():
             session.diagnostics = []
         give_back(client, conn)
         client.finish("ok")

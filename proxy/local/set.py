@@ -26,6 +26,7 @@ from proxy.session.tracking import Tracker, shown, tracked
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.resultset import NUMERIC, decode_column
+from rewriter.effects import Effects
 from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
 from rewriter.tokens import quote_name
 
@@ -94,7 +95,7 @@ class _Simple:
             return True
         if scope == "user":
             value = self._portable(text) if assignment.constant and text is not None else None
-            if value is None:
+            if value is None or (value.upper() == b"NULL" and self._hides_variables()):
                 return False
             self.settings[f"@{name}"] = value
             return True
@@ -117,6 +118,10 @@ class _Simple:
             self.own.append(("last_insert_id", text.decode()))
             return True
         return False
+
+    def _hides_variables(self) -> bool:
+        """Whether a routine may have left variables that only the connection has."""
+        return any(("routine", "") in kept for kept in self.client.session.transaction.ties.values())
 
     def _portable(self, text: bytes) -> bytes | None:
         """A literal as one that gives the same value under any settings; None when a server must say."""
@@ -150,9 +155,11 @@ class _Simple:
         tracker.changed = tracker.changed or bool(self.settings) or not self.next
         choose_relay(self.client)
 
-    def apply(self, warnings: list[Diagnostic] | None = None, *, read_back: bool = False) -> None:
+    def apply(
+        self, warnings: list[Diagnostic] | None = None, *, read_back: bool = False, tables: bool = False
+    ) -> None:
         """Change the session and answer. `read_back`: its settings are a server's, known already; `warnings`
-        are what that server had to say.
+        are what that server had to say. `tables`: it has read some, which ends the warnings from before.
         """
         client, session = self.client, self.client.session
         for name, value in self.own:
@@ -167,7 +174,7 @@ class _Simple:
         if self.settings or self.own or read_back:
             session.refresh_env()
         session.row_count = 0
-        if warnings or not session.keep_warnings():
+        if warnings or tables or not session.keep_warnings():
             session.diagnostics = warnings or []
         if self.autocommit and not was and (session.transaction.held or session.transaction.explicit):
             commit_then(client, lambda: client.reply_ok(warnings=len(warnings or ())))
@@ -238,6 +245,9 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             return
         found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []
         charsets = {number: name for number, (name, _) in client.services.collations.by_id.items()}
+        tables = b"FROM" in client.sql.upper()
+        if tables and session.env.mariadb:  # there its subqueries count
+            await trace(session, conn, Effects(), counted=False)
         changed = await _read_back(conn, names, charsets)
         if plan.effects is not None:
             await trace(session, conn, plan.effects, asks=bool(plan.effects.insert_id))
@@ -264,7 +274,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         await read_variables(session, conn, variables)
     if everywhere:
         await _set_elsewhere(client, host, b"SET " + everywhere)
-    simple.apply(found, read_back=True)
+    simple.apply(found, read_back=True, tables=tables)
 
 
 async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes) -> None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.execute.ends import connection_lost_in_transaction
+from proxy.execute.ends import connection_lost_in_transaction, fetch_warnings
 from proxy.execute.preludes import preludes
 from proxy.execute.relay import Relay
 from proxy.execute.task import TaskWork
+from proxy.session.state import Diagnostic
+from proxy.session.transaction import LOCKED, START, modes_of
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Builtin, Passthrough, Physical, Values
 from rewriter.splice import Template
@@ -31,10 +33,14 @@ def begin(client: ClientConnection, plan: Builtin, values: Values) -> None:
     assert isinstance(sql, Template)
     text = sql.render(values)
     transaction = client.session.transaction
+    if not client.session.env.mariadb and transaction.explicit and b"READ" not in text.upper():
+        # MySQL's transaction that begins within another is as that one was
+        mode = b"READ ONLY" if client.session.in_read_only else b"READ WRITE"
+        text += (b", " if b"SNAPSHOT" in text.upper() else b" ") + mode
     active = xa_host(client)
     if active is not None:
         client.relay.run(active, text)  # which refuses it in its own words
-    elif transaction.held or transaction.explicit:
+    elif transaction.open:
         commit_then(client, lambda: _begun(client, text))
     else:
         _begun(client, text)
@@ -42,7 +48,8 @@ def begin(client: ClientConnection, plan: Builtin, values: Values) -> None:
 
 def _begun(client: ClientConnection, sql: bytes) -> None:
     session = client.session
-    session.transaction.start(sql)
+    unlock_tables(client)
+    session.transaction.start(sql, modes_of(session.settings))
     session.use_up()
     session.row_count = 0
     session.keep_warnings()
@@ -50,6 +57,17 @@ def _begun(client: ClientConnection, sql: bytes) -> None:
         TaskWork(client).start(_open_snapshot(client))
     else:
         client.reply_ok()
+
+
+def unlock_tables(client: ClientConnection) -> None:
+    """A transaction that begins ends LOCK TABLES: at once, though its first statement opens it."""
+    transaction = client.session.transaction
+    for host, kept in list(transaction.ties.items()):
+        if LOCKED in kept:
+            conn = transaction.held[host]
+            conn.tell(query_packet(START))
+            conn.tell(query_packet(b"ROLLBACK"))
+            kept[:] = [one for one in kept if one != LOCKED]
 
 
 async def _open_snapshot(client: ClientConnection) -> None:
@@ -108,12 +126,18 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
         return
     transaction = client.session.transaction
     chain, release = _completion(client.session, plan)
-    begun = transaction.begin
+    session = client.session
+    begun, characteristics, modes = START, transaction.next_isolation, modes_of(session.settings)
+    if transaction.explicit:
+        begun, modes = transaction.begin, transaction.modes or modes
     hosts = [host for host, conn in transaction.held.items() if conn.in_transaction]
 
     def after() -> None:
         if chain:
-            transaction.start(begun)
+            unlock_tables(client)
+            transaction.start(begun, modes)
+            session.use_up()
+            transaction.next_isolation = characteristics
             if client.session.tracker is not None:
                 client.session.tracker.ended()
         client.session.row_count = 0
@@ -123,6 +147,10 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
             client.close()
 
     if not hosts:
+        for conn in transaction.held.values():
+            # there may be characteristics of a transaction whose first statement failed, or changes of tables
+            # without transactions, about which a server would warn later
+            conn.tell(query_packet(sql))
         for conn in transaction.end():
             client.services.backends.release(conn)
         after()
@@ -141,6 +169,7 @@ def commit_then(client: ClientConnection, go_on: Callable[[], None]) -> None:
     """Commit what is open (an implicit commit), then call `go_on`, which answers the client."""
     if not client.session.transaction.held:
         client.session.transaction.end()
+        client.session.use_up()
         go_on()
     else:
         TaskWork(client, steady=True).start(_end_on_all(client, b"COMMIT", go_on))
@@ -220,6 +249,7 @@ def _name(plan: Builtin) -> bytes:
 
 
 def _on_all(client: ClientConnection, sql: bytes) -> None:
+    client.session.keep_warnings()
     conns = [conn for conn in client.session.transaction.held.values() if conn.in_transaction]
     if not conns:
         client.session.row_count = 0
@@ -229,6 +259,7 @@ def _on_all(client: ClientConnection, sql: bytes) -> None:
 
 
 async def _savepoint_on_all(client: ClientConnection, conns: list[BackendConnection], sql: bytes) -> None:
+    warnings: list[Diagnostic] = []
     for conn in conns:
         try:
             reply = await Collector().query(conn, sql)
@@ -238,6 +269,8 @@ async def _savepoint_on_all(client: ClientConnection, conns: list[BackendConnect
         if reply.err is not None:
             client.fail(reply.err)
             return
+        warnings += await fetch_warnings(conn) if reply.warnings else []
     client.session.row_count = 0
-    client.session.keep_warnings()
-    client.reply_ok()
+    if warnings:
+        client.session.diagnostics = warnings
+    client.reply_ok(warnings=len(warnings))

@@ -106,7 +106,7 @@ def _seconds(value: bytes | None) -> float:
 
 def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     wanted = {
-        name: LOGIN_VALUES.get(name) or _BACK.get(name, b"NULL" if name[0] == "@" else b"DEFAULT")
+        name: LOGIN_VALUES.get(name) or _BACK.get(name, _never_set(name) if name[0] == "@" else b"DEFAULT")
         for name in old
         if name not in new and name not in _NO_WAY_BACK
     }
@@ -125,6 +125,11 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
         + wanted[name]
         for name in names
     )
+
+
+def _never_set(name: str) -> bytes:
+    """To take a user variable away. NULL alone would leave it the character set of its last value."""
+    return b"x''," + variable_name(name[1:]) + b"=NULL"
 
 
 def variable_name(name: str) -> bytes:

@@ -16,9 +16,10 @@ from rewriter.plans import Env
 from .prepared import Statements
 from .settings import LOGIN, NEXT, Settings
 from .tracking import Tracker
-from .transaction import Transaction
+from .transaction import Transaction, modes_of
 
 _NONE = Capability(0)
+_READ_ONLY = int(Status.IN_TRANS_READONLY)
 
 
 class Role(IntEnum):
@@ -140,18 +141,21 @@ class Session:
             flags |= Status.NO_BACKSLASH_ESCAPES
         if self.env.ansi_quotes and self.env.mariadb:
             flags |= Status.ANSI_QUOTES
-        if self.transaction.explicit and self._read_only():
+        if self.in_read_only:
             flags |= Status.IN_TRANS_READONLY
         return int(flags)
 
-    def _read_only(self) -> bool:
-        """Whether the transaction that BEGIN has announced is a read-only one."""
+    @property
+    def in_read_only(self) -> bool:
+        """Whether the session is in a read-only transaction."""
         transaction = self.transaction
+        if not transaction.explicit:
+            return any(conn.scanner.status & _READ_ONLY for conn in transaction.held.values())
         if transaction.read_only:
             return True
         said = transaction.begin.upper() + (transaction.next_isolation or b"")
-        default = self.settings.get("transaction_read_only") or self.settings.get("tx_read_only")
-        return b"READ WRITE" not in said and default == b"1"
+        modes = transaction.modes or modes_of(self.settings)
+        return b"READ WRITE" not in said and modes.read_only
 
     def keep_warnings(self) -> bool:
         """After a statement without tables: whether SHOW WARNINGS still shows what it did. On MariaDB it
@@ -162,8 +166,13 @@ class Session:
         return self.env.mariadb
 
     def set_next(self, characteristics: bytes) -> None:
-        """SET TRANSACTION: for the next transaction, or the next statement that is one by itself."""
-        self.transaction.next_isolation = characteristics
+        """SET TRANSACTION: for the next transaction, or the next statement that is one by itself. What was
+        set before holds too, but for another of its kind.
+        """
+        kinds: dict[bool, bytes] = {}
+        for one in (*(self.transaction.next_isolation or b"").split(b", "), *characteristics.split(b", ")):
+            kinds[one.startswith(b"READ ")] = one
+        self.transaction.next_isolation = b", ".join(one for _, one in sorted(kinds.items()) if one)
         self.settings = self.settings.with_values({NEXT: b"1"})
 
     def use_up(self) -> None:

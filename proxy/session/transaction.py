@@ -13,8 +13,39 @@ from typing import NamedTuple
 from proxy.backends.connection import BackendConnection
 from proxy.wire.packets import frame
 
+from .settings import Settings
+
 #: What a plain BEGIN sends to each host.
 START = b"START TRANSACTION"
+
+#: What LOCK TABLES ties a session by.
+LOCKED = ("tables", "")
+
+
+class Modes(NamedTuple):
+    """What transactions of a session are, unless they say otherwise. `level`: as SET has it; None for the
+    servers' own.
+    """
+
+    level: bytes | None
+    read_only: bool
+
+
+def modes_of(settings: Settings) -> Modes:
+    """As the session has set them; MariaDB's variables have had other names."""
+    level = settings.get("transaction_isolation") or settings.get("tx_isolation")
+    read_only = settings.get("transaction_read_only") or settings.get("tx_read_only")
+    return Modes(level, read_only == b"1")
+
+
+def _level(modes: Modes, settings: Settings) -> bytes:
+    """The statement that gives the next transaction the isolation level of `modes`, which `settings` have
+    not.
+    """
+    if modes.level is not None:
+        return b"SET TRANSACTION ISOLATION LEVEL " + modes.level.strip(b"'").replace(b"-", b" ")
+    name = b"tx_isolation" if settings.get("tx_isolation") else b"transaction_isolation"
+    return b"SET @@%s = @@global.%s" % (name, name)
 
 
 class Spot(NamedTuple):
@@ -43,6 +74,7 @@ class Transaction:
         "explicit",
         "held",
         "lost",
+        "modes",
         "next_isolation",
         "opened",
         "savepoints",
@@ -53,6 +85,8 @@ class Transaction:
     def __init__(self) -> None:
         self.explicit = False  # between BEGIN and COMMIT or ROLLBACK
         self.begin = START
+        #: The session's isolation level and READ ONLY when it was begun: what is set later is not for it.
+        self.modes: Modes | None = None
         self.held: dict[str, BackendConnection] = {}
         self.opened: set[str] = set()  # hosts where an explicit transaction has begun
         self.savepoints: list[bytes] = []
@@ -67,13 +101,19 @@ class Transaction:
         """Whether the client is inside a transaction, as the IN_TRANS status flag shows it."""
         return self.explicit or any(conn.in_transaction for conn in self.held.values())
 
+    @property
+    def pending(self) -> bool:
+        """Whether there is something that an implicit commit ends: what SET TRANSACTION has set, too."""
+        return bool(self.held or self.explicit or self.next_isolation)
+
     def keeps(self, conn: BackendConnection) -> bool:
         """Whether the session needs `conn` for what the server keeps on it, besides a transaction."""
         return conn.tied and bool(self.ties.get(conn.host))
 
-    def start(self, begin: bytes) -> None:
+    def start(self, begin: bytes, modes: Modes | None = None) -> None:
         self.explicit = True
         self.begin = begin
+        self.modes = modes
         self.opened.clear()
         self.savepoints.clear()
         self.spots = []
@@ -99,12 +139,20 @@ class Transaction:
             return b"READ ONLY" in begin
         return self.next_isolation is not None and b"READ ONLY" in self.next_isolation
 
-    def opening(self) -> tuple[bytes, int]:
+    def opening(self, settings: Settings) -> tuple[bytes, int]:
         """The packets that open this transaction on one more host, and how many they are. With autocommit off
-        the statement itself opens it.
+        the statement itself opens it. `settings`: what the connection has.
         """
         statements = [b"SET TRANSACTION " + self.next_isolation] if self.next_isolation else []
         if self.explicit:
-            statements.append(self.begin)
+            begin = self.begin
+            if self.modes is not None and self.modes != (now := modes_of(settings)):
+                said = (self.next_isolation or b"") + begin.upper()
+                if self.modes.level != now.level and b"ISOLATION" not in said:
+                    statements.append(_level(self.modes, settings))
+                if self.modes.read_only != now.read_only and b"READ " not in said.replace(b"READ COMM", b""):
+                    mode = b" READ ONLY" if self.modes.read_only else b" READ WRITE"
+                    begin += (b"," if b"SNAPSHOT" in said else b"") + mode
+            statements.append(begin)
         statements.extend(b"SAVEPOINT " + name for name in self.savepoints)
         return b"".join(frame(b"\x03" + sql) for sql in statements), len(statements)

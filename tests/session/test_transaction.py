@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.session.transaction import START, Transaction
+from proxy.session.settings import LOGIN
+from proxy.session.transaction import START, Transaction, modes_of
 from proxy.wire.packets import PacketReader
 from tests.backends.fakes import IN_TRANS, connection
 
@@ -20,7 +21,7 @@ def test_a_plain_begin() -> None:
     was = transaction.open
     transaction.start(START)
     assert (was, transaction.open) == (False, True)
-    assert statements(transaction.opening()) == [b"START TRANSACTION"]
+    assert statements(transaction.opening(LOGIN)) == [b"START TRANSACTION"]
 
 
 def test_all_that_opens_it() -> None:
@@ -28,7 +29,7 @@ def test_all_that_opens_it() -> None:
     transaction.next_isolation = b"ISOLATION LEVEL READ COMMITTED, READ ONLY"
     transaction.start(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
     transaction.savepoints += [b"`a`", b"`b`"]
-    assert statements(transaction.opening()) == [
+    assert statements(transaction.opening(LOGIN)) == [
         b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
         b"START TRANSACTION WITH CONSISTENT SNAPSHOT",
         b"SAVEPOINT `a`",
@@ -38,9 +39,9 @@ def test_all_that_opens_it() -> None:
 
 def test_with_autocommit_off_a_statement_opens_it() -> None:
     transaction = Transaction()
-    assert transaction.opening() == (b"", 0)
+    assert transaction.opening(LOGIN) == (b"", 0)
     transaction.savepoints.append(b"`a`")
-    assert statements(transaction.opening()) == [b"SAVEPOINT `a`"]
+    assert statements(transaction.opening(LOGIN)) == [b"SAVEPOINT `a`"]
 
 
 def test_open_by_the_servers_word() -> None:
@@ -85,3 +86,24 @@ def test_the_next_one_begins_anew() -> None:
         [],
         set(),
     )
+
+
+def test_what_is_set_later_is_not_for_it() -> None:
+    transaction = Transaction()
+    transaction.start(START, modes_of(LOGIN))
+    later = LOGIN.with_values({"transaction_isolation": b"'SERIALIZABLE'", "transaction_read_only": b"1"})
+    assert statements(transaction.opening(later)) == [
+        b"SET @@transaction_isolation = @@global.transaction_isolation",
+        b"START TRANSACTION READ WRITE",
+    ]
+    transaction.start(b"START TRANSACTION WITH CONSISTENT SNAPSHOT", modes_of(later))
+    assert statements(transaction.opening(LOGIN)) == [
+        b"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    ]
+    transaction.start(b"START TRANSACTION READ WRITE", modes_of(LOGIN))
+    transaction.next_isolation = b"ISOLATION LEVEL READ COMMITTED"
+    assert statements(transaction.opening(later)) == [
+        b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        b"START TRANSACTION READ WRITE",
+    ]
