@@ -116,9 +116,11 @@ def _gathered(plan: Gather, values: Values, read: Callable[[bytes, bool], Rows],
         where = "" if not piece.real else ", as a table that is not temporary"
         if piece.groups is not None:
             where = ", groups made by the shards"
+        if piece.top is not None:
+            where += ", the first rows of each shard"
         if link is None:
             rows.append((f"piece {number}", f"{piece.label} into g{number}{where}"))
-            rows += read(piece.sql(values, piece.shown), piece.groups is not None)
+            rows += read(piece.sql(values, piece.shown), piece.each_shard)
             continue
         by = f"by the values of {link.values} in g{link.source + 1}"
         rows.append((f"piece {number}", f"{piece.label} into g{number}{where}, {by}"))

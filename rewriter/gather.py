@@ -13,10 +13,12 @@ from typing import ClassVar, Final, NamedTuple
 
 from config.topology import Host, Topology
 
+from .binding import MAX_ROWS, limit_number
 from .binding import host as host_of
 from .bound import BindError
 from .plan import Plan, Values
 from .splice import Template
+from .values import Value
 
 SCRATCH: Final = b"shardgate_scratch"
 """The database of the temporary tables."""
@@ -80,6 +82,23 @@ def quoted(name: str | bytes) -> bytes:
     return b"`" + text.replace(b"`", b"``") + b"`"
 
 
+class Top(NamedTuple):
+    """The first rows of a piece on each shard: `order` renders ORDER BY, `rows` and `offset` are LIMIT's."""
+
+    order: Template
+    rows: Value
+    offset: Value | None
+
+    def sql(self, values: Values) -> bytes:
+        """ORDER BY and LIMIT; b"" for what is no number, which the rest says."""
+        try:
+            rows = limit_number(self.rows, values)
+            rows += 0 if self.offset is None else limit_number(self.offset, values)
+        except BindError:
+            return b""
+        return self.order.render(values) + b" LIMIT %d" % min(rows, MAX_ROWS)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Groups:
     """What the shards make of a piece's rows: groups, see partial.py.
@@ -116,7 +135,9 @@ class Piece:
     case, that equal rows of one shard share: a unique key with one of them is unique over all shards; None:
     every key is (the table is not sharded). `bounded`: it is no scatter. `real`: the statement opens the
     table more than once, which a temporary one does not allow. `groups`: each shard gives groups of the rows
-    instead; `label` names the reference in `source`. `lock` is what a locking read of it ends in.
+    instead; `named` is the reference's name in `source`. `top`: each shard gives its first rows only. `lock`
+    is what a locking read of it ends in. `in_order`: the answer may depend on the order in which a server
+    looks at the rows, so that the copy must have that of the primary key, too.
     `database` is the table's, as clients know it.
     """
 
@@ -136,6 +157,12 @@ class Piece:
     lock: bytes = b""
     in_order: bool = False
     database: bytes = b""
+    top: Top | None = None
+
+    @property
+    def each_shard(self) -> bool:
+        """Whether the SELECT is one for each shard by itself, see `Env.each_shard`."""
+        return self.groups is not None or self.top is not None
 
     def sql(self, values: Values, columns: bytes, ids: bytes | None = None) -> bytes:
         """The SELECT of `columns`; with `ids`, of the rows that the link's values lead to."""
@@ -143,7 +170,8 @@ class Piece:
         if ids is not None and self.link is not None:
             source += (b" AND " if self.filtered else b" WHERE ") + self.link.column + b" IN (" + ids + b")"
         if self.groups is None:
-            return b"SELECT " + columns + source + (b" " + self.lock if self.lock else b"")
+            first = b"" if self.top is None else self.top.sql(values)
+            return b"SELECT " + columns + source + first + (b" " + self.lock if self.lock else b"")
         return b"SELECT " + columns + b" FROM (" + self.groups.over(values, source) + b") AS sg"
 
     def typed(self, values: Values, table: bytes) -> bytes:

@@ -15,7 +15,7 @@ from .context import Splicer, Statement, not_yet
 from .edits import Edits
 from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
-from .gather import SCRATCH, Gather, Home, Piece, quoted
+from .gather import SCRATCH, Gather, Home, Piece, Top, quoted
 from .grouping import is_aggregate
 from .links import Links, chained
 from .locking import lock_of, locks
@@ -26,6 +26,7 @@ from .scope import Chain, Refuse, Scope, chains
 from .sharded import ShardSelect
 from .splice import Part, Template
 from .tokens import HINT, SYSTEM, VARIABLE, WORD
+from .top import top
 from .unsharded import Text
 from .values import slot_at
 
@@ -160,6 +161,7 @@ class _Gathering:
                 link=link,
                 bounded=ref in narrowed if link is None else link.bounded,
                 real=ref in reopened,
+                top=self._top(ref, terms[ref]) if link is None else None,
             )
             for ref, link in order
         )
@@ -277,6 +279,21 @@ class _Gathering:
             for _, span in block.expressions()
             for at in range(*span)
         )
+
+    def _top(self, ref: TableRef, terms: list[Span]) -> Top | None:
+        """How many of its first rows are enough; None for all."""
+        where = self.scope.blocks[ref].where
+        counted = self.effects is not None and self.effects.variables
+        if counted or self.scope.targets[ref].form != "sharded" or ref in self.grouped:
+            return None
+        if where is not None and not set(self.conditions.terms(where)) <= set(terms):
+            return None
+
+        def own(span: Span, block: Block) -> bool:
+            inside = any(span.first <= query.first < span.end for query in block.queries)
+            return not inside and self._pure(span) and self._only(span, ref, block)
+
+        return top(self.source, self.query, ref, self.text.slots, own, self._taken)
 
     def _names(self) -> frozenset[str] | None:
         """All names in the statement, lower case; None when a NATURAL join or an index hint needs more."""

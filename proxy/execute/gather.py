@@ -310,7 +310,7 @@ class _Gathering:
             if link is not None and link.source == number and _linkable(scratch, link.values)
         }
         found: dict[str, set[bytes]] = {column: set() for column in wanted}
-        each = piece.groups is not None
+        each = piece.each_shard
         bounds = [self._bind(sql, each_shard=each) for sql in self._selects(number, piece)]
         ceilings = [check_scatter(self.client, bound) for bound in bounds if bound.scatter]
         statements = [statement for bound in bounds for statement in bound.statements]

@@ -66,10 +66,11 @@ class Gathers:
             "cte": self.cte,
             "window": self.window,
             "using": self.using,
+            "first rows": self.first_rows,
         }
         kind = self.rng.choice(("join", "join", "group", "semi-join", *forms))
         sql = forms[kind]()
-        return Statement(sql, f"gather {kind}", extra_warnings=True)
+        return Statement(sql, f"gather {kind}", extra_warnings=True, total=kind == "first rows")
 
     # --- parts -----------------------------------------------------------------------------------
 
@@ -305,6 +306,28 @@ class Gathers:
         order = f"ORDER BY {total or self.clear(table)}" + self.rng.choice(("", " DESC"))
         items = [*self.columns(table), f"{function} OVER ({part}{order}) AS w"]
         return f"SELECT {', '.join(items)} FROM {table.name}{self.where(table)}"
+
+    def first_rows(self) -> str:
+        """Of a table and what it may be joined with, in an order by the table's own columns."""
+        both = [*self.pairs, *((c, d, a, b) for a, b, c, d in self.pairs)]
+        ordered = [one for one in both if self.table(one[0]).total]
+        left, left_column, right, right_column = self.rng.choice(ordered)
+        table = self.table(left)
+        columns = ", ".join(self.columns(table, "a."))
+        text = f"SELECT {columns} FROM {left} a"
+        if self.chance(0.7):
+            more = self.conditions(self.table(right), "b.", 1) if self.chance(0.3) else []
+            text += f" LEFT JOIN {right} b ON " + " AND ".join([f"b.{right_column} = a.{left_column}", *more])
+        text += self.where(table, "a.", 1)
+        expressions = Expressions(self.rng, table, mysql=self.catalog.mysql, qualifier="a.")
+        order = [expressions.number(1).sql + self.rng.choice(("", " DESC"))] if self.chance(0.5) else []
+        order = [one for one in order if "a." in one]
+        documents = table.of(Family.JSON)
+        if documents and self.chance(0.4):
+            order.append(f"JSON_EXTRACT(a.{documents[0].name}, '$.rank') DESC")
+        order += [f"a.{one}" + self.rng.choice(("", " DESC")) for one in table.total]
+        text += f" ORDER BY {', '.join(order)} LIMIT {self.rng.choice((0, 1, 3, 10, 50))}"
+        return text + (f" OFFSET {self.rng.choice((0, 2, 20))}" if self.chance(0.4) else "")
 
     def using(self) -> str:
         """Joins by common names, of tables that share one."""
