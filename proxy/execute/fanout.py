@@ -341,7 +341,7 @@ class FanOut:
         notices = client.services.notices(self.bound.warnings)
         session.diagnostics = self.diagnostics + notices
         session.row_count = -1
-        session.found_rows = self.merger.emitted
+        session.found_rows = self.merger.found
         client.transport.write(eof_packet(self.merger.seq, session.status(), self.warnings + len(notices)))
         client.finish("ok")
 

@@ -29,11 +29,14 @@ _ROW_COST = 200
 
 class Merger(Protocol):
     """Rows in, packets out. `seq` is the sequence number of the next packet, `emitted` counts rows given to
-    the client.
+    the client, `found` those and the ones before them that OFFSET leaves out.
     """
 
     seq: int
     emitted: int
+
+    @property
+    def found(self) -> int: ...
 
     def rows(self, run: int, block: bytes) -> bytes:
         """A row block of `run`; returns packets for the client."""
@@ -72,12 +75,17 @@ class _Output:
     def __init__(self, merge: Merge, columns: Sequence[Column], seq: int) -> None:
         self.seq = seq
         self.emitted = 0
+        self._offset = merge.offset
         self._window = Window(merge.limit, merge.offset)
         self._columns = columns
         self._hidden = merge.hidden
 
     def full(self, run: int) -> bool:
         return False
+
+    @property
+    def found(self) -> int:
+        return self.emitted + self._offset - self._window.skip
 
     def _packet(self, payload: bytes) -> bytes:
         packet = frame(payload, self.seq)

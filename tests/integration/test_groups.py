@@ -88,6 +88,21 @@ def test_rows_of_a_scatter_are_limited_once(raw: MakeRaw) -> None:
     assert len(client.ask("SELECT id FROM pins").rows) == 1800
 
 
+def test_found_rows(raw: MakeRaw) -> None:
+    client = raw()
+    for sql, found in (
+        ("SELECT id FROM pins LIMIT 5 OFFSET 3", b"8"),
+        ("SELECT id FROM pins ORDER BY id LIMIT 5 OFFSET 1798", b"1800"),
+        ("SELECT id FROM pins ORDER BY id LIMIT 5 OFFSET 5000", b"1800"),
+        ("SELECT SQL_CALC_FOUND_ROWS id FROM pins ORDER BY id LIMIT 5", b"1800"),
+        ("SELECT SQL_CALC_FOUND_ROWS id % 7 AS k, COUNT(*) FROM pins GROUP BY k LIMIT 2", b"7"),
+        ("SELECT SQL_CALC_FOUND_ROWS DISTINCT id % 5 FROM pins LIMIT 1", b"5"),
+        ("SELECT COUNT(*) FROM pins", b"1"),
+    ):
+        assert client.ask(sql).kind == "rows"
+        assert client.ask("SELECT FOUND_ROWS()").value == found, sql
+
+
 def test_a_scatter_may_wait_for_its_client(raw: MakeRaw) -> None:
     """A host that has to wait for the rows of others does not give up after a minute."""
     client = raw()
