@@ -336,7 +336,7 @@ def test_lookup_joins_ask_only_the_shards_concerned(client: Raw, plain: LocalSer
         f" WHERE m.board_id = {first_board(client)} ORDER BY m.sequence DESC LIMIT 50"
     )
     found = route(client, sql)
-    assert ("piece 1", "demo.board_has_pins AS m into g1") in found
+    assert ("piece 1", "demo.board_has_pins AS m into g1, the first rows of each shard") in found
     assert not any(section == "scatter" for section, _ in found)
     with plain.connect(database="demo") as connection, connection.cursor() as cursor:
         cursor.execute(sql)
