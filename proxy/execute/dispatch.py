@@ -325,7 +325,8 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
 
 def _views(client: ClientConnection, plan: SystemViews, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
-    TaskWork(client).start(run_views(client, plan, literals, values))
+    work = TaskWork(client)
+    work.start(run_views(client, work, plan, literals, values))
 
 
 def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) -> None:

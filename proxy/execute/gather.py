@@ -53,11 +53,10 @@ _NOT_PREPARED: Final = (1295, 1390)
 class GatherWork(TaskWork):
     """The client's work while it gathers. `rest` is set when the rest is at work."""
 
-    __slots__ = ("bytes", "rest", "rows", "scattered")
+    __slots__ = ("bytes", "rows", "scattered")
 
     def __init__(self, client: ClientConnection) -> None:
         super().__init__(client)
-        self.rest: Rest | None = None
         self.rows = 0
         self.bytes = 0
         self.scattered = 0
@@ -92,10 +91,6 @@ class GatherWork(TaskWork):
         """Raise what a KILL asks for that has hit nothing."""
         if self.killed:
             raise ProxyError("killed")
-
-    def flow(self) -> None:
-        if self.rest is not None:
-            self.rest.flow()
 
 
 def start_gather(

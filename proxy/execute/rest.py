@@ -25,10 +25,10 @@ class Rest:
     whole = True
 
     def __init__(
-        self, client: ClientConnection, place: Place, definitions: list[bytes] | None = None
+        self, client: ClientConnection, place: Place | None = None, definitions: list[bytes] | None = None
     ) -> None:
         """`definitions`: what the client gets in the place of the reply's own column definitions; with the
-        origins that `place` gives.
+        origins that `place` gives, if it is given.
         """
         self.client = client
         self.place = place
@@ -92,8 +92,9 @@ class Rest:
             return
         out = b""
         if self.next_seq is None:
+            columns = self.definitions or self._reader.columns
             out, self.next_seq = header_packets(
-                changed(self.definitions or self._reader.columns, self.place),
+                columns if self.place is None else changed(columns, self.place),
                 client.session.status(),
                 client.seq + 1,
                 extended=client.session.extended,

@@ -14,6 +14,8 @@ from .ends import forget_closed
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
+    from .rest import Rest
+
 
 class TaskWork:
     """Runs a coroutine as the client's work. It must answer the client (`finish`, `fail`, …) or raise
@@ -24,12 +26,13 @@ class TaskWork:
     not end halfway.
     """
 
-    __slots__ = ("_coming", "client", "conns", "killed", "steady", "task")
+    __slots__ = ("_coming", "client", "conns", "killed", "rest", "steady", "task")
 
     def __init__(self, client: ClientConnection, *, steady: bool = False) -> None:
         self.client = client
         self.task: asyncio.Task[None] | None = None
         self.conns: set[BackendConnection] = set()
+        self.rest: Rest | None = None  # set while rows stream to the client
         self.killed = False
         self.steady = steady
         self._coming: Coroutine[Any, Any, None] | None = None  # until the task has begun
@@ -83,4 +86,5 @@ class TaskWork:
                 self.client.fail(ProxyError("killed"))
 
     def flow(self) -> None:
-        """Results of coroutines are small and whole: nothing streams."""
+        if self.rest is not None:
+            self.rest.flow()

@@ -6,6 +6,7 @@ other hosts is asked there first and written into it as constants.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,8 +16,10 @@ from config.topology import Keyspace, State
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.execute.aside import answer, borrowed
+from proxy.execute.aside import borrowed
 from proxy.execute.ends import fetch_warnings
+from proxy.execute.rest import Rest
+from proxy.wire.packets import eof_packet, query_packet
 from proxy.wire.resultset import decode_column
 from rewriter.gather import SCRATCH
 from rewriter.plans import SystemViews, Values
@@ -27,13 +30,16 @@ from .processes import process_constants
 from .rows import constant
 
 if TYPE_CHECKING:
+    from proxy.execute.task import TaskWork
     from proxy.services import Services
     from proxy.session.client import ClientConnection
 
 _NAME = re.compile(rb"[0-9A-Za-z_$-]+")
 
 
-async def run_views(client: ClientConnection, plan: SystemViews, literals: Values, values: Values) -> None:
+async def run_views(
+    client: ClientConnection, work: TaskWork, plan: SystemViews, literals: Values, values: Values
+) -> None:
     """Run the query; `values` are the literals and the session's (with a prepared statement's parameters)."""
     services = client.services
     host = plan.host(services.topology)
@@ -44,10 +50,31 @@ async def run_views(client: ClientConnection, plan: SystemViews, literals: Value
         derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
         sql = plan.template.render((*values, *derived))
         if plan.effects is None:
-            reply = await Collector().query(conn, sql)
-            answer(client, reply, await fetch_warnings(conn, reply.warnings) if reply.warnings else None)
+            await _stream(client, work, conn, sql)
             return
     client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
+
+
+async def _stream(client: ClientConnection, work: TaskWork, conn: BackendConnection, sql: bytes) -> None:
+    """Answer with the rows of `sql` as they come: a join of views may have any number."""
+    session = client.session
+    rest = work.rest = Rest(client)
+    work.conns.add(conn)
+    try:
+        await rest.run(conn, query_packet(sql), 0)
+    except asyncio.CancelledError:
+        conn.owner.discard(conn, kill=True)
+        raise
+    finally:
+        work.conns.discard(conn)
+    if rest.err is not None:
+        client.fail(rest.err, rest.next_seq)
+        return
+    session.diagnostics = await fetch_warnings(conn, rest.warnings) if rest.warnings else []
+    session.row_count, session.found_rows = -1, rest.rows
+    assert rest.next_seq is not None
+    client.transport.write(eof_packet(rest.next_seq, session.status(), rest.warnings))
+    client.finish("ok")
 
 
 async def list_databases(client: ClientConnection) -> Collector:

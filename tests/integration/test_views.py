@@ -13,7 +13,8 @@ from pymysql.err import MySQLError
 
 from fleet.create import Connection
 from fleet.demo.servers import LocalServer
-from tests.integration.fixtures import Connect, MakeOwn
+from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
+from tests.integration.raw import query
 from tests.support.demo import Demo
 
 CASES: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / "metadata" / "views.yaml").read_text())
@@ -143,3 +144,19 @@ def test_users_see_their_own(own: MakeOwn) -> None:
     through = proxy.connect(user="few", password="few")
     schemas = names(through, "SELECT schema_name FROM information_schema.schemata")
     assert schemas == {"information_schema", "demo"}
+
+
+def test_rows_come_as_the_server_has_them(raw: MakeRaw, connect: Connect) -> None:
+    """A join of views has any number of rows: they are not held."""
+    client = raw(database="legacy", receive_buffer=1 << 16)
+    views = "information_schema.columns a, information_schema.columns b"
+    client.write(query(f"SELECT a.*, b.* FROM {views}"))
+    for _ in range(2000):
+        assert client.packet()[:1] != b"\xff"
+    killer = connect(database="legacy").cursor()
+    killer.execute(f"KILL QUERY {client.id}")
+    payload = b""
+    while payload[:1] != b"\xff":
+        payload = client.packet()
+    assert int.from_bytes(payload[1:3], "little") == 1317
+    assert client.ask("SELECT 5").value == b"5"
