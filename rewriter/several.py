@@ -13,7 +13,7 @@ from .edits import Edits
 from .facts import Block, Limit, Projection, Query, SortItem, Span
 from .grouping import is_aggregate
 from .plan import Reject
-from .scope import Refuse, chain_at
+from .scope import Refuse, chain_at, chains
 from .sharded import Several
 from .splice import Part
 from .values import Value, slot_at
@@ -261,6 +261,7 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
     if visible is not None:
         key = _Key(splicer.edits.inside(item.span), b"%d" % (visible + 1), visible, [])
     else:
+        _refuse_aliases(splicer, block, span)
         full = _full_id(splicer, block, span)
         inner = expression if full else (name,)
         expression = full or expression
@@ -270,6 +271,18 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
         key.hidden.append((b"COLLATION(", *expression, b") AS `sg_collation_%d`" % number))
         key.weighed = True
     return key
+
+
+def _refuse_aliases(splicer: Splicer, block: Block, span: Span) -> None:
+    """An alias inside an expression: beside it in the select list, where the key is put, nobody knows it."""
+    aliases = {one.alias.lower() for one in block.projections if one.alias is not None}
+    known: set[str] = set()
+    for ref in block.tables:
+        known.update(name.lower() for name in splicer.scope.targets[ref].columns or ())
+    for chain in chains(splicer.source, span, block):
+        name = chain.parts[-1].lower()
+        if len(chain.parts) == 1 and name in aliases and name not in known:
+            raise _Cannot("ORDER BY an expression with an alias", "the shards do not know it", "Repeat it.")
 
 
 def _full_id(splicer: Splicer, block: Block, span: Span) -> tuple[Part, ...]:

@@ -199,7 +199,7 @@ class Terms:
             case "x":
                 return self.pick(("x'61'", "0xff", "_binary'a'", "''"))
             case _:
-                return self.pick(("'{\"a\": 1}'", "'[1]'", "JSON_OBJECT()"))
+                return self.pick(("'{\"a\": 1}'", "'[1]'", "JSON_OBJECT('a', 1)"))
 
     def comparison(self) -> Node:
         """A column with a value that it may hold."""
