@@ -19,10 +19,10 @@ from .facts import Block, Span, TableRef
 from .keys import Keys
 from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
 from .scope import Chain, Scope, chain_at
-from .tokens import HEX, LIST, PREFIXED, STRING, Source, Unreadable
+from .tokens import HEX, LIST, PREFIXED, STRING, VARIABLE, Source, Unreadable
 from .values import ConstantReader, Value
 
-_TEXTS: Final = (STRING, PREFIXED, HEX)
+_TEXTS: Final = (STRING, PREFIXED, HEX, VARIABLE)
 _LEFT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "CASE"})
 _RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
 
@@ -250,7 +250,8 @@ class Conditions:
             return None
         for at in range(*inside):
             alone = source.is_op(at - 1, "(", ",") and source.is_op(at + 1, ")", ",")
-            value = self._constant(key, at, at + 1) if alone and source.at(at).kind in _TEXTS else None
+            text = source.at(at).kind in _TEXTS or at in source.marks
+            value = self._constant(key, at, at + 1) if alone and text else None
             if value is not None:
                 self.offsets.append(Offset(key.type, "whole", value[0], value[0]))
                 found.append((Span(at, at + 1), len(self.offsets) - 1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -26,6 +26,7 @@ _BYTES: Final = re.compile(
     r"(?:var)?binary\b|(?:tiny|medium|long)?blob\b|geometry|point\b|linestring|polygon|multi|geomcollection"
     r"|vector\b"
 )
+_INVISIBLE: Final = re.compile(r"\s*(?:/\*!\d+ INVISIBLE \*/|(?<= )INVISIBLE\b)")
 _CHECKED_JSON: Final = re.compile(r" CHECK \(json_valid\(`(?:[^`]|``)+`\)\)")
 
 _Literal = Callable[[bytes], bytes]
@@ -79,6 +80,8 @@ class Shape:
             wanted = {*wanted, *(name for kind, _, of in self.keys if kind == "PRIMARY KEY" for name in of)}
         columns = [one for one in self.columns if wanted is None or one.name.lower() in wanted]
         columns = columns or [self.columns[0]]
+        if all(_INVISIBLE.search(one.definition) for one in columns):  # a table has to show one
+            columns = [replace(one, definition=_INVISIBLE.sub("", one.definition)) for one in columns]
         names = {one.name.lower() for one in columns}
         keys = [f"{kind} ({parts})" for kind, parts, of in self.keys if names.issuperset(of)]
         return Scratch(tuple(columns), tuple(keys), self.tail)
