@@ -81,6 +81,9 @@ LONG: Final = 1 << 15
 """Statements of more bytes take a while to plan: `Rewriter.lookup`, `make` and `keep` do it in steps. Longer
 shapes are not kept: they are worth little, and many of them would fill the memory."""
 
+VALUES_FOR_EACH: Final = 5
+"""So many times limits.in_list literals a statement on sharded tables may have, besides lists. Not INSERT."""
+
 MAX_SHORT: Final = 1000
 """So many plans are found by all of the statement but an integer at its end."""
 
@@ -241,6 +244,10 @@ class Rewriter:
             reason = "a quote or a comment is not closed, or there is a NUL byte"
             return Made(Several() if several else _unreadable(reason), (b"",))
         names = Names(self._schema, self._topology, env, self._limits)
+        most = VALUES_FOR_EACH * self._limits.in_list
+        if len(literals) > most and _looked_into(opened, names):
+            told = {"count": str(len(literals) - 1), "limit": str(most)}
+            return Made(Reject(error="too_many_values", arguments=told), literals)
         try:
             statement = Statement(_without_end(read(opened, literals, env)), names)
         except Unreadable as error:
@@ -253,6 +260,13 @@ class Rewriter:
         self.misses += 1
         if made.steering is not None and len(lifted.shape) <= LONG:
             self._cache.put_plan((lifted.shape, env.key), made.plan, made.steering, made.literals)
+
+
+def _looked_into(sql: bytes, names: Names) -> bool:
+    """Whether a long statement, if it is no INSERT, would have to be read as one on sharded tables."""
+    logical = names.schema.databases.get(names.env.database or "")
+    inserts = sql.lstrip()[:7].upper().startswith((b"INSERT", b"REPLACE"))
+    return logical is not None and logical.keyspace is None and not inserts
 
 
 def _slot_of(source: Source, at: int) -> str:

@@ -41,6 +41,20 @@ def test_100_000_ids(client: Raw, sql: str) -> None:
         check(client, sql.format(NUMBERS), 1105, "HY000", "100000 values", "limits.in_list")
 
 
+@pytest.mark.parametrize(
+    ("sql", "each", "between"),
+    [
+        ("SELECT id FROM pins WHERE {}", "id = {}", " OR "),
+        ("SELECT COUNT(*) FROM pins WHERE (id, 1) IN ({})", "({}, 1)", ","),
+        ("SELECT DISTINCT ts FROM pins WHERE id IN (NULL, 'x', {})", "{}", ","),
+        ("UPDATE pins SET ts = CASE {} END WHERE id = 5", "WHEN id = {} THEN ts", " "),
+    ],
+)
+def test_100_000_ids_elsewhere(client: Raw, sql: str, each: str, between: str) -> None:
+    values = between.join(each.format(id) for id in MANY)
+    check(client, sql.format(values), 1105, "HY000", "limits.in_list")
+
+
 def test_values_that_do_not_route(client: Raw) -> None:
     """Any server takes these, so they are answered."""
     some = ",".join(map(str, MANY[:20_000]))
