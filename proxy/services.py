@@ -278,9 +278,14 @@ class Services:
     # -- what people ask
     # --------------------------------------------------------------------------------------------
 
+    @property
+    def uptime(self) -> int:
+        """Seconds since the start, in COM_STATISTICS and SHOW STATUS."""
+        return max(1, int(time.time() - self.started))
+
     def statistics_line(self, mariadb: bool) -> str:
         """COM_STATISTICS, in mysqladmin's words, which drivers look for."""
-        uptime = max(1, int(time.time() - self.started))
+        uptime = self.uptime
         total = self.stats.total
         flushes = "" if mariadb else "Flush tables: 1  "
         return (

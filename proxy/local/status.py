@@ -51,7 +51,7 @@ def _counted(client: ClientConnection) -> dict[bytes, bytes]:
     statements from its first such question on.
     """
     services = client.services
-    told = {}
+    told = {b"uptime": b"%d" % services.uptime}
     if services.peers is None or services.peers.count == 1:
         prepared = sum(len(one.session.prepared.by_id) for one in services.clients.values())
         told[b"threads_connected"] = b"%d" % len(services.clients)

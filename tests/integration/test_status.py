@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeRaw
-from tests.integration.raw import Raw
+from tests.integration.raw import STATISTICS, Raw, command
 from tests.support.waiting import wait_until
 
 
@@ -36,6 +36,9 @@ def test_the_proxys_clients(raw: MakeRaw) -> None:
     wait_until(lambda: status(client, "Threads_connected") == 1, "earlier clients are gone")
     more = [raw() for _ in range(3)]
     assert status(client, "Threads_connected") == 4
+    client.write(command(STATISTICS))
+    uptime = int(client.packet().split()[1])
+    assert uptime <= status(client, "Uptime") < uptime + 60
     prepared = status(client, "Prepared_stmt_count")
     Binary(more[0]).statement("SELECT 1")
     assert status(client, "Prepared_stmt_count") == prepared + 1
