@@ -26,9 +26,9 @@ class Ask(NamedTuple):
 
 
 def plan_filled(statement: Statement, found: Insertion, scope: Scope, asks: Iterable[Ask]) -> Plan:
-    """The plan of asking first. Raises Refuse."""
+    """The plan of asking first; of several for one value the first counts. Raises Refuse."""
     edits, slots = edits_of(statement.source)
-    wanted = list(dict.fromkeys(asks))
+    wanted = list({ask.value: ask for ask in reversed([*asks])}.values())[::-1]
     parts: list[Part] = [b"SELECT "]
     for number, ask in enumerate(wanted):
         text = parts_of(statement.source, edits, *ask.value)

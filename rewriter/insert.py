@@ -52,13 +52,11 @@ def insert(statement: Statement) -> Plan | None:
             return not_yet("this ON DUPLICATE KEY UPDATE", reason, "Use VALUES(column).")
         return plan_insert(statement, found, found.query, scope)
     asks = with_subqueries(statement, found, scope)
-    if asks:
-        return plan_filled(statement, found, scope, asks)
     table = scope.targets[found.table].table
     if table is None:
         return not_yet(f"this {found.verb}", "it reads sharded tables", "SELECT the values first.")
     planner = _Planner(statement, found, scope, table)
-    asks = planner.unknown()
+    asks = [*planner.unknown(), *asks]
     return plan_filled(statement, found, scope, asks) if asks else planner.plan()
 
 

@@ -339,7 +339,7 @@ def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) ->
 
 def _read_write(client: ClientConnection, plan: ReadThenWrite, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
-    if isinstance(client.sink, ReadFirst) and client.sink.writing:
+    if plan.changes and isinstance(client.sink, ReadFirst) and client.sink.writing:
         reason = "its rows cannot be named so that every host would change the same ones"
         raise ProxyError("not_supported_yet", what="this write", reason=reason, alternative="")
     ReadFirst(client, plan, values)

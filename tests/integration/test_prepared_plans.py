@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from config.layout import PINTEREST
 from tests.integration.binary import Answer, Binary, integer, text
 from tests.integration.fixtures import MakeRaw
 
@@ -45,13 +46,51 @@ def test_writes_that_read_first(raw: MakeRaw) -> None:
     )
     assert made.ok.affected == 2
     changed = binary.run(
-        "UPDATE photos SET caption = ? WHERE id IN (SELECT id FROM photos WHERE caption LIKE ?)",
+        "UPDATE photos SET caption = ?"
+        " WHERE id IN (SELECT id FROM (SELECT id FROM photos WHERE caption LIKE ?) x)",
         text("test_prepared_plans b"),
         text("test_prepared_plans a'%"),
     )
     assert changed.ok.affected == 2
     gone = binary.run(
-        "DELETE FROM photos WHERE id IN (SELECT id FROM photos WHERE caption = ?)",
+        "DELETE FROM photos WHERE id IN (SELECT id FROM (SELECT id FROM photos WHERE caption = ?) x)",
         text("test_prepared_plans b"),
     )
     assert gone.ok.affected == 2
+
+
+def test_changes_of_several_tables(raw: MakeRaw) -> None:
+    """Values that a server is asked for, a join over shards, LIMIT over shards; each with parameters."""
+    binary = Binary(raw())
+    user = PINTEREST.compose(shard=9, type=3, local=660_001)
+    other = PINTEREST.compose(shard=50, type=3, local=660_002)
+    for id in (user, other):
+        made = binary.run(
+            "INSERT INTO users (id, data)"
+            " VALUES (? DIV 1, (SELECT JSON_OBJECT('n', COUNT(*) * 0 + ?) FROM boards))",
+            integer(id),
+            integer(5),
+        )
+        assert made.ok.affected == 1
+    binary.run(
+        "INSERT INTO user_follows_user VALUES (?, ?, 1), (?, ?, 2)", *map(integer, (user, other, other, user))
+    )
+    changed = binary.run(
+        "UPDATE user_follows_user f JOIN users u ON u.id = f.followed_id"
+        " SET f.sequence = JSON_EXTRACT(u.data, '$.n') + ? WHERE f.user_id IN (?, ?)",
+        *map(integer, (100, user, other)),
+    )
+    assert changed.ok.affected == 2
+    sql = f"SELECT COUNT(*) FROM user_follows_user WHERE user_id IN ({user}, {other}) AND sequence = 105"
+    assert binary.raw.ask(sql).value == b"2"
+    gone = binary.run(
+        "DELETE FROM user_follows_user WHERE user_id IN (?, ?) ORDER BY user_id LIMIT ?",
+        *map(integer, (user, other, 1)),
+    )
+    assert gone.ok.affected == 1
+    gone = binary.run(
+        "DELETE f, u FROM user_follows_user f JOIN users u ON u.id = f.user_id WHERE f.user_id IN (?, ?)",
+        *map(integer, (user, other)),
+    )
+    assert gone.ok.affected == 2
+    assert binary.run("DELETE FROM users WHERE id IN (?, ?)", integer(user), integer(other)).ok.affected == 1
