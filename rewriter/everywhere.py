@@ -51,13 +51,22 @@ def plan_everywhere(
     )
 
 
+def differs_at(source: Source, at: int) -> str:
+    """Why what begins with the token at `at` may have another value on each host; "" when it has not."""
+    token = source.tokens[at]
+    if token.kind == "word" and token.text in _OWN and source.is_op(at + 1, "("):
+        return f"{token.text}() gives each host another value"
+    if token.kind == "variable" or token.text == ":=":
+        return "a user variable may change while it runs"
+    return ""
+
+
 def _differs(source: Source, found: Insertion | Change, blocks: Sequence[Block], table: Table) -> str:
     """Why the hosts might not all do the same; "" when they do."""
-    for at, token in enumerate(source.tokens):
-        if token.kind == "word" and token.text in _OWN and source.is_op(at + 1, "("):
-            return f"{token.text}() gives each host another value"
-        if token.kind == "variable" or token.text == ":=":
-            return "a user variable may change while it runs"
+    for at in range(len(source.tokens)):
+        reason = differs_at(source, at)
+        if reason:
+            return reason
     if found.returning is not None:
         return "RETURNING gives the rows of each"
     if any(block.limit is not None and not block.order for block in blocks):

@@ -13,6 +13,7 @@ from config.schema import Kind, Table
 
 from .context import Statement
 from .edits import Edits
+from .everywhere import differs_at
 from .facts import Assigned, Query, Span, TableRef
 from .parse_write import Change
 from .pieces import bounded
@@ -218,6 +219,8 @@ class _Finding:
         value = one.value
         if any(value.first <= query.first < value.end for query in self.block.queries):
             return True
+        if self._everywhere(ref) and any(differs_at(self.source, at) for at in range(*value)):
+            return True
         known = all(self.scope.targets[table].columns is not None for table in self.block.tables)
         for chain in chains(self.source, value, self.block):
             found = self.scope.table_of(chain, self.block)
@@ -226,6 +229,11 @@ class _Finding:
             if found is None and not known:
                 return True
         return False
+
+    def _everywhere(self, ref: TableRef) -> bool:
+        """Whether every host writes it, and all must do the same."""
+        table = self.scope.targets[ref].table
+        return table is not None and table.kind is Kind.REFERENCE
 
     # the parts
 
@@ -248,7 +256,7 @@ class _Finding:
             settings=tuple(settings),
             key=written,
             first=first,
-            tail=Template(_still_true(source, self.edits, self.found)),
+            tail=Template([] if self._everywhere(ref) else _still_true(source, self.edits, self.found)),
             limited=limited,
         )
 
