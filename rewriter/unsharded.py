@@ -7,7 +7,7 @@ shardgate's own functions and hints are written into the text.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from .columns import Columns, Extras
 from .context import Statement
@@ -18,7 +18,7 @@ from .fills import fill_database_facts, fill_functions, fill_lock_holders, fill_
 from .parse import Parser
 from .plan import Access, Plan
 from .plans import AnyHost, Passthrough, Physical
-from .scope import Refuse, Scope, Target
+from .scope import SYSTEM_DATABASES, Refuse, Scope, Target
 from .splice import Template
 from .tokens import Source, Unreadable
 from .values import Slots
@@ -196,7 +196,9 @@ def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool
         _label(statement, text)
     about = About(access, (database, *others), database, implicit_commit)
     if home.form == "physical":
-        return None if others else text.plan(Place(locations=((home.keyspace, home.shard),)), about)
+        if others or _names_default(statement):
+            return None
+        return text.plan(Place(locations=((home.keyspace, home.shard),)), about)
     if home.form == "system":
         return text.plan(_system_place(statement, (database, *others)), about)
     keyspaces = [home.keyspace, *(names.schema.databases[name].keyspace or "" for name in others)]
@@ -220,6 +222,35 @@ def _named_databases(statement: Statement) -> tuple[str, ...] | None:
         elif names.physical(token.name) is not None:
             return None
     return tuple(found)
+
+
+_BEFORE_TABLE: Final = (
+    "FROM",
+    "JOIN",
+    "STRAIGHT_JOIN",
+    "INTO",
+    "UPDATE",
+    "TABLE",
+    "EXISTS",
+    "DESCRIBE",
+    "DESC",
+)
+
+
+def _names_default(statement: Statement) -> bool:
+    """Whether a table of a database may be named that only the default host has: the statement has to be
+    read to tell it from a column.
+    """
+    names, source = statement.names, statement.source
+    if names.topology.default is None:
+        return False
+    for at in range(1, len(source.tokens)):
+        if source.is_word(at - 1, *_BEFORE_TABLE) and source.is_name(at) and source.is_op(at + 1, "."):
+            database = source.tokens[at].name
+            known = database == names.env.database or database.lower() in SYSTEM_DATABASES
+            if not known and names.physical(database) is None:
+                return True
+    return False
 
 
 def _label(statement: Statement, text: Text) -> None:

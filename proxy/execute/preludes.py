@@ -31,13 +31,17 @@ _NO_ROWS = re.compile(
 )
 
 
-#: These look at tables, and open no transaction for it.
+#: These look at tables, and open no transaction for it. MySQL's most do: they read its dictionary.
 _LOOKS = re.compile(rb"\s*(?:SHOW|DESC(?:RIBE)?\s(?!\s*(?:SELECT|WITH|FORMAT)\b)|HELP)\b", re.IGNORECASE)
+_LOOKS_ON_MYSQL = re.compile(
+    rb"\s*(?:SHOW\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?(?:CREATE|VARIABLES|STATUS)|HELP)\b", re.IGNORECASE
+)
 
 
-def opens_none(sql: bytes) -> bool:
+def opens_none(sql: bytes, *, mariadb: bool) -> bool:
     """Whether what SET TRANSACTION has set is not for this statement, since it opens no transaction."""
-    return keeps_warnings(sql) or _LOOKS.match(sql) is not None
+    looks = _LOOKS if mariadb else _LOOKS_ON_MYSQL
+    return keeps_warnings(sql) or looks.match(sql) is not None
 
 
 def keeps_warnings(sql: bytes) -> bool:

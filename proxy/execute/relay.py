@@ -191,7 +191,8 @@ class Relay:
         if client.writing_paused:
             conn.transport.pause_reading()
         if conn.settings is not session.settings or session.transaction.explicit or not session.autocommit:
-            opens = not (session.transaction.next_isolation and opens_none(self.sql))
+            pending = session.transaction.next_isolation
+            opens = not (pending and opens_none(self.sql, mariadb=session.env.mariadb))
             if opens and session.settings is not session.settings.base and not session.transaction.explicit:
                 self._use_up()
             packets, count = preludes(session, conn, opens=opens)

@@ -218,7 +218,8 @@ class StatementRelay(Relay):
             packets = query_packet(settings.statement_from(conn.settings))
             conn.settings = settings
             return packets, 1
-        opens = not (session.transaction.next_isolation and opens_none(self.sql))
+        pending = session.transaction.next_isolation
+        opens = not (pending and opens_none(self.sql, mariadb=session.env.mariadb))
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
         packets, count = preludes(session, conn, opens=opens)

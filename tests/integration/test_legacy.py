@@ -109,3 +109,25 @@ def test_a_client_that_ignores_spaces(connect: Connect, unharmed: None) -> None:
             if flag:
                 cursor.execute("SELECT COUNT (*) FROM demo.users WHERE id = 5")
                 assert cursor.fetchall() == ((0,),)
+
+
+def test_other_databases_from_a_session_in_a_shard(connect: Connect, unharmed: None) -> None:
+    """They are the default host's, wherever the shard is."""
+    for shard in ("db00001", "db00060"):
+        with connect(database=shard) as connection, connection.cursor() as cursor:
+            cursor.execute("DROP DATABASE IF EXISTS legacy_other")
+            cursor.execute("CREATE DATABASE legacy_other")
+            try:
+                cursor.execute("CREATE TABLE legacy_other.t (a INT PRIMARY KEY, b INT)")
+                cursor.execute("INSERT INTO legacy_other.t VALUES (1, 2), (2, 3)")
+                cursor.execute("UPDATE legacy_other.t SET b = 9 WHERE a = 2")
+                cursor.execute(
+                    "SELECT t.a, x.b, DATABASE() FROM legacy_other.t JOIN legacy_other.t x ON t.a = x.a"
+                )
+                assert cursor.fetchall() == ((1, 2, shard), (2, 9, shard))
+                cursor.execute("DESCRIBE legacy_other.t")
+                assert [row[0] for row in cursor.fetchall()] == ["a", "b"]
+                cursor.execute("SELECT COUNT(*) >= 0 FROM pins p WHERE EXTRACT(YEAR FROM p.ts) > 0")
+                assert cursor.fetchall() == ((1,),)
+            finally:
+                cursor.execute("DROP DATABASE legacy_other")

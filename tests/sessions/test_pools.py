@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 import pytest
+from pymysql import MySQLError
 from pymysql.constants import CLIENT
 
 from fleet.create import Connection
@@ -118,6 +119,36 @@ class Client:
             cursor.execute("COMMIT")
         return [] if affected == int(self.found_rows) else [f"{affected} rows"]
 
+    def _prepared(self, cursor: Any) -> list[str]:
+        """A statement of a name that all use, and a variable that a statement assigns."""
+        if self.expected["DATABASE()"] == "demo":
+            return []  # PREPARE is refused over shards
+        cursor.execute("PREPARE mine FROM 'SELECT ?, @number, @@group_concat_max_len'")
+        cursor.execute("SET @given = %s", (f"g{self.number}",))
+        cursor.execute("EXECUTE mine USING @given")
+        rows = cursor.fetchall()
+        cursor.execute("DEALLOCATE PREPARE mine")
+        cursor.execute("SELECT @seen := n FROM pools.flags")
+        cursor.execute("SELECT @given, @seen")
+        kept = cursor.fetchall()
+        cursor.execute("COMMIT")
+        wanted = f"g{self.number}", self.expected["@number"], self.expected["@@group_concat_max_len"]
+        wrong = [] if rows == (wanted,) else [f"prepared: {rows}"]
+        return wrong if kept == ((wanted[0], 1),) else [*wrong, f"variables: {kept}"]
+
+    def _level(self, cursor: Any) -> list[str]:
+        """SET TRANSACTION holds for one statement of one client."""
+        cursor.execute("COMMIT")
+        cursor.execute("SET TRANSACTION READ ONLY")
+        try:
+            cursor.execute("INSERT INTO pools.flags VALUES (%s, 0)", (self.number + 10,))
+        except MySQLError as error:
+            wrong = [] if error.args[0] == 1792 else [f"read only: {error}"]
+        else:
+            wrong = ["a READ ONLY transaction has written"]
+        cursor.execute("ROLLBACK")
+        return wrong
+
     def _shard(self, cursor: Any) -> list[str]:
         names = "@@time_zone, @@group_concat_max_len"
         cursor.execute(f"SELECT id, {names} FROM demo.users WHERE id = {self.user}")
@@ -135,6 +166,8 @@ KINDS = (
     Client._transact,
     Client._count,
     Client._shard,
+    Client._prepared,
+    Client._level,
 )
 
 
@@ -154,7 +187,7 @@ def test_nobody_sees_what_another_has_set(proxy: OwnProxy, flavour: str) -> None
         cursor.execute("INSERT INTO pools.flags VALUES (1, 1)")
     clients = [Client(proxy, number, isolation, users[number % len(users)]) for number in range(CLIENTS)]
     choice = random.Random(7)
-    turns = [(choice.choice(clients), choice.randrange(6)) for _ in range(TURNS)]
+    turns = [(choice.choice(clients), choice.randrange(len(KINDS))) for _ in range(TURNS)]
     with ThreadPoolExecutor(THREADS) as threads:
         list(threads.map(Client.prepare, clients))
         wrong = [text for found in threads.map(lambda turn: turn[0].turn(turn[1]), turns) for text in found]
