@@ -313,3 +313,16 @@ def test_many_transfers_at_once(connect: Connect, things: Things) -> None:
         f"SELECT JSON_EXTRACT(data, '$.n') FROM users WHERE id IN ({', '.join(map(str, users))})"
     )
     assert sum(float(row[0]) for row in things.cursor.fetchall()) == 400
+
+
+def test_a_fan_out_uses_up_set_transaction(raw: MakeRaw) -> None:
+    """As a statement on one table of one server would: then the next one is an ordinary one again."""
+    client = raw()
+    users = [row[0] or b"" for row in client.ask("SELECT id FROM users ORDER BY id").rows]
+    change = f"UPDATE users SET ts = ts WHERE id IN ({users[0].decode()}, {users[-1].decode()})"
+    assert client.ask("SET TRANSACTION READ ONLY").kind == "ok"
+    assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
+    assert client.ask(change).kind == "ok"
+    assert client.ask("SET TRANSACTION READ ONLY").kind == "ok"
+    assert client.ask("SELECT 1").kind == "rows"
+    assert client.ask(change).code == 1792
