@@ -15,7 +15,7 @@ from .context import Splicer, Statement, not_yet
 from .edits import Edits
 from .effects import Effects, effects_of
 from .facts import Block, Query, Span, TableRef
-from .gather import SCRATCH, Gather, Home, Piece, Top, quoted
+from .gather import SCRATCH, Gather, Home, Link, Piece, Top, quoted
 from .grouping import is_aggregate
 from .links import Links, chained
 from .locking import lock_of, locks
@@ -60,7 +60,8 @@ def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | Re
     found = _combined(statement, query, scope, gathering.reopened())
     if not found:
         return full
-    return replace(_Gathering(statement, query, scope, refs, found).plan() or full, full=full)
+    grouped = _Gathering(statement, query, scope, refs, found).plan(gathering.order)
+    return full if grouped is None else replace(grouped, full=full)
 
 
 def _combined(
@@ -128,6 +129,7 @@ class _Gathering:
         grouped: dict[TableRef, Combined] | None = None,
     ) -> None:
         self.grouped = grouped or {}
+        self.order: list[tuple[TableRef, Link | None]] = []
         self.statement = statement
         self.source = statement.source
         self.query = query
@@ -145,14 +147,16 @@ class _Gathering:
                 except Refuse:  # an ambiguous name: the server shall say so
                     continue
 
-    def plan(self) -> Gather | None:
-        """The plan; None with hints that choose a shard, which is no case for this."""
+    def plan(self, order: list[tuple[TableRef, Link | None]] | None = None) -> Gather | None:
+        """The plan; None with hints that choose a shard, which is no case for this. `order`: that of the
+        pieces, of another plan of the statement that has the same.
+        """
         if self.splicer.hints.shard is not None or self.splicer.hints.same_shard_as is not None:
             return None
         terms = {ref: self._terms(ref) for ref in self.refs}
         narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
         links = Links(self.source, self.scope, self.query, self.refs, self.conditions)
-        order = links.order(narrowed, {ref for ref in self.refs if terms[ref]})
+        self.order = order = order or links.order(narrowed, {ref for ref in self.refs if terms[ref]})
         reopened = self.reopened()
         names = self._names()
         pieces = tuple(
