@@ -128,7 +128,7 @@ def test_integers_route(number: int) -> None:
             parameter_integer(literal)
 
 
-@pytest.mark.parametrize("literal", [b"NULL", b"?", b"'x'", b"'5 '", b"_binary'5'", b"1.5", b"0.5e0", b"''"])
+@pytest.mark.parametrize("literal", [b"NULL", b"?", b"'x'", b"'5 x'", b"_binary'5'", b"1.5", b"0.5e0", b"''"])
 def test_what_is_no_integer(literal: bytes) -> None:
     with pytest.raises(NotPlain):
         parameter_integer(literal)
