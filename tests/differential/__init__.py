@@ -11,6 +11,7 @@ as ORDER BY says it, column names and types, affected rows, warnings, errors; af
     expressions.py, routes.py, selects.py, writes.py, generator.py      making statements, from a seed
     answers.py      running a statement; compare.py what differs; refusals.py what the proxy may refuse
     runner.py       the loop, and making a difference small; report.py what is printed of it
+    anyschema/     the same on random schemas, with its own generators
 
 `python -m tests.differential --seed 7 --count 10000` looks for differences; test_differential.py runs a fixed
 seed. Statement number n of a seed depends on nothing else, so `--only n` runs it alone.

@@ -120,7 +120,9 @@ def columns(expected: Sequence[ColumnInfo], got: Sequence[ColumnInfo], counted: 
                 soft = (
                     soft
                     or {one.type, two.type} == {3, 8}
-                    or any({one.type, two.type} <= same for same in ({249, 250, 251, 252}, {253, 254}))
+                    or any(
+                        {one.type, two.type} <= same for same in ({249, 250, 251, 252}, {253, 254, 250, 252})
+                    )
                 )
                 found.append(Difference(f"column {aspect}", detail, soft))
     return found
