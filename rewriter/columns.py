@@ -54,12 +54,14 @@ def add_labels(source: Source, block: Block, edits: Edits) -> None:
     for projection in block.projections:
         if projection.alias is not None or projection.star or not edits.touches(projection.span):
             continue
-        last = projection.span.end - 1
-        chain = chain_at(source, projection.span.first)
-        whole = chain is not None and chain.end == projection.span.end
+        last, bare = projection.span.end - 1, projection.span
+        while source.is_op(bare.first, "(") and source.closing[bare.first] == bare.end - 1:
+            bare = Span(bare.first + 1, bare.end - 1)  # a column in parentheses is still called as it is
+        chain = chain_at(source, bare.first)
+        whole = chain is not None and chain.end == bare.end
         if chain is not None and whole and slot_at(source, chain.first) is None:
             if chain.column == "ID":
-                edits.insert_behind(last, b" AS " + source.text(last, last + 1))
+                edits.insert_behind(last, b" AS " + source.text(bare.end - 1, bare.end))
             continue
         tokens = source.tokens
         text = original(source, tokens[projection.span.first].start, tokens[last].end)
