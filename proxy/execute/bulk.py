@@ -19,6 +19,7 @@ from proxy.wire.packets import ProtocolError, frame, ok_packet, parse_ok
 from rewriter.plans import Access, Builtin, Ddl
 
 from . import prepare
+from .statement_commands import statement_of
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -30,7 +31,7 @@ def bulk_execute(client: ClientConnection, payload: bytes) -> None:
     agreed = session.introduction is not None and session.introduction.extended
     if not agreed or not agreed & MariaCapability.STMT_BULK_OPERATIONS:
         raise ProxyError("unknown_command", command="COM_STMT_BULK_EXECUTE")
-    statement = prepare.statement_of(client, payload, "mysqld_stmt_bulk_execute")
+    statement = statement_of(client, payload, "mysqld_stmt_bulk_execute")
     plan = prepare.plan_for(client, statement)
     try:
         request = parse_bulk(payload, statement.parameters)

@@ -47,11 +47,14 @@ from rewriter.plans import (
 )
 
 from .apart import check_length, plan_apart
+from .cursors import end_cursor
 from .dispatch import check_access, choose, plan_masked, refuse_lost, reject, run_plan
 from .gather import start_gather
+from .once import OnceRelay
 from .several import first_statement
 from .single import check_single
-from .statements import OnceRelay, StatementRelay, end_cursor
+from .statement_commands import statement_of
+from .statements import StatementRelay
 from .task import TaskWork
 from .transcode import BinarySink, DefinitionsSink, prepare_reply
 
@@ -335,70 +338,3 @@ def _malformed(client: ClientConnection, problem: ProtocolError) -> ProxyError:
     if client.session.env.mariadb:
         return ProxyError("wrong_arguments", command="mysqld_stmt_execute")
     return ProxyError("malformed_packet", reason=str(problem))
-
-
-# -- the others
-
-
-def send_long_data(client: ClientConnection, payload: bytes) -> None:
-    """COM_STMT_SEND_LONG_DATA: no answer; what is wrong with it is told at EXECUTE."""
-    session = client.session
-    number = int.from_bytes(payload[1:5], "little")
-    statement = session.prepared.named(number, mariadb=session.env.mariadb)
-    if statement is not None and len(payload) >= 7:
-        parameter = int.from_bytes(payload[5:7], "little")
-        statement.sent_bytes += len(payload) - 7
-        if parameter >= statement.parameters:
-            statement.problem = statement.problem or "wrong_arguments"
-        elif statement.sent_bytes > client.services.settings.limits.max_packet:
-            statement.problem = "long_data_too_large"
-            statement.sent.clear()
-        else:
-            statement.sent.setdefault(parameter, bytearray()).extend(payload[7:])
-    client.unanswered()
-
-
-def close(client: ClientConnection, payload: bytes) -> None:
-    """COM_STMT_CLOSE: no answer. The servers keep the statement for others."""
-    if client.session.counts is not None:
-        client.session.counts[counters.CLOSE] += 1
-    statement = client.session.prepared.by_id.pop(int.from_bytes(payload[1:5], "little"), None)
-    if statement is not None and statement.cursor is not None:
-        end_cursor(client, statement)
-    client.unanswered()
-
-
-def reset(client: ClientConnection, payload: bytes) -> None:
-    """COM_STMT_RESET: forget long data, close the cursor."""
-    statement = statement_of(client, payload, "mysqld_stmt_reset")
-    statement.forget_sent()
-    if statement.cursor is not None:
-        end_cursor(client, statement)
-    client.session.row_count = 0
-    client.reply_ok()
-
-
-def fetch(client: ClientConnection, payload: bytes) -> None:
-    """COM_STMT_FETCH."""
-    statement = statement_of(client, payload, "mysqld_stmt_fetch")
-    if len(payload) < 9:
-        raise ProtocolError("COM_STMT_FETCH is cut short")
-    conn = statement.cursor
-    if conn is None or conn.closed:
-        raise ProxyError("no_open_cursor", id=statement.id)
-    client.sql, client.kind = statement.sql, statement.plan.kind
-    StatementRelay(client, statement).fetch_rows(conn, payload[5:9])
-
-
-def statement_of(client: ClientConnection, payload: bytes, command: str) -> Statement:
-    """The statement that a command names. Raises ProxyError."""
-    if len(payload) < 5:
-        raise ProtocolError("a command without a statement's number")
-    number = int.from_bytes(payload[1:5], "little")
-    mariadb = client.session.env.mariadb
-    found = client.session.prepared.named(number, mariadb=mariadb)
-    if found is None:
-        raise ProxyError(
-            "unknown_statement", id=number, command=command if mariadb else "mysql_stmt_precheck"
-        )
-    return found

@@ -33,7 +33,7 @@ from .ends import (
 )
 from .origins import place_of
 from .preludes import keeps_warnings, opens_none, preludes
-from .trace import counts, generated, tie
+from .trace import left_behind
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -306,7 +306,7 @@ class Relay:
             session.row_count = -1
             if effects is None or effects.found_rows != KEEP:
                 session.found_rows = said.rows
-        if (effects is not None and self._leaves(conn, effects)) or said.warnings:
+        if (effects is not None and left_behind(session, conn, effects, self.literals)) or said.warnings:
             self._begin_to_settle(conn)
             return
         if session.diagnostics and (
@@ -323,25 +323,6 @@ class Relay:
         self.stale = False
         conn.database = None
         self._send(conn)
-
-    def _leaves(self, conn: BackendConnection, effects: Effects) -> bool:
-        """Note the effects that the reply tells of; whether there is more to ask the server for."""
-        session = self.client.session
-        ok = conn.scanner.ok
-        if effects.transaction and session.autocommit:
-            session.use_up()
-        if effects.ties or effects.unties:
-            tie(session, conn, effects, self.literals)
-        if effects.database:
-            conn.owner.database_changed()
-            if session.database == effects.database:  # it is dropped: there is no current one then
-                session.database = None
-                session.refresh_env()
-        made = generated(effects, ok, self.literals)
-        if made and ok is not None and ok.insert_id:
-            session.last_insert_id = ok.insert_id
-        counted = not counts(session, effects, ok, conn.scanner.rows, self.literals)
-        return made is None or not counted or effects.routine or bool(effects.variables)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = self.placing = None

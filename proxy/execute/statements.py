@@ -21,10 +21,9 @@ from proxy.wire.origins import changed
 from proxy.wire.packets import frame, query_packet
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from proxy.wire.resultset import Column, decode_column
-from rewriter.effects import Effects
-from rewriter.origins import Origins
 from rewriter.plans import OneHost, Sharded, Values
 
+from .cursors import end_cursor
 from .ends import give_back
 from .origins import place_of
 from .preludes import opens_none, preludes, tableless
@@ -361,80 +360,8 @@ def _rounded(column: Column) -> bool:
     return column.type == ColumnType.DOUBLE and column.decimals < _AS_MANY_AS_NEEDED
 
 
-class OnceRelay(StatementRelay):
-    """In the place of a client's relay while a statement is bound whose text would be rounded (FLOAT): what
-    goes whole to one host is prepared and executed there.
-    """
-
-    __slots__ = ("original",)
-
-    def __init__(self, client: ClientConnection, statement: Statement) -> None:
-        super().__init__(client, statement)
-        self.original = client.relay
-        client.relay = self
-
-    def ask(self, host: str, sql: bytes, origins: Origins | None, shard: bytes) -> None:
-        del shard
-        self.run(host, sql, origins=origins)
-
-    def run(
-        self,
-        host: str,
-        sql: bytes,
-        database: str | None = None,
-        *,
-        base: int | None = None,
-        keeps_insert_id: bool = False,
-        effects: Effects | None = None,
-        literals: Values = (),
-        origins: Origins | None = None,
-    ) -> None:
-        sink = self.client.sink
-        if sink is not None:
-            sink.remove()  # the rows come binary
-        self.client.relay = self.original
-        self.once = True
-        self.request = Execute(0, 0, b"", b"", b"")
-        self.key = (sql, database, self.client.session.settings.system, b"")
-        super().run(
-            host,
-            sql,
-            database,
-            base=base,
-            keeps_insert_id=keeps_insert_id,
-            effects=effects,
-            literals=literals,
-            origins=origins,
-        )
-
-
 def _long_data(number: int, parameter: int, data: bytes) -> bytes:
     """A parameter's long data, in packets that no server finds too large."""
     head = b"\x18" + number.to_bytes(4, "little") + parameter.to_bytes(2, "little")
     pieces = [data[start : start + _PIECE] for start in range(0, len(data), _PIECE)] or [b""]
     return b"".join(frame(head + piece) for piece in pieces)
-
-
-def end_cursor(client: ClientConnection, statement: Statement, *, keep: bool = False) -> None:
-    """The statement's cursor is over, and its connection need not stay with the session: when it is idle it
-    is given back at once. `keep`: the server has closed the cursor, or will at the next EXECUTE; else the
-    statement is closed there.
-    """
-    conn, statement.cursor = statement.cursor, None
-    if conn is None or conn.closed:
-        return
-    known = conn.statements
-    if known is not None:
-        known.unpin(statement.number, keep=keep)
-        if conn.receiver is None and known.leaving:
-            conn.transport.write(known.take_leaving())
-    transaction = client.session.transaction
-    ties = transaction.ties.get(conn.host, [])
-    if ("cursor", str(statement.id)) in ties:
-        ties.remove(("cursor", str(statement.id)))
-    if not ties:
-        transaction.ties.pop(conn.host, None)
-        if conn.for_cursors:
-            conn.tied = conn.for_cursors = False
-        if conn.receiver is None and client.work is None:
-            give_back(client, conn)

@@ -102,6 +102,25 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
     return found == ASK
 
 
+def left_behind(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> bool:
+    """Note the effects that a complete reply tells of; whether there is more to ask the server for."""
+    ok = conn.scanner.ok
+    if effects.transaction and session.autocommit:
+        session.use_up()
+    if effects.ties or effects.unties:
+        tie(session, conn, effects, literals)
+    if effects.database:
+        conn.owner.database_changed()
+        if session.database == effects.database:  # it is dropped: there is no current one then
+            session.database = None
+            session.refresh_env()
+    made = generated(effects, ok, literals)
+    if made and ok is not None and ok.insert_id:
+        session.last_insert_id = ok.insert_id
+    counted = not counts(session, effects, ok, conn.scanner.rows, literals)
+    return made is None or not counted or effects.routine or bool(effects.variables)
+
+
 async def trace(
     session: Session,
     conn: BackendConnection,

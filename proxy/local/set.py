@@ -8,11 +8,9 @@ values are read back (`CONCAT(@@sql_mode, …)` becomes the resulting text). Wha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
-from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
 from proxy.execute.ends import fetch_warnings
@@ -21,15 +19,13 @@ from proxy.execute.trace import read_variables, trace
 from proxy.execute.tracked import choose_relay
 from proxy.facts import ask_defaults
 from proxy.session.settings import variable_name
-from proxy.session.state import Diagnostic, Role, Session
-from proxy.session.tracking import Tracker, shown, tracked
-from proxy.session.values import quote
-from proxy.wire.constants import BINARY_COLLATION, ColumnType
-from proxy.wire.resultset import NUMERIC, decode_column
+from proxy.session.state import Diagnostic, Role
+from proxy.session.tracking import Tracker, shown
 from rewriter.effects import Effects
 from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
 from rewriter.tokens import quote_name
 
+from .read_back import read_back, shown_by
 from .transactions import commit_then
 
 if TYPE_CHECKING:
@@ -43,7 +39,6 @@ _CHARACTER_SETS = (
     "character_set_connection",
     "collation_connection",
 )
-_NO_LITERALS = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})
 _OLD_NAMES = {"transaction_isolation": "tx_isolation", "transaction_read_only": "tx_read_only"}
 
 #: Literals that mean the same whatever the session sets later: its character set, or what a backslash is.
@@ -248,7 +243,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         tables = b"FROM" in client.sql.upper()
         if tables and session.env.mariadb:  # there its subqueries count
             await trace(session, conn, Effects(), counted=False)
-        changed = await _read_back(conn, names, charsets)
+        changed = await read_back(conn, names, charsets)
         if plan.effects is not None:
             await trace(session, conn, plan.effects, asks=bool(plan.effects.insert_id))
         simple = _Simple(client, values)
@@ -269,7 +264,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             kept.pop(name, None)
         session.settings = type(session.settings).of(kept)
         if session.tracker is not None:
-            session.tracker.variables = await _shown_by(conn, session, names)
+            session.tracker.variables = await shown_by(conn, session, names)
         conn.settings = session.settings.base
         await read_variables(session, conn, variables)
     if everywhere:
@@ -357,51 +352,3 @@ def _server_name(client: ClientConnection, name: str) -> str:
     """The server's name for a variable: those of SET TRANSACTION have others in MariaDB before 11.1."""
     env = client.session.env
     return _OLD_NAMES.get(name, name) if env.mariadb and env.server_version < 110101 else name
-
-
-async def _shown_by(conn: BackendConnection, session: Session, names: list[str]) -> dict[str, str]:
-    """What was set as session tracking shows it, of those variables that it shall show."""
-    wanted = tracked(session)
-    asked = [name.removeprefix("@@session.") for name in names]
-    asked = [name for name in asked if name != "collation_connection" and (wanted is None or name in wanted)]
-    if not asked:
-        return {}
-    quoted = b", ".join(quote(name, no_backslash_escapes=True) for name in asked)
-    reply = await Collector().query(conn, b"SHOW SESSION VARIABLES WHERE Variable_name IN (" + quoted + b")")
-    if reply.err is not None:
-        return {}
-    rows = [[(value or b"").decode("utf-8", "replace") for value in row] for row in reply.values()]
-    return {name.lower(): value for name, value in rows}
-
-
-async def _read_back(
-    conn: BackendConnection, names: list[str], charsets: Mapping[int, str]
-) -> dict[str, bytes]:
-    """The variables' values as SQL literals; `charsets` by collation number."""
-    if not names:
-        return {}
-    reply = await Collector().query(conn, b"SELECT " + ", ".join(names).encode("utf-8", "surrogateescape"))
-    if reply.err is not None:
-        conn.close()
-        raise ProxyError("internal", reason=f"cannot read {', '.join(names)} back: {reply.err.text()}")
-    row = reply.values()[0]
-    columns = [decode_column(payload) for payload in reply.columns]
-    return {
-        name: literal(value, column.type, column.collation, charsets.get(column.collation, "utf8mb4"))
-        for name, value, column in zip(names, row, columns, strict=True)
-    }
-
-
-def literal(value: bytes | None, type: int, collation: int, charset: str) -> bytes:
-    """A value of a text row as SQL that gives the same value again, whatever the session sets meanwhile."""
-    if value is None:
-        return b"NULL"
-    if type in NUMERIC:
-        return value
-    if type in _NO_LITERALS:
-        return b"x'" + value.hex().encode() + b"'"
-    if collation == BINARY_COLLATION:
-        return b"_binary x'" + value.hex().encode() + b"'"  # without _binary MySQL takes it for a number, too
-    if b"\\" in value or b"\0" in value or not value.isascii():
-        return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), charset.encode())
-    return quote(value)

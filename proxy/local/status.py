@@ -11,6 +11,7 @@ from proxy.execute.aside import run_aside
 from proxy.execute.task import TaskWork
 from proxy.session.counters import COUNTERS
 from proxy.session.sinks import CommandSink
+from proxy.session.watch import count_statements
 from proxy.wire.packets import ProtocolError, frame
 from proxy.wire.resultset import decode_row, encode_row
 from rewriter.plans import Builtin, Values
@@ -56,7 +57,7 @@ def _counted(client: ClientConnection) -> dict[bytes, bytes]:
         prepared = sum(len(one.session.prepared.by_id) for one in services.clients.values())
         told[b"threads_connected"] = b"%d" % len(services.clients)
         told[b"prepared_stmt_count"] = b"%d" % prepared
-    counts = client.count_statements()
+    counts = count_statements(client)
     return told | {name: b"%d" % counts[name] for name in COUNTERS}
 
 

@@ -9,7 +9,6 @@ read from either.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, cast
@@ -31,11 +30,10 @@ from proxy.wire.packets import (
     ok_packet,
     tracked_ok_packet,
 )
-from rewriter.shape import digest
 
-from .counters import counter_of
 from .sinks import CommandSink, Numbered
 from .state import Session
+from .watch import look_at
 from .work import Phase, Work
 
 if TYPE_CHECKING:
@@ -279,7 +277,7 @@ class ClientConnection(asyncio.Protocol):
         seconds = monotonic() - self.begun
         self.services.stats.observe(self.kind, outcome, seconds, self.plan)
         if seconds > self.look_after:
-            self._look_at(outcome, seconds)
+            look_at(self, outcome, seconds)
         if self.killed:
             self.close()
             return
@@ -310,34 +308,6 @@ class ClientConnection(asyncio.Protocol):
         if self._queue:
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
-
-    def count_statements(self) -> Counter[bytes]:
-        """The session's statements, which are counted from the first call on."""
-        if self.session.counts is None:
-            self.session.counts = Counter()
-            self.look_after = -1.0
-        return self.session.counts
-
-    def _look_at(self, outcome: str, seconds: float) -> None:
-        counts = self.session.counts
-        if counts is not None and self.plan is not None:
-            counts[counter_of(self.sql)] += 1
-        if seconds > self.services.slow_after:
-            self._log_slow(outcome, seconds)
-
-    def _log_slow(self, outcome: str, seconds: float) -> None:
-        """The slow-query log: the statement's shape, never its literals."""
-        session = self.session
-        log.warning(
-            "slow statement",
-            client=session.id,
-            user=session.user.name,
-            database=session.database,
-            plan=self.kind,
-            outcome=outcome,
-            seconds=round(seconds, 6),
-            digest=digest(self.sql, session.env.findall),
-        )
 
     def _next(self) -> None:
         if self.closed:
@@ -370,7 +340,6 @@ class ClientConnection(asyncio.Protocol):
             work.cancel()
 
     # -- commands
-    # ---------------------------------------------------------------------------------------------------
 
     def query(self, sql: bytes) -> None:
         """COM_QUERY."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
-from proxy.execute import prepare
+from proxy.execute import prepare, statement_commands
 from proxy.execute.bulk import bulk_execute
 from proxy.execute.task import TaskWork
 from proxy.local.fields import field_list
@@ -109,9 +109,9 @@ _COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
     Command.SET_OPTION: _set_option,
     Command.STMT_PREPARE: prepare.prepare,
     Command.STMT_EXECUTE: prepare.execute,
-    Command.STMT_SEND_LONG_DATA: prepare.send_long_data,
-    Command.STMT_CLOSE: prepare.close,
-    Command.STMT_RESET: prepare.reset,
-    Command.STMT_FETCH: prepare.fetch,
+    Command.STMT_SEND_LONG_DATA: statement_commands.send_long_data,
+    Command.STMT_CLOSE: statement_commands.close,
+    Command.STMT_RESET: statement_commands.reset,
+    Command.STMT_FETCH: statement_commands.fetch,
     Command.STMT_BULK_EXECUTE: bulk_execute,
 }

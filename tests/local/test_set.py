@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.local.set import literal
+from proxy.local.read_back import literal
 from proxy.session.settings import LOGIN
 from proxy.session.state import Role, User
 from proxy.wire.constants import ColumnType
