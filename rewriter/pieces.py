@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from .columns import add_labels
-from .context import Splicer, Statement, not_yet
+from .context import Splicer, Statement
 from .edits import Edits
-from .effects import Effects, effects_of
+from .effects import effects_of
 from .facts import Block, Query, Span, TableRef
 from .gather import SCRATCH, Gather, Home, Link, Piece, Top, quoted
 from .grouping import is_aggregate
@@ -27,10 +27,10 @@ from .sharded import ShardSelect
 from .splice import Part, Template
 from .tokens import HINT, SYSTEM, VARIABLE, WORD
 from .top import top
+from .ungathered import TABLES, refusal
 from .unsharded import Text
 from .values import slot_at
 
-_ROOM: Final = ("sharded", "single", "passthrough", "physical", "default")
 _RESERVED: Final = frozenset(
     {"AND", "OR", "NOT", "IS", "NULL", "LIKE", "IN", "BETWEEN", "TRUE", "FALSE", "DIV", "MOD", "XOR"}
     | {"REGEXP", "RLIKE", "CASE", "WHEN", "THEN", "ELSE", "BINARY"}
@@ -44,13 +44,13 @@ def plan_gather(statement: Statement, query: Query, scope: Scope) -> Gather | Re
     """The plan of gathering a SELECT's rows, or why that cannot answer it; None when it is no case for this.
     May raise Refuse.
     """
-    refs = [ref for ref, target in scope.targets.items() if target.form in _ROOM]
+    refs = [ref for ref, target in scope.targets.items() if target.form in TABLES]
     refs.sort(key=lambda ref: ref.span.first)
     if not refs:
         return None
-    refusal = _refusal(statement, query, scope, refs)
-    if refusal is not None:
-        return refusal
+    refused = refusal(statement, query, scope, refs)
+    if refused is not None:
+        return refused
     gathering = _Gathering(statement, query, scope, refs)
     full = gathering.plan()
     if full is None:
@@ -88,33 +88,6 @@ def or_gather(statement: Statement, query: Query, scope: Scope, plan: Plan) -> P
         found = plan_gather(statement, query, scope)
         return replace(plan, several=found) if isinstance(found, Reject) else replace(plan, gather=found)
     return plan
-
-
-def _refusal(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> Reject | None:
-    """Why a statement that does more than read, or needs what temporary tables do not have, is refused."""
-    source = statement.source
-    what = "this statement"
-    if any(target.form == "system" for target in scope.targets.values()):
-        return not_yet(
-            what, "it needs rows of shards and tables of the server's own", "Read them one by one."
-        )
-    for block in query.all_blocks():
-        if block.lock is not None and not block.tables:
-            reason = "it locks the rows of several SELECTs at once"
-            return not_yet("this locking read", reason, "Put FOR UPDATE behind each SELECT, in parentheses.")
-        if block.into is not None and source.is_word(block.into.first + 1, "OUTFILE", "DUMPFILE"):
-            return not_yet("INTO OUTFILE", "its rows come from several servers", "Fetch them.")
-        named = [ref for ref in block.tables if ref in scope.targets and scope.targets[ref].form in _ROOM]
-        places = {(ref.label, scope.targets[ref].database) for ref in named if ref.alias is None}
-        if len({label for label, _ in places}) < len(places):
-            return not_yet(what, "two of its tables have one name", "Give them aliases.")
-    if any(source.is_word(ref.span.end, "PARTITION") and source.is_op(ref.span.end + 1, "(") for ref in refs):
-        return not_yet("PARTITION", "its rows have to be gathered, and copies have none", "Use WHERE.")
-    effects = effects_of(source, mariadb=statement.names.env.mariadb) or Effects()
-    if effects.ties or effects.unties or effects.routine or effects.insert_id:
-        reason = "it leaves something on a server's connection, and its rows come from several"
-        return not_yet(what, reason, "Do that in a statement of its own.")
-    return None
 
 
 class _Gathering:
@@ -422,6 +395,6 @@ def _conditions(block: Block) -> list[Span]:
 
 def bounded(statement: Statement, query: Query, scope: Scope) -> set[TableRef]:
     """The tables of which the conditions say which rows matter, so that reading them is no scatter."""
-    refs = [ref for ref, target in scope.targets.items() if target.form in _ROOM]
+    refs = [ref for ref, target in scope.targets.items() if target.form in TABLES]
     refs.sort(key=lambda ref: ref.span.first)
     return _Gathering(statement, query, scope, refs).bounded()

@@ -19,6 +19,7 @@ from .facts import Block, Span, TableRef
 from .keys import Keys
 from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
 from .scope import Chain, Scope, chain_at
+from .spans import split_at, unwrapped
 from .tokens import HEX, LIST, PREFIXED, STRING, VARIABLE, Source, Unreadable
 from .values import ConstantReader, Value
 
@@ -327,10 +328,10 @@ class Conditions:
         return self._or(span, ref)
 
     def _or(self, span: Span, ref: TableRef) -> Route:
-        span = self._bare(span)
-        parts = self._split(span, "OR", "||", "XOR")
+        span = unwrapped(self._source, span)
+        parts = split_at(self._source, span, "OR", "||", "XOR")
         if len(parts) == 1:
-            return both([self._leaf(part, ref) for part in self._split(span, "AND", "&&")])
+            return both([self._leaf(part, ref) for part in split_at(self._source, span, "AND", "&&")])
         if any(self._source.is_word(part.first - 1, "XOR") for part in parts[1:]):
             return ALL
         if any(self._source.is_op(part.first - 1, "||") for part in parts[1:]) and (
@@ -340,7 +341,7 @@ class Conditions:
         return either([self._or(part, ref) for part in parts])
 
     def _leaf(self, span: Span, ref: TableRef) -> Route:
-        bare = self._bare(span)
+        bare = unwrapped(self._source, span)
         if bare != span:
             return self._or(bare, ref)
         match = self.matches.get(span)
@@ -352,57 +353,26 @@ class Conditions:
 
     def terms(self, span: Span) -> list[Span]:
         """The parts of a condition that must all be true for it to be: itself, when it is no AND."""
-        bare = self._bare(span)
-        if len(self._split(bare, "OR", "||", "XOR")) > 1:
+        bare = unwrapped(self._source, span)
+        if len(split_at(self._source, bare, "OR", "||", "XOR")) > 1:
             return [span]
-        parts = self._split(bare, "AND", "&&")
+        parts = split_at(self._source, bare, "AND", "&&")
         if len(parts) == 1:
             return [bare]
         return [term for part in parts for term in self.terms(part)]
 
     def equalities(self, span: Span) -> list[Match]:
         """The `column = column` leaves that must be true for the condition to be."""
-        span = self._bare(span)
+        span = unwrapped(self._source, span)
         if any(self._source.is_op(at, ":=") for at in range(*span)):
             return []
-        if len(self._split(span, "OR", "||", "XOR")) > 1:
+        if len(split_at(self._source, span, "OR", "||", "XOR")) > 1:
             return []
         found = []
-        for part in self._split(span, "AND", "&&"):
-            bare = self._bare(part)
+        for part in split_at(self._source, span, "AND", "&&"):
+            bare = unwrapped(self._source, part)
             if bare != part:
                 found += self.equalities(bare)
             elif (match := self.matches.get(part)) is not None and match.relation == "is column":
                 found.append(match)
         return found
-
-    def _bare(self, span: Span) -> Span:
-        """`span` without parentheses around all of it."""
-        source = self._source
-        while source.is_op(span.first, "(") and source.closing[span.first] == span.end - 1:
-            if source.is_word(span.first + 1, "SELECT", "WITH", "VALUES", "TABLE"):
-                return span
-            span = Span(span.first + 1, span.end - 1)
-        return span
-
-    def _split(self, span: Span, *separators: str) -> list[Span]:
-        """The parts of `span` between separators at its own level."""
-        source, parts, first, at = self._source, [], span.first, span.first
-        pending = cases = 0
-        while at < span.end:
-            if source.is_op(at, "("):
-                at = source.closing[at]
-            elif source.is_word(at, "CASE"):
-                cases += 1
-            elif source.is_word(at, "END") and cases:
-                cases -= 1
-            elif cases == 0 and source.is_word(at, "BETWEEN"):
-                pending += 1
-            elif cases == 0 and source.is_word(at, "AND") and pending:
-                pending -= 1
-            elif cases == 0 and (source.is_word(at, *separators) or source.is_op(at, *separators)):
-                parts.append(Span(first, at))
-                first = at + 1
-            at += 1
-        parts.append(Span(first, span.end))
-        return parts
