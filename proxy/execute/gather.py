@@ -20,6 +20,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import FRESH, Settings
+from proxy.session.state import Diagnostics
 from proxy.session.values import quote, values_of
 from proxy.wire.packets import Err, query_packet
 from rewriter.gather import SCRATCH, Gather, Piece, quoted
@@ -130,6 +131,8 @@ class _Gathering:
         self.bases: tuple[bytes, ...] = ()
         #: The column definitions of the client's statement, where those of the rest are others.
         self.definitions: list[bytes] | None = None
+        #: Warnings of what only the shards compute.
+        self.told = Diagnostics()
 
     async def run(self, *, empty: bool) -> None:
         services = self.client.services
@@ -312,9 +315,9 @@ class _Gathering:
         if statements:
             ceiling = min((one for one in ceilings if one is not None), default=None)
             columns = [(place, found[column]) for column, place in wanted.items()]
-            reading = Reading(
-                self.client, self.work, scratch, columns, ceiling, reading_settings(self.client)
-            )
+            told = self.told if piece.groups is not None else None
+            settings = reading_settings(self.client)
+            reading = Reading(self.client, self.work, scratch, columns, ceiling, settings, told)
             await reading.run(partial(self._put, conn), scratch.insert(self.names[number]), statements)
         for column, values in found.items():
             self.found[number, column] = values
@@ -372,7 +375,10 @@ class _Gathering:
                 err = in_own_words(err, self.names, self.plan.pieces)
             client.fail(err, rest.next_seq)
             return
-        diagnostics = await fetch_warnings(conn, rest.warnings) if rest.warnings else []
+        diagnostics = self.told
+        diagnostics.total += rest.warnings
+        diagnostics += await fetch_warnings(conn) if rest.warnings else []
+        rest.warnings = diagnostics.total
         client.session.found_rows = rest.rows
         if effects is not None:
             asks = counts(client.session, effects, rest.ok, rest.rows, self.values)

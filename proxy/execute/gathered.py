@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import Settings
+from proxy.session.state import Diagnostics
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import HostStatement
 
 from .batch import Result
-from .ends import connection_lost_in_transaction, discard, give_all_back, settle
+from .ends import connection_lost_in_transaction, discard, fetch_warnings, give_all_back, settle
 from .preludes import preludes
 from .scratch import Scratch, read_rows, row_literal
 
@@ -58,6 +59,7 @@ class Source:
         self.over = False
         self.failed = False
         self.paused = False
+        self.warnings = 0
         self._reader = ResultReader()
 
     def send_next(self, settings: Settings) -> None:
@@ -91,6 +93,7 @@ class Source:
         if self.paused:
             self.paused = False
             conn.transport.resume_reading()
+        self.warnings += conn.scanner.warnings
         if conn.scanner.err is not None:
             self.failed = True
             self.reading.fail(conn.scanner.err)
@@ -117,10 +120,12 @@ class Reading:
         columns: Sequence[tuple[int, set[bytes]]],
         ceiling: int | None,
         settings: Settings,
+        told: Diagnostics | None,
     ) -> None:
         """`columns`: the values of these columns go into these sets. `ceiling`: the rows of a scatter that
-        the user may read.
+        the user may read. `told` gets the warnings, where the rest does not say them again.
         """
+        self._told = told
         self.client = client
         self.work = work
         self.settings = settings
@@ -150,6 +155,7 @@ class Reading:
                 source.send_next(self.settings)
             await self._load(put, insert)
             await self._end()
+            await self._tell()
         except BaseException:
             for source in self._sources:
                 if source.conn is not None and source.conn.receiver is not None:
@@ -254,6 +260,15 @@ class Reading:
         for source in self._sources:
             if source.failed and source.conn is not None and not source.conn.closed:
                 await settle(client, source.conn)
+
+    async def _tell(self) -> None:
+        """Fetch the warnings, of each host's last statement that has some."""
+        if self._told is None or self.error is not None:
+            return
+        for source in self._sources:
+            if source.warnings and source.conn is not None and not source.conn.closed:
+                self._told += await fetch_warnings(source.conn)
+                self._told.total += source.warnings
 
     def _give_back(self) -> None:
         """No source is at work any more."""

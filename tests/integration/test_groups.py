@@ -118,3 +118,13 @@ def test_groups_on_one_shard_are_merged_as_rows(raw: MakeRaw) -> None:
     top = client.ask(sql + " HAVING n > 1 ORDER BY n DESC, user_id DESC LIMIT 5").rows
     assert [(int(row[1] or 0), int(row[0] or 0)) for row in top] == everything[:5]
     assert ("plan", "read from shards") in route(client, sql)
+
+
+def test_warnings_of_what_only_the_shards_compute(raw: MakeRaw) -> None:
+    client = raw()
+    reply = client.ask("SELECT id % 2 AS k, COUNT(*) FROM pins WHERE id > 5 + '1x' GROUP BY k")
+    assert len(reply.rows) == 2
+    assert reply.warnings
+    shown = client.ask("SHOW WARNINGS").rows
+    assert shown
+    assert {row[1] for row in shown} == {b"1292"}
