@@ -40,7 +40,11 @@ Findall = Callable[[bytes], list[tuple[bytes, bytes]]]
 _NAME: Final = rb"\w$\x80-\xff"  # the bytes of an unquoted name, for use in a character class
 
 _TEXT: Final = (
-    rb"[^0-9'\"`#/\-\0]++",
+    rb"[^0-9'\"`#/\-\0*]++",
+    # a star, which behind a comment looks like the beginning of one; where it stands before one that begins
+    # with a digit, that is text too: see _NUMBERS
+    rb"\*(?!/\*[0-9])",
+    rb"\*/\*(?=[0-9])(?:[^*\0]++|\*(?!/))*(?:\*/|\0\Z)",
     # digits that go on with what stands before them
     rb"(?<=[" + _NAME + rb"@.'\"`])[0-9]++",
     # digits that begin something other than an integer, half a decimal or a hexadecimal number
@@ -70,7 +74,7 @@ _HALVES: Final = rb"(?<=[0-9])\.(?=[0-9])"
 """Between the two halves of a decimal number."""
 
 _NUMBERS: Final = (
-    rb"(?<!['\"xX\0])(?<!/\*)(?:"
+    rb"(?<!['\"xX\0])(?:(?<!/\*)|(?<=\*/\*))(?:"
     + _in_list(b"")
     + _INTEGERS
     + rb"(?=\s*+\))|[0-9]++)|(?<=0[xX])[0-9a-fA-F]++"

@@ -186,3 +186,22 @@ def test_tokens_agree_with_literals(sql: bytes, env: Env) -> None:
         assert len(around) <= 1, "a literal is in one token, or in a comment"
         if around and around[0].kind == LIST:
             assert around[0].literal == index
+
+
+@pytest.mark.parametrize(
+    ("sql", "plain"),
+    [
+        (b"SELECT 2/* c */*3 FROM t WHERE id = 5", b"SELECT 2 *3 FROM t WHERE id = 5"),
+        (b"SELECT 2/* c */*3, 4 /* d */", b"SELECT 2 *3, 4 "),
+        (b"SELECT 2 */*5*/3", b"SELECT 2 * 3"),
+        (b"SELECT 2 */* 5 */3", b"SELECT 2 * 3"),
+        (b"SELECT id/**/*/**/2", b"SELECT id * 2"),
+        (b"SELECT id/**/*/*2*/3", b"SELECT id * 3"),
+    ],
+)
+def test_stars_beside_comments(sql: bytes, plain: bytes) -> None:
+    """Behind a comment a star looks as if it began one."""
+    found = [
+        [(token.kind, token.text) for token in read(one, lift(one)[1], Env()).tokens] for one in (sql, plain)
+    ]
+    assert found[0] == found[1]
