@@ -267,6 +267,9 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
         expression = full or expression
         key = _Key(inner, name, None, [(*expression, b" AS " + name)])
     if not _by_value(splicer, block, span):
+        if block.group and not _whole(splicer, span):
+            reason = "MySQL does not take an expression of a key for one in a function of it"
+            raise _Cannot("ordering groups by an expression", reason)
         key.hidden.append((*_weight(expression)[1:], b" AS `sg_weight_%d`" % number))
         key.hidden.append((b"COLLATION(", *expression, b") AS `sg_collation_%d`" % number))
         key.weighed = True
@@ -283,6 +286,15 @@ def _refuse_aliases(splicer: Splicer, block: Block, span: Span) -> None:
         name = chain.parts[-1].lower()
         if len(chain.parts) == 1 and name in aliases and name not in known:
             raise _Cannot("ORDER BY an expression with an alias", "the shards do not know it", "Repeat it.")
+
+
+def _whole(splicer: Splicer, span: Span) -> bool:
+    """Whether this is a column, or an aggregate."""
+    source = splicer.source
+    if is_aggregate(source, span.first):
+        return source.closing[span.first + 1] == span.end - 1
+    chain = chain_at(source, span.first)
+    return chain is not None and chain.end == span.end
 
 
 def _full_id(splicer: Splicer, block: Block, span: Span) -> tuple[Part, ...]:

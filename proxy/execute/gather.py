@@ -30,9 +30,9 @@ from rewriter.plans import BindError, Bound, ShardSelect
 from .batch import Batch, Result
 from .ends import fetch_warnings
 from .gathered import Reading, ServerError
-from .loading import LOADING, apply, reading_settings, resting_settings
+from .loading import FITTING, LOADING, apply, reading_settings, resting_settings
 from .origins import gathered_place
-from .partial import Making
+from .partial import UNFIT, Making
 from .policies import check_scatter
 from .rest import Rest
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
@@ -129,6 +129,8 @@ class _Gathering:
         self.pending: list[bytes] = []
         #: Further tables, from which only types and errors are learnt.
         self.bases: tuple[bytes, ...] = ()
+        #: What to run with rows in the place of groups, if they do not fit.
+        self.rows: tuple[Gather, tuple[bytes, ...], list[Scratch]] | None = None
         #: The column definitions of the client's statement, where those of the rest are others.
         self.definitions: list[bytes] | None = None
         #: Warnings of what only the shards compute.
@@ -158,10 +160,8 @@ class _Gathering:
             await self._make_groups(conn)
         else:
             await self._make(conn)
-        for number, piece in enumerate(self.plan.pieces):
-            self.work.check()
-            if not empty:
-                await self._fill(conn, number, piece)
+        if not empty:
+            await self._fill_all(conn)
         self.work.check()
         await self._rest(conn)
 
@@ -266,7 +266,7 @@ class _Gathering:
     async def _make_groups(self, conn: BackendConnection) -> None:
         """Make the tables of a statement that is combined from groups, if it is."""
         making = Making(self.plan, self.values, self.names, self.tables)
-        self.bases = making.bases
+        self.bases, self.rows = making.bases, making.rows
         self.pending += making.creates
         resting = resting_settings(self.client)
         self._set(conn, resting)
@@ -298,6 +298,25 @@ class _Gathering:
 
     # -- the pieces
     # -------------------------------------------------------------------------------------------------
+
+    async def _fill_all(self, conn: BackendConnection) -> None:
+        """Gather the rows of all pieces; those of groups that do not fit their table once more as rows."""
+        filled: set[int] = set()
+        while len(filled) < len(self.plan.pieces):
+            number = next(one for one in range(len(self.plan.pieces)) if one not in filled)
+            piece = self.plan.pieces[number]
+            self.work.check()
+            self._set(conn, LOADING if piece.groups is None else FITTING)
+            try:
+                await self._fill(conn, number, piece)
+                filled.add(number)
+            except ServerError as error:
+                if piece.groups is None or self.rows is None or error.err.code not in UNFIT:
+                    raise
+                filled -= {at for at, one in enumerate(self.plan.pieces) if one.groups is not None}
+                self.plan, self.names, self.tables = self.rows
+                self.definitions, self.told = None, Diagnostics()
+        self._set(conn, LOADING)
 
     async def _fill(self, conn: BackendConnection, number: int, piece: Piece) -> None:
         """Gather the rows of one piece."""

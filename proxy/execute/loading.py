@@ -23,6 +23,12 @@ LOADING: Final = LOGIN.with_values(
 """How rows are put in: whatever is stored on a shard must be taken as it is."""
 
 
+FITTING: Final = LOADING.with_values(
+    {"sql_mode": b"'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES'"}
+)
+"""How groups are put in, whose columns have the types that a server gave to expressions: what does not fit
+shall fail."""
+
 PATIENCE: Final = b"28800"
 """`net_write_timeout`, in seconds, where a host may have to wait until the rows of others are taken: with its
 usual 60 seconds it gives up when the client reads slowly."""

@@ -33,6 +33,10 @@ _TEXTS: Final = frozenset(
 )
 
 
+UNFIT: Final = frozenset({1062, 1264, 1265, 1292, 1366, 1406})
+"""Errors of values that do not fit the columns: a server gives ABS(n) the type of n, also where it is -2^31."""
+
+
 class Making:
     """The tables of one statement whose plan has groups. `creates` are to be sent first, for loading, then
     `asked` with the session's own settings, then `shown` for loading again; `decide` reads the answers.
@@ -52,6 +56,8 @@ class Making:
             scratch.create(base, real=piece.real)
             for scratch, base, piece in zip(tables, self._all, plan.pieces, strict=True)
         ]
+        #: What to run with all rows instead: the plan, the names of its tables, and these.
+        self.rows = self._full, self._all, tables
         self.asked = [self._full.rest_sql(values, self._all)]
         self.shown: list[bytes] = []
         for piece, name, base in zip(plan.pieces, names, self._all, strict=True):
@@ -76,7 +82,7 @@ class Making:
             raise ServerError(reference.err)
         tables = _tables(self._plan.pieces, self._tables, shown)
         if tables is None or not _agree(reference, combined):
-            return self._full, self._all, self._tables, None
+            return *self.rows, None
         return self._plan, self._names, tables, reference.columns
 
 

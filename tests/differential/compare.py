@@ -86,6 +86,8 @@ def _same_type(one: ColumnInfo) -> ColumnInfo:
     """Servers show expressions in these types as it comes, by whether they needed a temporary table."""
     blobs = {250: 252, 251: 252}
     type_ = {13: 3}.get(one.type, blobs.get(one.type, one.type))
+    if type_ == 245:
+        return replace(one, charset=63, decimals=0)
     return replace(one, type=type_, decimals=0 if one.decimals in (31, 39) and type_ > 245 else one.decimals)
 
 
