@@ -34,7 +34,7 @@ _TEXTS: Final = frozenset(
 
 
 UNFIT: Final = frozenset({1062, 1264, 1265, 1292, 1366, 1406})
-"""Errors of values that do not fit the columns: a server gives ABS(n) the type of n, also where it is -2^31."""
+"""Errors of values that do not fit the columns: a server gives ABS(n) the type of n, even if n is -2^31."""
 
 
 class Making:
