@@ -29,6 +29,7 @@ from rewriter.plans import BindError, Bound, ShardSelect
 
 from .batch import Batch, Result
 from .ends import fetch_warnings
+from .gather_work import GatherWork
 from .gathered import Reading, ServerError
 from .loading import FITTING, LOADING, apply, reading_settings, resting_settings
 from .origins import gathered_place
@@ -38,7 +39,6 @@ from .rest import Rest
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
 from .scratch_host import CREATE_DATABASE, begin, in_own_words
 from .single import check_single, spots_of
-from .task import TaskWork
 from .trace import counts, trace
 
 if TYPE_CHECKING:
@@ -49,49 +49,6 @@ if TYPE_CHECKING:
 _NO_DATABASE: Final = 1049
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself: a statement that it does not know, and one that is too much for it."""
-
-
-class GatherWork(TaskWork):
-    """The client's work while it gathers. `rest` is set when the rest is at work."""
-
-    __slots__ = ("bytes", "rows", "scattered")
-
-    def __init__(self, client: ClientConnection) -> None:
-        super().__init__(client)
-        self.rows = 0
-        self.bytes = 0
-        self.scattered = 0
-
-    def count(self, rows: int, size: int, ceiling: int | None) -> ProxyError | None:
-        """More has been gathered; the limit that is exceeded now. `ceiling`: the rows are a scatter's."""
-        limits = self.client.services.settings.limits
-        self.rows += rows
-        self.bytes += size
-        if ceiling is not None:
-            self.scattered += rows
-            if self.scattered > ceiling:
-                return ProxyError("scatter_limit", limit=ceiling, user=self.client.session.user.name)
-        if limits.gather_rows and self.rows > limits.gather_rows:
-            return ProxyError("gather_limit", limit=limits.gather_rows, unit="rows", setting="gather_rows")
-        if limits.gather_bytes and self.bytes > limits.gather_bytes:
-            return ProxyError("gather_limit", limit=limits.gather_bytes, unit="bytes", setting="gather_bytes")
-        return None
-
-    def kill_query(self) -> None:
-        """What runs ends with error 1317; between two statements `check` finds out."""
-        self.killed = True
-        running = [conn for conn in self.conns if conn.receiver is not None]
-        for conn in running:
-            self.client.services.backends.kill_query(conn)
-        if not running and self.task is not None:
-            self.task.cancel()
-            if self._prevent():
-                self.client.fail(ProxyError("killed"))
-
-    def check(self) -> None:
-        """Raise what a KILL asks for that has hit nothing."""
-        if self.killed:
-            raise ProxyError("killed")
 
 
 def start_gather(

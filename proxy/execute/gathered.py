@@ -27,7 +27,7 @@ from .scratch import Scratch, read_rows, row_literal
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
-    from .gather import GatherWork
+    from .gather_work import GatherWork
 
 _BATCH: Final = 1 << 20
 #: Bytes that may wait for the scratch connection before the hosts are not read from.
