@@ -12,7 +12,7 @@ from tests.integration.raw import FIELD_LIST, FOUND_ROWS, STMT_PREPARE, Raw, com
 from tests.integration.replies import is_eof
 from tests.support.demo import Demo
 
-METADATA, MYSQL = 8, 1
+BULK, METADATA, MYSQL = 4, 8, 1
 JSON = b"\6\1\4json"
 
 OnLegacy = Callable[..., tuple[Raw, Raw]]
@@ -58,7 +58,8 @@ def test_offered(pair: OnLegacy, flavour: str) -> None:
     mariadb = flavour == "mariadb"
     for one in (direct, proxy):
         assert bool(one.server_capabilities & MYSQL) != mariadb
-    assert proxy.server_extended == (direct.server_extended & METADATA) == (METADATA if mariadb else 0)
+    ours = BULK | METADATA if mariadb else 0
+    assert proxy.server_extended == direct.server_extended & (BULK | METADATA) == ours
 
 
 def test_as_the_server_has_them(pair: OnLegacy, connect: Connect, flavour: str) -> None:
