@@ -9,7 +9,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from .constants import BINARY_COLLATION, ColumnFlag, ColumnType
-from .packets import frame, lenenc_bytes, read_lenenc, read_lenenc_bytes
+from .packets import ProtocolError, frame, lenenc_bytes, read_lenenc, read_lenenc_bytes
 
 _TAIL = Struct("<BHIBHBxx")
 _KEY = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED | ColumnFlag.AUTO_INCREMENT | ColumnFlag.PART_KEY
@@ -77,12 +77,17 @@ class Placing:
         return b"".join([*pieces, data[pos:]]), pos
 
     def change(self, payload: bytes) -> bytes:
-        """The next column's definition."""
+        """The next column's definition. What is none stays as it is: its reader will say so."""
         names: list[bytes] = []
         pos = 0
-        for _ in range(6):
-            name, pos = read_lenenc_bytes(payload, pos)
-            names.append(name or b"")
+        try:
+            for _ in range(6):
+                name, pos = read_lenenc_bytes(payload, pos)
+                names.append(name or b"")
+        except ProtocolError:
+            return payload
+        if len(payload) < pos + _TAIL.size:
+            return payload
         was = Origin(names[1], names[2], names[3], names[5])
         bare = not any(was)
         placed = self._place(names[4], was, self._bare if bare else -1)
