@@ -12,7 +12,7 @@ from .facts import Query, Span
 from .parse_write import Insertion
 from .plan import Plan
 from .read_write import FillIn, ReadThenWrite, databases_of, edits_of, parts_of
-from .scope import Refuse, Scope, chains
+from .scope import Refuse, Scope, chains_within
 from .splice import Part, Template
 
 
@@ -80,14 +80,7 @@ def with_subqueries(statement: Statement, found: Insertion, scope: Scope) -> lis
 def depends(statement: Statement, found: Insertion, scope: Scope, value: Span) -> bool:
     """Whether a value names columns of the row itself, or its default."""
     source = statement.source
-    blocks = [found.block]
-    for query in found.block.queries:
-        if value.first <= query.first < value.end:
-            blocks += query.all_blocks()
-    for block in blocks:
-        spans = [value] if block is found.block else [one for _, one in block.expressions()]
-        for span in spans:
-            for chain in chains(source, span, block):
-                if scope.table_of(chain, block) is found.table or chain.column == "DEFAULT":
-                    return True
+    for chain, block in chains_within(source, value, found.block):
+        if scope.table_of(chain, block) is found.table or chain.column == "DEFAULT":
+            return True
     return any(source.is_word(at, "DEFAULT", "VALUES", "VALUE") for at in range(*value))

@@ -20,7 +20,7 @@ from .pieces import bounded
 from .read_write import ChangeRows, ReadThenWrite, Setting, databases_of, edits_of, parts_of
 from .read_write import Several as SeveralChanges
 from .rowkeys import RowKey, row_key
-from .scope import Refuse, Scope, chain_at, chains
+from .scope import Refuse, Scope, chain_at, chains, chains_within
 from .splice import Part, Template
 from .tokens import Source, quote_name
 
@@ -202,17 +202,10 @@ class _Finding:
 
     def _columns(self, span: Span) -> Iterable[tuple[TableRef, str]]:
         """The columns of the statement's own tables that an expression names, also in its subqueries."""
-        blocks = [self.block]
-        for query in self.block.queries:
-            if span.first <= query.first < span.end:
-                blocks += query.all_blocks()
-        for block in blocks:
-            spans = [span] if block is self.block else [one for _, one in block.expressions()]
-            for one in spans:
-                for chain in chains(self.source, one, block):
-                    ref = self.scope.table_of(chain, block)
-                    if ref is not None and ref in self.block.tables:
-                        yield ref, chain.column.lower()
+        for chain, block in chains_within(self.source, span, self.block):
+            ref = self.scope.table_of(chain, block)
+            if ref is not None and ref in self.block.tables:
+                yield ref, chain.column.lower()
 
     def _foreign(self, one: Assigned, ref: TableRef) -> bool:
         """Whether a value needs more than the row that is changed."""

@@ -155,6 +155,18 @@ def chains(source: Source, span: Span, block: Block) -> Iterator[Chain]:
             yield chain
 
 
+def chains_within(source: Source, span: Span, block: Block) -> Iterator[tuple[Chain, Block]]:
+    """Every column name in `span`, an expression of `block`, and in its subqueries, each with its block."""
+    for chain in chains(source, span, block):
+        yield chain, block
+    for query in block.queries:
+        if span.first <= query.first < span.end:
+            for inner in query.all_blocks():
+                for _, expression in inner.expressions():
+                    for chain in chains(source, expression, inner):
+                        yield chain, inner
+
+
 @dataclass(slots=True, eq=False)
 class Scope:
     """The tables of all blocks of one statement, resolved."""

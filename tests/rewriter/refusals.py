@@ -12,10 +12,10 @@ from typing import Final
 from rewriter.env import Env
 from rewriter.plans import BindError, Reject
 from tests.rewriter.support import TOPOLOGY, expand, first, rewriter, values_of
+from tests.support.marked import with_table
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "sql.md"
 BEGIN: Final = "<!-- the table is made by `python -m tests.rewriter.refusals` -->\n"
-END: Final = "<!-- end of the table -->\n"
 
 STATEMENTS: Final = (
     "SELECT DISTINCT id FROM pins INTO OUTFILE '/tmp/x'",
@@ -73,11 +73,7 @@ def table() -> str:
 
 def document(current: str) -> str:
     """The document with its table made anew. ValueError when the marks are missing."""
-    above, begin, rest = current.partition(BEGIN)
-    _, end, below = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{DOCUMENT} lacks the marks around the table")
-    return f"{above}{BEGIN}{table()}{END}{below}"
+    return with_table(current, BEGIN, table(), DOCUMENT)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from proxy.errors import REGISTRY, ErrorKind
+from tests.support.marked import with_table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
 BEGIN = "<!-- the table is made by `python -m tests.status.errors_doc` -->\n"
-END = "<!-- end of the table -->\n"
 
 
 def table() -> str:
@@ -33,11 +33,7 @@ def cell(text: str) -> str:
 
 def document(current: str) -> str:
     """The document with its table made anew. ValueError when the marks are missing."""
-    above, begin, rest = current.partition(BEGIN)
-    _, end, below = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{DOCUMENT} lacks the marks around the table")
-    return f"{above}{BEGIN}{table()}{END}{below}"
+    return with_table(current, BEGIN, table(), DOCUMENT)
 
 
 if __name__ == "__main__":
