@@ -177,7 +177,11 @@ def _about(plan: Plan, values: Values, topology: Topology) -> Rows:
         rows += [("routing", _route(plan, number)) for number in range(len(plan.routing.routes))]
     elif isinstance(plan, Insert):
         keyspace = topology.keyspaces[plan.keyspace]
-        rows += [("tables", plan.table), ("keyspace", keyspace.name), ("rows", str(len(plan.rows)))]
+        rows += [
+            ("tables", plan.table),
+            ("keyspace", keyspace.name),
+            ("rows", str(len(list(plan.each(values))))),
+        ]
         if any(not row.hints for row in plan.rows):
             rows.append(("routing", "a random shard of those open for new objects; the first is shown"))
     elif plan.databases:

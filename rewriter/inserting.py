@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from config.topology import Keyspace, Topology
 
@@ -15,6 +15,7 @@ from .bound import BindError, Bound, HostStatement, Inserted
 from .literals import NotPlain
 from .plan import Access, Choose, Plan, Values
 from .routing import Key
+from .rows import Repeat
 from .splice import Template
 from .values import Value
 
@@ -42,6 +43,17 @@ class Row:
     template: Template
 
 
+class _Placed(NamedTuple):
+    """A row on its way to a shard: its place in the statement, its values, and the id or local id that was
+    given or made for it (b"": none).
+    """
+
+    number: int
+    row: Row
+    values: Values
+    id: bytes
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Insert(Plan):
     """INSERT or REPLACE into a sharded table: one statement a shard, `Bound.inserted` says what each adds.
@@ -51,7 +63,8 @@ class Insert(Plan):
 
     `timed`: a row without an `id` gets one that the proxy makes, and the hole is for the whole `id`. Ask
     `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause.
-    `ignore`: it says IGNORE. `asks`: see `Inserted`.
+    `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`: there is one row, and statements have it any
+    number of times (rows.py).
     """
 
     kind: ClassVar[str] = "insert"
@@ -67,18 +80,26 @@ class Insert(Plan):
     returning: bool = False
     ignore: bool = False
     asks: bool = False
+    repeat: Repeat | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Its table, as `database.table`."""
         return (self.table,)
 
+    def each(self, values: Values) -> Iterator[tuple[Row, Values]]:
+        """The rows of one statement, each with the values that its template means."""
+        if self.repeat is None:
+            return ((row, values) for row in self.rows)
+        row = self.rows[0]
+        return ((row, view) for view in self.repeat.views(values, len(self.session_slots)))
+
     def wanted_ids(self, values: Values, topology: Topology) -> dict[int, int]:
         """For each shard, how many rows of a timed table have no `id` of their own. Raises BindError."""
         keyspace = keyspace_of(topology, self.keyspace)
         wanted: dict[int, int] = {}
-        for row in self.rows:
-            shard, id = self._place_timed(row, values, keyspace)
+        for row, view in self.each(values):
+            shard, id = self._place_timed(row, view, keyspace)
             if not id:
                 wanted[shard] = wanted.get(shard, 0) + 1
         return wanted
@@ -92,33 +113,33 @@ class Insert(Plan):
     ) -> Bound:
         """`ids`: what was made for each shard. Without (to explain) an `id` that is to come is NULL."""
         keyspace = keyspace_of(topology, self.keyspace)
-        by_shard: dict[int, list[tuple[int, bytes]]] = {}
+        by_shard: dict[int, list[_Placed]] = {}
         anywhere = -1
         generated: set[int] = set()
         coming = {shard: iter(made) for shard, made in ids.items()}
-        for number, row in enumerate(self.rows):
+        for number, (row, view) in enumerate(self.each(values)):
             if self.timed:
-                home, id = self._place_timed(row, values, keyspace)
+                home, id = self._place_timed(row, view, keyspace)
                 if not id:
                     id = self._made(coming.get(home), first=home not in generated)
                     generated.add(home)
-                by_shard.setdefault(home, []).append((number, id))
+                by_shard.setdefault(home, []).append(_Placed(number, row, view, id))
                 continue
-            shard, local = self._place(row, values, keyspace)
+            shard, local = self._place(row, view, keyspace)
             if shard is None:
                 if anywhere < 0:
                     anywhere = self._choose(keyspace, choose)
                 shard = anywhere
             if local in (b"", b"0", b"NULL"):
                 generated.add(shard)
-            by_shard.setdefault(shard, []).append((number, local))
+            by_shard.setdefault(shard, []).append(_Placed(number, row, view, local))
         statements, inserted = [], []
         for shard in sorted(by_shard):
             base = self._base(keyspace, shard)
             placed = by_shard[shard]
-            sql = self._text(placed, values, keyspace.database_of(shard), base)
+            sql = self._text(placed, keyspace.database_of(shard), base)
             statements.append(HostStatement(host(keyspace, shard), (shard,), sql))
-            numbers = tuple([number for number, _ in placed])
+            numbers = tuple([one.number for one in placed])
             inserted.append(
                 Inserted(
                     shard, base, len(placed), numbers[0], numbers[-1], shard in generated, numbers,
@@ -132,21 +153,23 @@ class Insert(Plan):
         keyspace = keyspace_of(topology, self.keyspace)
         shard = some_shard(keyspace)
         placed = []
-        for number, row in enumerate(self.rows):
+        for number, (row, view) in enumerate(self.each(values)):
             given = next((hint.value for hint in row.hints if hint.form == "id"), None)
             known = given is not None and given.kind == "parameter"
-            placed.append((number, values[given.index] if given is not None and known else b"1"))
-        sql = self._text(placed, values, keyspace.database_of(shard), self._base(keyspace, shard))
+            id = view[given.index] if given is not None and known else b"1"
+            placed.append(_Placed(number, row, view, id))
+        sql = self._text(placed, keyspace.database_of(shard), self._base(keyspace, shard))
         return HostStatement(host(keyspace, shard), (shard,), sql)
 
-    def _text(
-        self, placed: list[tuple[int, bytes]], values: Values, database: bytes, base: int | None
-    ) -> bytes:
-        common: list[bytes | int] = [*values, database, b"%d" % (base or 0), b""]
+    def _text(self, placed: list[_Placed], database: bytes, base: int | None) -> bytes:
+        common: list[bytes] = []
+        last: Values = ()
         rows = []
-        for number, local in placed:
-            common[-1] = local  # in place: a copy of all values for each row would be quadratic
-            rows.append(self.rows[number].template.render(common))
+        for _, row, view, id in placed:
+            if view is not last:
+                common, last = [*view, database, b"%d" % (base or 0), b""], view
+            common[-1] = id  # in place: a copy of all values for each row would be quadratic
+            rows.append(row.template.render(common))
         return self.before.render(common) + b", ".join(rows) + self.behind.render(common)
 
     def _base(self, keyspace: Keyspace, shard: int) -> int | None:

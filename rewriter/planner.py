@@ -23,7 +23,8 @@ from .insert import insert
 from .load import load
 from .locks import lock, switch_keys
 from .plan import Plan, Reject
-from .plans import Builtin, Several
+from .plans import Builtin, Insert, OneHost, Several
+from .rows import Folded, RowsTemplate, fold
 from .rules import admin, confined, do, explain, explain_route, query, too_deep
 from .scope import Limits, Names, Refuse
 from .shape import digest_of
@@ -85,16 +86,20 @@ VALUES_FOR_EACH: Final = 5
 """So many times limits.in_list literals a statement on sharded tables may have, besides lists. Not INSERT."""
 
 MAX_SHORT: Final = 1000
-"""So many plans are found by all of the statement but an integer at its end."""
+"""So many plans are found by all of the statement but an integer at its end, and so many by the first row of
+an INSERT."""
 
 
 class Lifted(NamedTuple):
-    """A statement with its executable comments opened, cut. The shape b"" is none: it cannot be cut."""
+    """A statement with its executable comments opened, cut. The shape b"" is none: it cannot be cut.
+    `folded`: an INSERT of many rows with its first one only.
+    """
 
     sql: bytes
     opened: bytes
     shape: bytes
     literals: tuple[bytes, ...]
+    folded: Folded | None = None
 
 
 class Made(NamedTuple):
@@ -108,7 +113,8 @@ class Made(NamedTuple):
 def lift(sql: bytes, env: Env) -> Lifted:
     """Cut a statement. For any thread."""
     opened = open_comments(sql, env)
-    return Lifted(sql, opened, *_shape(opened, env))
+    shape, literals = _shape(opened, env)
+    return Lifted(sql, opened, shape, literals, fold(shape, literals) if opened is sql else None)
 
 
 class Rewriter:
@@ -133,6 +139,7 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
+        self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self.generation = object()
         """Another one with each `replace`: by it a plan that is kept elsewhere is known to be out of date."""
         self.hits = 0
@@ -162,6 +169,7 @@ class Rewriter:
         self.generation = object()
         self._cache.clear()
         self._short.clear()
+        self._folded.clear()
 
     def plan(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         """The plan of a statement and its literals, to bind it with. Never raises."""
@@ -217,7 +225,7 @@ class Rewriter:
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         lifted = lift(sql, env)
-        found = self.lookup(lifted, env) if lifted.opened is not sql else None
+        found = self.lookup(lifted, env) if lifted.opened is not sql or lifted.folded is not None else None
         if found is not None:
             return found
         made = self.make(lifted, env)
@@ -229,6 +237,10 @@ class Rewriter:
         entry = self._cache.get((lifted.shape, env.key)) if lifted.shape else None
         if isinstance(entry, Steered):
             entry = entry.plans.get(tuple([lifted.literals[index] for index in entry.literals]))
+        if entry is None and lifted.folded is not None:
+            entry = self._folded.get((lifted.folded.key, env.key))
+            if entry is not None and len(lifted.shape) <= LONG:
+                self._cache.put((lifted.shape, env.key), entry)
         if entry is None:
             return None
         self.hits += 1
@@ -236,7 +248,12 @@ class Rewriter:
 
     def make(self, lifted: Lifted, env: Env) -> Made:
         """Plan a statement without the cache. For any thread; `keep` the result then."""
-        sql, opened, shape, literals = lifted
+        sql, opened, shape, literals, folded = lifted
+        if folded is not None:
+            one = self.make(Lifted(folded.sql, folded.sql, folded.shape, folded.literals), env)
+            plan = _repeated(one, folded)
+            if plan is not None:
+                return Made(plan, literals, set())
         if opened is not sql and not opened.strip(b" \t\r\n\f\v;"):
             return Made(Builtin(name="empty"), (b"",))  # a comment for servers of another kind
         several = has_several(sql, env)
@@ -258,8 +275,32 @@ class Rewriter:
     def keep(self, lifted: Lifted, env: Env, made: Made) -> None:
         """Remember what `make` gave, for the schema and topology of now."""
         self.misses += 1
+        if lifted.folded is not None and _folds(made.plan):
+            if len(self._folded) >= MAX_SHORT:
+                self._folded.clear()
+            self._folded[lifted.folded.key, env.key] = made.plan
         if made.steering is not None and len(lifted.shape) <= LONG:
             self._cache.put_plan((lifted.shape, env.key), made.plan, made.steering, made.literals)
+
+
+def _repeated(one: Made, folded: Folded) -> Plan | None:
+    """The plan of an INSERT of one row for such ones of any number. None: each row has to be looked at."""
+    if one.steering != set():
+        return None
+    if isinstance(one.plan, Insert) and len(one.plan.rows) == 1:
+        return replace(one.plan, repeat=folded.repeat)
+    if isinstance(one.plan, OneHost) and one.plan.unchanged and not one.plan.session_slots:
+        effects = one.plan.effects
+        if effects is None or not (effects.ties or effects.unties):  # they count literals
+            return replace(one.plan, template=RowsTemplate(folded))
+    return None
+
+
+def _folds(plan: Plan) -> bool:
+    """Whether `_repeated` made the plan of a statement that folds."""
+    if isinstance(plan, Insert):
+        return plan.repeat is not None
+    return isinstance(plan, OneHost) and isinstance(plan.template, RowsTemplate)
 
 
 def _looked_into(sql: bytes, names: Names) -> bool:

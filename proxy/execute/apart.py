@@ -1,23 +1,27 @@
 """Planning long statements in threads of their own: the loop serves the other clients meanwhile.
 
-To cut and read a statement of some megabytes takes up to seconds. The cache stays the loop's business.
+To cut and read a statement of some megabytes takes up to seconds, and so do the rows of an INSERT. The cache
+stays the loop's business.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import ProxyError
+from rewriter.bound import BindError
 from rewriter.env import Env
 from rewriter.planner import lift
 
 from .task import TaskWork
 
 if TYPE_CHECKING:
+    from config.topology import Topology
     from proxy.services import Services
     from proxy.session.client import ClientConnection
-    from rewriter.plans import Plan, Values
+    from rewriter.plans import Bound, Choose, Insert, Plan, Values
 
 _TURNS: Final = 3
 """So often a statement is planned while topology or schema change."""
@@ -37,6 +41,29 @@ def execute_long(client: ClientConnection, sql: bytes) -> None:
 
 async def _execute_long(client: ClientConnection, sql: bytes) -> None:
     client.services.execute(client, sql, await plan_apart(client.services, sql, client.session.env))
+
+
+async def bind_insert(
+    services: Services,
+    length: int,
+    plan: Insert,
+    values: Values,
+    topology: Topology,
+    choose: Choose,
+    ids: Mapping[int, Sequence[int]],
+) -> tuple[Bound, dict[int, int]]:
+    """What an INSERT of `length` bytes sends, and how many IDs it wants of each shard. Raises ProxyError."""
+
+    def bind() -> tuple[Bound, dict[int, int]]:
+        wanted = plan.wanted_ids(values, topology) if plan.timed else {}
+        return plan.bind(values, topology, choose, ids), wanted
+
+    try:
+        if length <= services.long_statement:
+            return bind()
+        return await asyncio.get_running_loop().run_in_executor(services.planners, bind)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
 
 
 async def plan_apart(services: Services, sql: bytes, env: Env) -> tuple[Plan, Values]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from proxy.errors import ProxyError
@@ -42,7 +43,7 @@ from rewriter.plans import (
     Values,
 )
 
-from .apart import check_length, execute_long
+from .apart import bind_insert, check_length, execute_long
 from .aside import run_aside, run_for_nothing, run_probe
 from .ddl import run_ddl
 from .everywhere import run_everywhere
@@ -266,8 +267,9 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
     session = client.session
     values = values_of(session, plan, literals)
     if isinstance(plan, Insert):
-        if plan.timed and (wanted := plan.wanted_ids(values, services.topology)):
-            TaskWork(client).start(_insert_timed(client, plan, values, wanted))
+        long = len(client.sql) > services.long_statement
+        if long or (plan.timed and plan.wanted_ids(values, services.topology)):
+            TaskWork(client).start(_insert_in_steps(client, plan, values))
             return
     elif _ask_point(client, plan, values):
         return
@@ -281,21 +283,18 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
     _run_write(client, plan, bound)
 
 
-async def _insert_timed(
-    client: ClientConnection, plan: Insert, values: Values, wanted: dict[int, int]
-) -> None:
-    """Make the IDs first, then run the INSERT."""
+async def _insert_in_steps(client: ClientConnection, plan: Insert, values: Values) -> None:
+    """Run an INSERT that needs IDs first, or so long that it is bound apart."""
     services = client.services
     topology = services.topology
-    # what binds does so with any IDs: refuse what cannot run before a number is used up
-    bound = plan.bind(values, topology, choose)
-    if not services.all_serving:
-        services.check_states(plan, bound, write=True)
-    ids = await make_ids(services.backends, topology.keyspaces[plan.keyspace], plan.tables[0], wanted)
-    try:
-        _run_write(client, plan, plan.bind(values, topology, choose, ids))
-    except BindError as error:
-        raise ProxyError(error.name, **error.arguments) from None
+    bind = partial(bind_insert, services, len(client.sql), plan, values, topology, choose)
+    bound, wanted = await bind({})
+    if wanted:  # bound without, so that what cannot run is refused before a number is used up
+        if not services.all_serving:
+            services.check_states(plan, bound, write=True)
+        ids = await make_ids(services.backends, topology.keyspaces[plan.keyspace], plan.tables[0], wanted)
+        bound, _ = await bind(ids)
+    _run_write(client, plan, bound)
 
 
 def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound) -> None:

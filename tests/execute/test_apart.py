@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
-from proxy.execute.apart import plan_apart
+import pytest
+
+from proxy.errors import ProxyError
+from proxy.execute.apart import bind_insert, plan_apart
 from rewriter.env import Env
 from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Insert, ShardSelect
@@ -36,13 +40,50 @@ def test_a_short_shape_is_kept() -> None:
 
 def test_a_long_shape_is_not_kept() -> None:
     made = rewriter()
-    rows = ", ".join(f"({new_id('boards', n % 4, n)}, 5, 1)" for n in range(1, 3000))
+    rows = ", ".join(f"({new_id('boards', n % 4, n)}, 5, {'1' if n % 2 else 'NULL'})" for n in range(1, 3000))
     sql = f"INSERT INTO board_has_pins VALUES {rows}".encode()
     for _ in range(2):
         plan, literals = asyncio.run(plan_apart(services(made), sql, ENV))
         assert isinstance(plan, Insert)
         assert len(plan.bind(literals, TOPOLOGY, max).statements) == 4
     assert (made.hits, made.misses, made.entries) == (0, 2, 0)
+
+
+def test_many_rows_of_one_shape_are_found_by_the_first() -> None:
+    made = rewriter()
+    rows = [f"({new_id('boards', n % 4, n)}, 5, 1)" for n in range(1, 3000)]
+    for count in (2999, 2000, 2):
+        sql = f"INSERT INTO board_has_pins VALUES {', '.join(rows[:count])}".encode()
+        plan, literals = asyncio.run(plan_apart(services(made), sql, ENV))
+        assert isinstance(plan, Insert)
+        assert sum(one.rows for one in plan.bind(literals, TOPOLOGY, max).inserted) == count
+    assert (made.hits, made.misses, made.entries) == (2, 1, 2)
+
+
+def test_rows_are_bound_in_another_thread() -> None:
+    made = rewriter()
+    rows = ", ".join(f"({new_id('boards', n % 4, n)}, 5, 1)" for n in range(1, 30))
+    sql = f"INSERT INTO board_has_pins VALUES {rows}".encode()
+    plan, literals = made.plan(sql, ENV)
+    assert isinstance(plan, Insert)
+    threads = []
+
+    def choose(shards: Any) -> int:
+        threads.append(threading.current_thread())
+        return int(max(shards))
+
+    pins, values = made.plan(b"INSERT INTO pins (data) VALUES ('{}')", ENV)
+    assert isinstance(pins, Insert)
+    known = services(made)
+    known.long_statement = 100
+    for length in (100, 101):
+        bound, wanted = asyncio.run(bind_insert(known, length, pins, values, TOPOLOGY, choose, {}))
+        assert (len(bound.statements), wanted) == (1, {})
+    assert threads[0] is threading.main_thread() is not threads[1]
+    wrong = tuple(b"9" * 18 if literal.isdigit() else literal for literal in literals)
+    with pytest.raises(ProxyError) as error:
+        asyncio.run(bind_insert(known, len(sql), plan, wrong, TOPOLOGY, choose, {}))
+    assert error.value.kind.name == "invalid_id"
 
 
 def test_the_topology_changes_meanwhile() -> None:
