@@ -63,8 +63,8 @@ class Insert(Plan):
 
     `timed`: a row without an `id` gets one that the proxy makes, and the hole is for the whole `id`. Ask
     `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause.
-    `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`: there is one row, and statements have it any
-    number of times (rows.py).
+    `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`: the statement has many rows of the kinds in
+    `rows` (rows.py).
     """
 
     kind: ClassVar[str] = "insert"
@@ -91,8 +91,8 @@ class Insert(Plan):
         """The rows of one statement, each with the values that its template means."""
         if self.repeat is None:
             return ((row, values) for row in self.rows)
-        row = self.rows[0]
-        return ((row, view) for view in self.repeat.views(values, len(self.session_slots)))
+        views = self.repeat.views(values, len(self.session_slots))
+        return ((self.rows[kind], view) for kind, view in views)
 
     def wanted_ids(self, values: Values, topology: Topology) -> dict[int, int]:
         """For each shard, how many rows of a timed table have no `id` of their own. Raises BindError."""

@@ -103,11 +103,14 @@ class Lifted(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A plan, and the literals that it depends on. `steering` None: it is not for other statements."""
+    """A plan, and the literals that it depends on. `steering` None: it is not for other statements. `folded`:
+    the plan of the statement with less rows, of which this one was made.
+    """
 
     plan: Plan
     literals: tuple[bytes, ...]
     steering: set[int] | None = None
+    folded: Plan | None = None
 
 
 def lift(sql: bytes, env: Env) -> Lifted:
@@ -238,7 +241,8 @@ class Rewriter:
         if isinstance(entry, Steered):
             entry = entry.plans.get(tuple([lifted.literals[index] for index in entry.literals]))
         if entry is None and lifted.folded is not None:
-            entry = self._folded.get((lifted.folded.key, env.key))
+            plan = self._folded.get((lifted.folded.shape, env.key))
+            entry = _unfold(plan, lifted.folded) if plan is not None else None
             if entry is not None and len(lifted.shape) <= LONG:
                 self._cache.put((lifted.shape, env.key), entry)
         if entry is None:
@@ -251,9 +255,8 @@ class Rewriter:
         sql, opened, shape, literals, folded = lifted
         if folded is not None:
             one = self.make(Lifted(folded.sql, folded.sql, folded.shape, folded.literals), env)
-            plan = _repeated(one, folded)
-            if plan is not None:
-                return Made(plan, literals, set())
+            if one.steering == set() and _folds(one.plan, folded):
+                return Made(_unfold(one.plan, folded), literals, set(), one.plan)
         if opened is not sql and not opened.strip(b" \t\r\n\f\v;"):
             return Made(Builtin(name="empty"), (b"",))  # a comment for servers of another kind
         several = has_several(sql, env)
@@ -275,32 +278,29 @@ class Rewriter:
     def keep(self, lifted: Lifted, env: Env, made: Made) -> None:
         """Remember what `make` gave, for the schema and topology of now."""
         self.misses += 1
-        if lifted.folded is not None and _folds(made.plan):
+        if lifted.folded is not None and made.folded is not None:
             if len(self._folded) >= MAX_SHORT:
                 self._folded.clear()
-            self._folded[lifted.folded.key, env.key] = made.plan
+            self._folded[lifted.folded.shape, env.key] = made.folded
         if made.steering is not None and len(lifted.shape) <= LONG:
             self._cache.put_plan((lifted.shape, env.key), made.plan, made.steering, made.literals)
 
 
-def _repeated(one: Made, folded: Folded) -> Plan | None:
-    """The plan of an INSERT of one row for such ones of any number. None: each row has to be looked at."""
-    if one.steering != set():
-        return None
-    if isinstance(one.plan, Insert) and len(one.plan.rows) == 1:
-        return replace(one.plan, repeat=folded.repeat)
-    if isinstance(one.plan, OneHost) and one.plan.unchanged and not one.plan.session_slots:
-        effects = one.plan.effects
-        if effects is None or not (effects.ties or effects.unties):  # they count literals
-            return replace(one.plan, template=RowsTemplate(folded))
-    return None
-
-
-def _folds(plan: Plan) -> bool:
-    """Whether `_repeated` made the plan of a statement that folds."""
+def _folds(plan: Plan, folded: Folded) -> bool:
+    """Whether the plan of an INSERT with one row of each kind does for any number of them."""
     if isinstance(plan, Insert):
-        return plan.repeat is not None
-    return isinstance(plan, OneHost) and isinstance(plan.template, RowsTemplate)
+        return len(plan.rows) == len(folded.repeat.widths)
+    effects = plan.effects
+    counts = effects is not None and (effects.ties or effects.unties)  # they name literals by numbers
+    return isinstance(plan, OneHost) and plan.unchanged and not (plan.session_slots or counts)
+
+
+def _unfold(plan: Plan, folded: Folded) -> Plan:
+    """That plan for a statement with all of its rows."""
+    if isinstance(plan, Insert):
+        return replace(plan, repeat=folded.repeat)
+    assert isinstance(plan, OneHost)
+    return replace(plan, template=RowsTemplate(folded))
 
 
 def _looked_into(sql: bytes, names: Names) -> bool:

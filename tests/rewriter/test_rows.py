@@ -104,10 +104,11 @@ def test_the_first_row_plans_for_all(sql: bytes, env: Env) -> None:
     [
         ("INSERT INTO board_has_pins VALUES (1, 2, 3)", 0),
         ("INSERT INTO board_has_pins VALUES (1, 2, 3), (4, 5, 6), (7, 8, 9)", 3),
-        ("INSERT INTO board_has_pins VALUES (1, 2, 3), (4, 5, 6), (7, 8, NULL)", 0),
+        ("INSERT INTO board_has_pins VALUES (1, 2, 3), (4, 5, NULL), (7, 8, 9), (4, 5, 6)", 4),
         ("INSERT INTO board_has_pins VALUES (1, 2, 3), (4, 5, 6),(7, 8, 9)", 0),
         ("INSERT INTO pins (data) VALUES ('(1), (2)'), ('), (')", 2),
-        ("INSERT INTO pins (data) VALUES (NOW()), (NOW())", 0),
+        ("INSERT INTO pins (data) VALUES (NOW()), (NOW())", 2),
+        ("INSERT INTO pins () VALUES (), ()", 0),
         ("INSERT INTO pins (data) SELECT * FROM (VALUES (1), (2)) x", 0),
         ("INSERT INTO pins (data) VALUES (1 /* ) */), (2 /* ) */)", 0),
         ("INSERT INTO pins (`)`) VALUES (1), (2)", 0),
@@ -126,18 +127,22 @@ def test_one_plan_for_any_number_of_rows() -> None:
     planner = rewriter()
     board = new_id("boards", 1, 1)
 
-    def sql(rows: int) -> bytes:
-        return b"INSERT INTO board_has_pins VALUES " + b", ".join([b"(%d, 2, 3)" % board] * rows)
+    def rows(*kinds: int) -> int:
+        made = [b"(%d, 2, 3)" % board if kind else b"(%d, 2, NULL)" % board for kind in kinds]
+        plan, literals = planner.plan(b"INSERT INTO board_has_pins VALUES " + b", ".join(made), ENV)
+        return sum(one.rows for one in plan.bind(literals, TOPOLOGY, first).inserted)
 
-    plans = [planner.plan(sql(rows), ENV)[0] for rows in (2, 3, 700, 3)]
-    assert all(plan is plans[0] for plan in plans)
+    assert [rows(1, 1), rows(1, 1, 1), rows(*[1] * 700), rows(1, 1, 1)] == [2, 3, 700, 3]
     assert (planner.misses, planner.hits) == (1, 3)
+    assert [rows(1, 0, 0, 1), rows(1, 1, 0), rows(1, 0, 1, 0, 1)] == [4, 3, 5]
+    assert (planner.misses, planner.hits) == (2, 5)
     planner.replace(TOPOLOGY)
-    assert planner.plan(sql(3), ENV)[0] is not plans[0]
+    assert rows(1, 1) == 2
+    assert planner.misses == 3
 
 
 def test_a_whole_statement_is_itself() -> None:
-    sql = b"INSERT INTO legacy.t VALUES (1, 'a''b'),\n(2, 'c'),\n(3, '%') ON DUPLICATE KEY UPDATE a = 7"
+    sql = b"INSERT INTO legacy.t VALUES (1, 'a''b'),\n(NULL, 'c'),\n(3, '%') ON DUPLICATE KEY UPDATE a = 7"
     plan, literals = rewriter().plan(sql, ENV)
     assert isinstance(plan, OneHost)
     assert plan.template.render(literals) == sql
