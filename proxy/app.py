@@ -152,6 +152,9 @@ class Worker:
         peers.handlers["kill"] = lambda request: end(services, **request)
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["tables"] = lambda _: self.tasks.spawn(services.look_at_tables(), "tables") is not None
+        peers.handlers["routines"] = lambda request: (
+            self.tasks.spawn(services.learn_routines((request["host"],)), "routines") is not None
+        )
         peers.handlers["snapshot"] = lambda request: snapshot.take(
             services, ready=self.ready, started=started, now=time.time()
         )
@@ -225,6 +228,7 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.backends.connect_timeout):
                 await services.look_at_tables()
+                await services.learn_routines()
 
     async def _watch_tables(self, services: Services) -> None:
         while not self._stopping.is_set():

@@ -20,6 +20,7 @@ from config.settings import Settings as ProxySettings
 from config.topology import State, Topology
 from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, ShardSelect, ShardWrite
+from rewriter.routines import Routines
 
 from .backends import Backends
 from .backends.connecting import EXTENDED as OFFERED
@@ -31,6 +32,8 @@ from .execute.origins import place_of
 from .facts import Collations, ServerFacts
 from .local.use import use_database
 from .peers import Peers
+from .routines import hosts_of
+from .routines import look as look_at_routines
 from .session.commands import run_command
 from .session.state import Diagnostic, Role, Session, User
 from .stats import Stats
@@ -82,6 +85,8 @@ class Services:
         self.slow_after = float("inf") if slow is None else slow / 1000  # seconds
         self.max_statement = settings.limits.max_statement
         self.long_statement = min(LONG, self.max_statement)  # bytes; longer ones are planned apart
+        #: By host, of those only that have any which leave something behind in a session.
+        self.routines: dict[str, Routines] = {}
         self.planners = ThreadPoolExecutor(2, "planner")  # of long statements
         self.spawn = tasks.spawn
         self.execute = execute
@@ -246,6 +251,21 @@ class Services:
         await self.look_at_tables()
         if self.peers is not None:
             await self.peers.ask_others("tables")
+
+    async def learn_routines(self, hosts: Sequence[str] = ()) -> None:
+        """Learn which triggers, functions and procedures these hosts, or all, have now."""
+        wanted = hosts or hosts_of(self.topology)
+        for host, found in (await look_at_routines(self.topology, self.backends, wanted)).items():
+            if found:
+                self.routines[host] = found
+            elif found is not None:
+                self.routines.pop(host, None)
+
+    async def routines_changed(self, host: str) -> None:
+        """A definition was run there: learn what it has changed, here and in the other workers."""
+        await self.learn_routines((host,))
+        if self.peers is not None:
+            await self.peers.ask_others("routines", host=host)
 
     def topology_refused(self, reason: str) -> None:
         self.stats.topology_refused += 1

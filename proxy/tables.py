@@ -75,8 +75,8 @@ async def _shard(
     if host is None:
         return {}
     sql = _ASK.format(
-        database=_text(keyspace.database_of(shard).decode()),
-        tables=", ".join(_text(table.name) for table in tables),
+        database=text_literal(keyspace.database_of(shard).decode()),
+        tables=", ".join(text_literal(table.name) for table in tables),
     )
     conn = await backends.pool(host).connection(LOGIN)
     try:
@@ -102,6 +102,6 @@ async def _shard(
     return found
 
 
-def _text(value: str) -> str:
+def text_literal(value: str | bytes) -> str:
     """A name as a text literal, whatever the server's sql_mode says of backslashes."""
-    return "x'" + value.encode().hex() + "'"
+    return "x'" + (value.encode() if isinstance(value, str) else value).hex() + "'"

@@ -24,6 +24,7 @@ class Effects(NamedTuple):
     is the server's own, unless it is the value of one of the literals; "ask": only the server knows.
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
+    `defines`: it changes which triggers, functions, procedures or views there are.
     """
 
     ties: tuple[Tie, ...] = ()
@@ -34,6 +35,7 @@ class Effects(NamedTuple):
     insert_id: str = ""
     transaction: bool = False
     database: str = ""
+    defines: bool = False
 
 
 _NONE: Final = Effects()
@@ -44,7 +46,7 @@ _TEMPORARY: Final = frozenset({"CREATE", "DROP"})
 def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
     """The effects of a statement; None for none, as nearly all have."""
     verb = source.at(0).text if source.at(0).kind == WORD else ""
-    if verb in ("CREATE", "ALTER", "DROP"):
+    if verb in ("CREATE", "ALTER", "DROP", "RENAME"):
         found = _definition(source, verb)
     else:
         ties, unties = _ties(source, verb)
@@ -60,10 +62,14 @@ def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
 
 
 def _definition(source: Source, verb: str) -> Effects:
-    """CREATE, ALTER and DROP: temporary tables, and databases. The bodies of routines are not looked into."""
+    """CREATE, ALTER, DROP and RENAME: temporary tables, databases, routines, whose bodies are not looked
+    into.
+    """
     if source.is_word(1, "DATABASE", "SCHEMA") and verb != "CREATE":
         at = 4 if source.is_word(2, "IF") else 2
         return Effects(database=source.at(at).name if verb == "DROP" else "*")
+    if defines_routine(source) or _renames(source, verb) or _of_view(source):
+        return Effects(defines=True)
     if source.is_word(1, "TEMPORARY"):
         at = 2
         while source.is_word(at, "TABLE", "TABLES", "IF", "NOT", "EXISTS", "SEQUENCE"):
@@ -79,6 +85,33 @@ def _definition(source: Source, verb: str) -> Effects:
     if verb == "CREATE" and source.is_word(1, "OR") and source.is_word(3, "TEMPORARY"):
         return Effects(ties=(("table", _last_name(source, 5)),))
     return Effects()
+
+
+def defines_routine(source: Source) -> bool:
+    """Whether the statement has a body that runs another time, with the values of that time. LOAD assigns
+    its user variables by itself.
+    """
+    if not source.is_word(0, "CREATE", "ALTER", "DROP"):
+        return source.is_word(0, "BEGIN", "LOAD")
+    at = 1
+    while at < len(source.tokens) and not source.is_word(at, "TABLE", "VIEW", "DATABASE", "INDEX", "USER"):
+        if source.is_word(at, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"):
+            return True
+        at += 1
+    return False
+
+
+def _renames(source: Source, verb: str) -> bool:
+    """Whether a table, and so what has triggers, gets another name."""
+    words = range(1, len(source.tokens)) if verb == "ALTER" else ()
+    return verb == "RENAME" or any(source.is_word(at, "RENAME") for at in words)
+
+
+def _of_view(source: Source) -> bool:
+    at = 1
+    while at < len(source.tokens) and not source.is_word(at, "TABLE", "TABLES", "VIEW"):
+        at += 1
+    return source.is_word(at, "VIEW")
 
 
 def _last_name(source: Source, at: int) -> str:
@@ -147,7 +180,7 @@ def _locks(source: Source) -> tuple[tuple[Tie, ...], tuple[Tie, ...]]:
 def _assigned(source: Source, verb: str) -> tuple[str, ...]:
     """The user variables that a statement may assign."""
     found: dict[str, None] = {}
-    everything = verb in ("LOAD", "GET")
+    everything = verb in ("LOAD", "GET", "CALL")
     into = False
     for at, token in enumerate(source.tokens):
         if token.kind != VARIABLE or not token.text:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypedDict
 from .columns import Columns, Extras
 from .context import Statement
 from .edits import Edits
-from .effects import Effects, effects_of
+from .effects import Effects, defines_routine, effects_of
 from .facts import Block, Query, Span, TableRef
 from .fills import fill_database_facts, fill_functions, fill_lock_holders, fill_slots, take_hints
 from .parse import Parser
@@ -101,20 +101,6 @@ def whole(source: Source) -> Template:
     """The statement's very bytes."""
     parts = (literal if literal >= 0 else source.sql[start:end] for start, end, literal in source.pieces)
     return Template(parts)
-
-
-def defines_routine(source: Source) -> bool:
-    """Whether the statement has a body that runs another time, with the values of that time. LOAD assigns
-    its user variables by itself.
-    """
-    if not source.is_word(0, "CREATE", "ALTER"):
-        return source.is_word(0, "BEGIN", "LOAD")
-    at = 1
-    while at < len(source.tokens) and not source.is_word(at, "TABLE", "VIEW", "DATABASE", "INDEX", "USER"):
-        if source.is_word(at, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"):
-            return True
-        at += 1
-    return False
 
 
 def plan_unsharded(

@@ -16,7 +16,7 @@ from proxy.wire.resultset import header_packets
 from rewriter.effects import Effects
 from rewriter.plans import Bound, Values
 
-from .ends import connection_lost_in_transaction, settle
+from .ends import connection_lost_in_transaction, give_back, settle
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -28,10 +28,11 @@ _SYNTAX_ERROR = 1064
 
 @asynccontextmanager
 async def borrowed(
-    client: ClientConnection, host: str, database: str | None = None
+    client: ClientConnection, host: str, database: str | None = None, *, joins: bool = False
 ) -> AsyncIterator[BackendConnection]:
     """A connection with the session's settings: the one it has of this host, or else one outside its
-    transaction. Closed if its user fails midway.
+    transaction. Closed if its user fails midway. `joins`: the session keeps it if a transaction is open on it
+    then, or the session is tied to it.
     """
     session = client.session
     held = session.transaction.held.get(host)
@@ -56,9 +57,11 @@ async def borrowed(
             conn.close()
         raise
     finally:
-        if held is not None:
+        if held is not None or session.transaction.held.get(host) is conn:
             if conn.closed:
                 connection_lost_in_transaction(client, conn, None)
+        elif joins and not conn.closed and not client.closed:
+            give_back(client, conn)
         elif not conn.closed:
             client.services.backends.release(conn)
 

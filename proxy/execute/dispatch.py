@@ -56,6 +56,7 @@ from .sequences import make_ids
 from .several import run_several
 from .single import check_single, spots_of
 from .task import TaskWork
+from .trace import effects_on
 from .writes import run_writes
 
 if TYPE_CHECKING:
@@ -186,7 +187,8 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
     sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
         check_results(client.session, sql)
-    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
+    effects = plan.effects if not client.services.routines else effects_on(client, host, plan, sql)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals)
 
 
 def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> None:
@@ -197,7 +199,8 @@ def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> 
     if session.transaction_mode == "single":
         check_single(client, [Spot(host)])
     sql = sent(client, statement, literals)
-    FileRelay(client).run(host, sql, statement.database, effects=plan.effects, literals=literals)
+    effects = effects_on(client, host, plan, sql)
+    FileRelay(client).run(host, sql, statement.database, effects=effects, literals=literals)
 
 
 def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None:
@@ -205,13 +208,13 @@ def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None
     held = session.transaction.held
     host = next(iter(held)) if held else plan.host(client.services.topology)
     sql = sent(client, plan, literals)
-    effects = plan.effects
+    effects = effects_on(client, host, plan, sql)
     if session.transaction.explicit and not held and not (effects is not None and effects.ties):
         # no host takes part in the transaction yet, and a statement without tables is no reason to open it
         # there
         TaskWork(client).start(run_aside(client, host, sql, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals)
 
 
 def _ask_point(client: ClientConnection, plan: ShardSelect | ShardWrite, values: Values) -> bool:

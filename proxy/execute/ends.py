@@ -53,7 +53,9 @@ async def settle(
                 counted = failed or not counts(client.session, effects, ok, rows, literals)
                 await trace(client.session, conn, effects, ok if asks else None, asks=asks, counted=counted)
             if effects is not None and effects.routine:
-                await trace_routine(client.session, conn)
+                await trace_routine(client, conn)
+            if effects is not None and effects.defines:
+                await client.services.routines_changed(conn.host)
     except (ProxyError, TimeoutError):
         conn.close()
     return found

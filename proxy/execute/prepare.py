@@ -54,8 +54,9 @@ from .once import OnceRelay
 from .several import first_statement
 from .single import check_single
 from .statement_commands import statement_of
-from .statements import StatementRelay
+from .statements import Sent, StatementRelay
 from .task import TaskWork
+from .trace import effects_on
 from .transcode import BinarySink, DefinitionsSink, prepare_reply
 
 if TYPE_CHECKING:
@@ -283,11 +284,13 @@ def run(
             locations = plan.locations if isinstance(plan, Physical) else ()
             check_single(client, [Spot(host, *location) for location in locations] or [Spot(host)])
         relay = StatementRelay(client, statement)
-        ties = plan.effects is not None and bool(plan.effects.ties)
+        effects = effects_on(client, host, plan, text)
+        ties = effects is not None and bool(effects.ties)
         if isinstance(plan, AnyHost) and session.transaction.explicit and not ties:
             # a statement without tables is no reason to open the transaction on a host
             relay.aside = not session.transaction.held
-        relay.execute(host, text, plan, request, sent, _for_effects(client, statement, request))
+        sql = Sent(text, plan.database, effects, _for_effects(client, statement, request))
+        relay.execute(host, sql, request, sent)
         return
     assert isinstance(request, Execute)
     statement.types = request.types or statement.types

@@ -8,7 +8,7 @@ can share it. A statement with an open cursor is pinned, and its connection stay
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from proxy.backends.attributed import AttributedConnection
 from proxy.backends.connection import BackendConnection
@@ -21,7 +21,8 @@ from proxy.wire.origins import changed
 from proxy.wire.packets import frame, query_packet
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from proxy.wire.resultset import Column, decode_column
-from rewriter.plans import OneHost, Sharded, Values
+from rewriter.effects import Effects
+from rewriter.plans import Sharded, Values
 
 from .cursors import end_cursor
 from .ends import give_back
@@ -42,6 +43,17 @@ _AS_MANY_AS_NEEDED = 31  # decimals of a DOUBLE without (M,D)
 _NOTHING_KNOWN = frame(bytes(12))
 _PIECE = 1 << 20
 _EOF_SIZE = 9
+
+
+class Sent(NamedTuple):
+    """A statement as a server prepares it, the current database there, and its effects; `literals`: the
+    values to which these refer.
+    """
+
+    sql: bytes
+    database: str | None
+    effects: Effects | None
+    literals: Values
 
 
 class StatementRelay(Relay):
@@ -98,16 +110,8 @@ class StatementRelay(Relay):
         self.learns = True
         self.prepare(host, sql, database)
 
-    def execute(
-        self,
-        host: str,
-        sql: bytes,
-        plan: OneHost,
-        request: Execute | BulkExecute,
-        sent: dict[int, bytes],
-        literals: Values,
-    ) -> None:
-        """COM_STMT_EXECUTE of `sql`, the text of `plan`. `literals`: for its effects."""
+    def execute(self, host: str, text: Sent, request: Execute | BulkExecute, sent: dict[int, bytes]) -> None:
+        """COM_STMT_EXECUTE of the statement that is prepared as `text`."""
         self.request = request
         self.sent = sent
         statement = self.statement
@@ -116,9 +120,9 @@ class StatementRelay(Relay):
         if before and before != statement.types:
             statement.private = True
         owner = statement if statement.private else statement.types
-        self.key = (sql, plan.database, statement.settings, owner)
+        self.key = (text.sql, text.database, statement.settings, owner)
         self.older = (before, b"") if statement.private else (b"",)
-        self.run(host, sql, plan.database, effects=plan.effects, literals=literals)
+        self.run(host, text.sql, text.database, effects=text.effects, literals=text.literals)
 
     def fetch_rows(self, conn: BackendConnection, rows: bytes) -> None:
         """COM_STMT_FETCH from the statement's open cursor."""

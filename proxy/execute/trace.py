@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
+from proxy.routines import routines_on
 from proxy.session.settings import variable_name
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.effects import Effects
 from rewriter.found_rows import ASK, MATCHED
-from rewriter.plans import Values
+from rewriter.plans import Plan, Values
 
 if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
     from proxy.session.state import Session
 
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
@@ -102,6 +104,12 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
     return found == ASK
 
 
+def effects_on(client: ClientConnection, host: str, plan: Plan, sql: bytes) -> Effects | None:
+    """The effects of a statement that one host runs, with those of its triggers and functions there."""
+    routines = client.services.routines.get(host)
+    return plan.effects if routines is None else routines.added(plan.effects, sql)
+
+
 def left_behind(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> bool:
     """Note the effects that a complete reply tells of; whether there is more to ask the server for."""
     ok = conn.scanner.ok
@@ -118,7 +126,7 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
     if made and ok is not None and ok.insert_id:
         session.last_insert_id = ok.insert_id
     counted = not counts(session, effects, ok, conn.scanner.rows, literals)
-    return made is None or not counted or effects.routine or bool(effects.variables)
+    return made is None or not counted or effects.routine or effects.defines or bool(effects.variables)
 
 
 async def trace(
@@ -150,14 +158,21 @@ async def trace(
         await read_variables(session, conn, effects.variables)
 
 
-async def trace_routine(session: Session, conn: BackendConnection) -> None:
+async def trace_routine(client: ClientConnection, conn: BackendConnection) -> None:
     """Read all user variables back: a routine may have assigned any."""
+    session = client.session
     names_sql = _NAMES[0] if session.env.mariadb else _NAMES[1]
     reply = await Collector().query(conn, names_sql)
     if reply.err is not None:
-        # no right to look: the session stays where its variables are
-        conn.tied = True
-        session.transaction.ties.setdefault(conn.host, []).append(("routine", ""))
+        # MySQL without its performance schema, or no right to look
+        left = (await routines_on(conn, client.services.topology)).called(client.sql)
+        if left is None:  # the session stays where its variables are
+            conn.tied = True
+            session.transaction.ties.setdefault(conn.host, []).append(("routine", ""))
+            return
+        await read_variables(session, conn, sorted(left.variables))
+        if left.ties:
+            tie(session, conn, Effects(ties=tuple(left.ties)), ())
         return
     names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
     await read_variables(session, conn, names)

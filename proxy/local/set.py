@@ -14,13 +14,15 @@ from proxy.backends.collect import Collector
 from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
 from proxy.execute.ends import fetch_warnings
+from proxy.execute.preludes import preludes
 from proxy.execute.task import TaskWork
-from proxy.execute.trace import read_variables, trace
+from proxy.execute.trace import effects_on, read_variables, tie, trace
 from proxy.execute.tracked import choose_relay
 from proxy.facts import ask_defaults
 from proxy.session.settings import variable_name
 from proxy.session.state import Diagnostic, Role
 from proxy.session.tracking import Tracker, shown
+from proxy.wire.packets import query_packet
 from rewriter.effects import Effects
 from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
 from rewriter.tokens import quote_name
@@ -227,10 +229,13 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
     session = client.session
     statement, names, variables, everywhere = _statement(client, plan, values)
     host, database = _judge(client, plan)
-    async with borrowed(client, host, database) as conn:
+    tables = b"FROM" in client.sql.upper()
+    async with borrowed(client, host, database, joins=True) as conn:
         touched = [name.removeprefix("@@session.") for name in names] + [f"@{name}" for name in variables]
+        uses_up = tables and session.settings is not session.settings.base
+        packets, count = preludes(session, conn) if tables else (b"", 0)
         conn.settings = session.settings.base.unsure_of(touched)  # until it is known what was set
-        reply = await Collector().query(conn, b"SET " + statement)
+        reply = await Collector().run(conn, packets + query_packet(b"SET " + statement), count)
         if reply.err is not None:
             if host not in session.transaction.held:
                 conn.tied = True  # it is reset before anybody else gets it
@@ -240,12 +245,16 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             return
         found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []
         charsets = {number: name for number, (name, _) in client.services.collations.by_id.items()}
-        tables = b"FROM" in client.sql.upper()
+        if uses_up and session.autocommit:
+            session.use_up()
         if tables and session.env.mariadb:  # there its subqueries count
             await trace(session, conn, Effects(), counted=False)
         changed = await read_back(conn, names, charsets)
-        if plan.effects is not None:
-            await trace(session, conn, plan.effects, asks=bool(plan.effects.insert_id))
+        effects = effects_on(client, host, plan, client.sql)
+        if effects is not None:
+            if effects.ties or effects.unties:
+                tie(session, conn, effects, values)
+            await trace(session, conn, effects, asks=bool(effects.insert_id))
         simple = _Simple(client, values)
         for assignment in plan.assignments:
             if (

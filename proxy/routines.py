@@ -1,0 +1,95 @@
+"""What triggers, functions and procedures leave behind in a session, by host: learnt from the catalogs.
+
+A statement does not show that it runs a trigger that assigns a user variable. So the hosts of databases
+that are not sharded are asked for such bodies: at start, after every definition of one that the proxy runs,
+and now and then, for those that others have made. Nearly always there are none, and nobody pays anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from config.topology import Topology
+from rewriter.routines import Body, Routines
+
+from .backends import Backends
+from .backends.collect import Collector
+from .backends.connection import BackendConnection
+from .errors import ProxyError
+from .session.settings import LOGIN
+from .tables import text_literal
+
+log = structlog.get_logger("proxy")
+
+_SYSTEM = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+
+#: Name and text of what may run by itself, of one database. Views come last: only if there is something else
+#: for them to run.
+_BODIES = (
+    "SELECT event_object_table, action_statement FROM information_schema.triggers"
+    " WHERE event_object_schema = {database}",
+    "SELECT routine_name, routine_definition FROM information_schema.routines"
+    " WHERE routine_schema = {database}",
+)
+_VIEWS = "SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = {database}"
+
+
+def hosts_of(topology: Topology) -> tuple[str, ...]:
+    """The hosts that have databases which are not sharded."""
+    masters = [one.master for one in topology.keyspaces.values() if not one.sharded]
+    return tuple(dict.fromkeys(one for one in [topology.default, *masters] if one is not None))
+
+
+async def look(topology: Topology, backends: Backends, hosts: Iterable[str]) -> dict[str, Routines | None]:
+    """What the hosts have; None for one that does not answer."""
+    found: dict[str, Routines | None] = {}
+    for host in hosts:
+        try:
+            conn = await backends.pool(host).connection(LOGIN)
+            try:
+                found[host] = await routines_on(conn, topology)
+            finally:
+                backends.release(conn)
+        except ProxyError as error:
+            log.info("routines not looked at", host=host, reason=str(error))
+            found[host] = None
+    return found
+
+
+async def routines_on(conn: BackendConnection, topology: Topology) -> Routines:
+    """What the server behind `conn` has in databases that are not sharded. ProxyError when it does not
+    answer.
+    """
+    names = [row[0] or b"" for row in await _rows(conn, "SHOW DATABASES")]
+    databases = [
+        text_literal(name)
+        for name in names
+        if name.decode("utf-8", "replace").lower() not in _SYSTEM and not _is_shard(topology, name)
+    ]
+    bodies: list[Body] = []
+    for database in databases:
+        for sql in _BODIES:
+            bodies += [_body(row) for row in await _rows(conn, sql.format(database=database))]
+    if Routines(bodies):
+        for database in databases:
+            bodies += [_body(row) for row in await _rows(conn, _VIEWS.format(database=database))]
+    return Routines(bodies)
+
+
+def _is_shard(topology: Topology, database: bytes) -> bool:
+    found = topology.physical(database)
+    return found is not None and found[1] is not None
+
+
+def _body(row: list[bytes | None]) -> Body:
+    name, text = (None if value is None else value.decode("utf-8", "replace") for value in row)
+    return Body(name or "", text)
+
+
+async def _rows(conn: BackendConnection, sql: str) -> list[list[bytes | None]]:
+    reply = await Collector().query(conn, sql.encode())
+    if reply.err is not None:
+        raise ProxyError("host_unreachable", host=conn.host, reason=reply.err.text())
+    return reply.values()

@@ -1,0 +1,121 @@
+"""What triggers, functions and procedures leave behind: read off their bodies' words, as `effects` does for a
+statement. A statement does not show that it runs a trigger, or what a function assigns; a host's catalogs do.
+
+Names are compared as words, whatever database they are of. So more may be found than there is, never less.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import reduce
+from typing import Final, NamedTuple
+
+from .effects import Effects, Tie
+
+_WORD: Final = re.compile(r"[\w$]+")
+_VARIABLE: Final = re.compile(r"(?<!@)@(?:([\w$.]+)|`((?:[^`]|``)+)`|'((?:[^']|'')+)'|\"((?:[^\"]|\"\")+)\")")
+_TIES: Final[tuple[tuple[re.Pattern[str], Tie], ...]] = (
+    (re.compile(r"\bget_lock\b", re.IGNORECASE), ("lock", "")),
+    (re.compile(r"\bcreate\s+(?:or\s+replace\s+)?temporary\b", re.IGNORECASE), ("table", "")),
+    (re.compile(r"\bprepare\b", re.IGNORECASE), ("prepare", "")),
+)
+_DYNAMIC: Final = frozenset({"prepare", "execute"})
+_CALLED: Final = re.compile(
+    r"\s*CALL\s+(?:[^\s(;]+\s*\.\s*)?[`\"]?([\w$]+)[`\"]?\s*(?:[(;]|$)", re.IGNORECASE
+)
+
+
+class Body(NamedTuple):
+    """A trigger (called by its table's name), function, procedure or view. `text` None: it may not be
+    seen.
+    """
+
+    name: str
+    text: str | None
+
+
+class Left(NamedTuple):
+    """What a body leaves behind; `unknown`: perhaps more than that."""
+
+    variables: frozenset[str] = frozenset()
+    ties: frozenset[Tie] = frozenset()
+    unknown: bool = False
+
+    def __or__(self, other: Left) -> Left:
+        return Left(self.variables | other.variables, self.ties | other.ties, self.unknown or other.unknown)
+
+
+_NOTHING: Final = Left()
+
+
+class Routines:
+    """The bodies of one host."""
+
+    def __init__(self, bodies: Iterable[Body]) -> None:
+        own: dict[str, Left] = {}
+        uses: dict[str, set[str]] = {}
+        for body in bodies:
+            found = _words(body.text or "")
+            # whoever names it has all words of its name: one of them is enough
+            name = max(_words(body.name), key=len, default="")
+            own[name] = own.get(name, _NOTHING) | _left(body.text, found)
+            uses.setdefault(name, set()).update(found)
+        self._known = frozenset(own)
+        self._left = {name: _reached(name, own, uses) for name in own}
+        self._leaving = frozenset(name for name, left in self._left.items() if left != _NOTHING)
+
+    def __bool__(self) -> bool:
+        """Whether anything is left behind by any of them."""
+        return bool(self._leaving)
+
+    def added(self, effects: Effects | None, sql: bytes) -> Effects | None:
+        """The effects of a statement, together with those of what it may run."""
+        names = _words(sql.decode("utf-8", "replace")) & self._leaving
+        if not names:
+            return effects
+        left = reduce(Left.__or__, (self._left[name] for name in names))
+        known = effects or Effects()
+        return known._replace(
+            ties=known.ties + tuple(sorted(left.ties - set(known.ties), key=str)),
+            variables=tuple(dict.fromkeys((*known.variables, *sorted(left.variables)))),
+            routine=known.routine or left.unknown,
+        )
+
+    def called(self, sql: bytes) -> Left | None:
+        """What a CALL leaves behind; None when that cannot be told."""
+        text = sql.decode("utf-8", "replace")
+        procedure = _CALLED.match(text)
+        if procedure is None or procedure[1].lower() not in self._known:
+            return None
+        left = reduce(Left.__or__, (self._left[name] for name in _words(text) & self._known))
+        return None if left.unknown else left
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def _left(text: str | None, words: frozenset[str]) -> Left:
+    if text is None:
+        return Left(unknown=True)
+    names = (_name(*found) for found in _VARIABLE.findall(text))
+    ties = frozenset(tie for pattern, tie in _TIES if pattern.search(text))
+    return Left(frozenset(names), ties, not words.isdisjoint(_DYNAMIC))
+
+
+def _name(plain: str, back: str, single: str, double: str) -> str:
+    name = plain or back.replace("``", "`") or single.replace("''", "'") or double.replace('""', '"')
+    return name.lower()
+
+
+def _reached(name: str, own: dict[str, Left], uses: dict[str, set[str]]) -> Left:
+    """What is left by a body and all that it may run in turn."""
+    seen, waiting, found = {name}, [name], _NOTHING
+    while waiting:
+        one = waiting.pop()
+        found |= own[one]
+        new = (uses[one] & own.keys()) - seen
+        seen |= new
+        waiting += new
+    return found

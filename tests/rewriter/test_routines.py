@@ -1,0 +1,67 @@
+"""What triggers, functions and procedures leave behind, read off their bodies."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewriter.effects import Effects
+from rewriter.routines import Body, Left, Routines
+
+BODIES = (
+    Body("t", "SET @seen = NEW.n"),
+    Body("u", "INSERT INTO t (n) VALUES (NEW.n)"),
+    Body("double", "BEGIN SET @`Fun``ny` = 1, @'it''s' = 2; RETURN a * @@auto_increment_increment; END"),
+    Body("plain", "RETURN a + 1"),
+    Body("locks", "RETURN GET_LOCK('a', 0)"),
+    Body("makes", "BEGIN CREATE  TEMPORARY TABLE x (n INT); CALL locks(); END"),
+    Body("dynamic", "BEGIN PREPARE s FROM 'SELECT 1'; EXECUTE s; END"),
+    Body("hidden", None),
+    Body("a view", "select `db`.`double`(1) AS `x`"),
+    Body("ring", "CALL ring()"),
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "variables", "ties", "routine"),
+    [
+        ("INSERT INTO T VALUES (1)", ("seen",), (), False),
+        ("INSERT INTO u VALUES (1)", ("seen",), (), False),
+        ("SELECT db.`double`(n) FROM x", ("fun`ny", "it's"), (), False),
+        ("SELECT x FROM `a view`", ("fun`ny", "it's"), (), False),
+        ("SELECT locks()", (), (("lock", ""),), False),
+        ("SELECT hidden()", (), (), True),
+    ],
+)
+def test_what_a_statement_leaves(
+    sql: str, variables: tuple[str, ...], ties: tuple[tuple[str, str], ...], routine: bool
+) -> None:
+    found = Routines(BODIES).added(None, sql.encode())
+    assert found == Effects(ties=ties, variables=variables, routine=routine)
+
+
+@pytest.mark.parametrize("sql", ["SELECT plain(1)", "SELECT ring()", "SELECT 1", "INSERT INTO tt VALUES (1)"])
+def test_what_leaves_nothing(sql: str) -> None:
+    effects = Effects(insert_id="ask")
+    assert Routines(BODIES).added(effects, sql.encode()) is effects
+
+
+@pytest.mark.parametrize(
+    ("sql", "left"),
+    [
+        ("CALL makes()", Left(ties=frozenset({("table", ""), ("lock", "")}))),
+        ("call `db` . `makes`", Left(ties=frozenset({("table", ""), ("lock", "")}))),
+        ("CALL plain(`double`(1))", Left(frozenset({"fun`ny", "it's"}))),
+        ("CALL plain(1);", Left()),
+        ("CALL dynamic()", None),
+        ("CALL hidden()", None),
+        ("CALL unknown(locks())", None),
+    ],
+)
+def test_what_a_call_leaves(sql: str, left: Left | None) -> None:
+    assert Routines(BODIES).called(sql.encode()) == left
+
+
+def test_who_has_nothing_of_the_kind() -> None:
+    assert not Routines([])
+    assert not Routines([Body("plain", "RETURN a + 1"), Body("t", "SET NEW.n = 1, NEW.m = @@sql_mode")])
+    assert Routines(BODIES)
