@@ -151,6 +151,7 @@ class Worker:
         started = time.time()
         peers.handlers["kill"] = lambda request: end(services, **request)
         peers.handlers["processes"] = lambda request: processes(services, **request)
+        peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["tables"] = lambda _: self.tasks.spawn(services.look_at_tables(), "tables") is not None
         peers.handlers["routines"] = lambda request: (
             self.tasks.spawn(services.learn_routines((request["host"],)), "routines") is not None

@@ -24,7 +24,8 @@ class Effects(NamedTuple):
     is the server's own, unless it is the value of one of the literals; "ask": only the server knows.
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
-    `defines`: it changes which triggers, functions, procedures or views there are.
+    `defines`: it changes which triggers, functions, procedures or views there are. `locks`: it takes, ends or
+    asks for locks of GET_LOCK, which all must be on one host.
     """
 
     ties: tuple[Tie, ...] = ()
@@ -36,11 +37,12 @@ class Effects(NamedTuple):
     transaction: bool = False
     database: str = ""
     defines: bool = False
+    locks: bool = False
 
 
 _NONE: Final = Effects()
 _PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
-_TEMPORARY: Final = frozenset({"CREATE", "DROP"})
+_LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"})
 
 
 def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
@@ -57,8 +59,14 @@ def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
             verb in ("CALL", "EXECUTE") or (verb == "BEGIN" and source.is_word(1, "NOT")),
             found_rows_of(source, verb, mariadb=mariadb),
             _insert_id(source, verb),
+            locks=any(_calls(source, at, _LOCKING) for at in range(len(source.tokens))),
         )
     return found if found != _NONE else None
+
+
+def _calls(source: Source, at: int, functions: frozenset[str]) -> bool:
+    token = source.tokens[at]
+    return token.kind == WORD and token.text in functions and source.is_op(at + 1, "(")
 
 
 def _definition(source: Source, verb: str) -> Effects:

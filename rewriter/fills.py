@@ -114,16 +114,18 @@ def fill_database_facts(source: Source, edits: Edits) -> None:
 
 def fill_lock_holders(source: Source, slots: Slots, edits: Edits) -> None:
     """Have IS_USED_LOCK give the session's number where the server gives its own connection's. What it is
-    asked for must be a string or a user variable.
+    asked for must be a string, a user variable or a column: it is written twice.
     """
     for at, token in enumerate(source.tokens):
         if token.kind != WORD or token.text != "IS_USED_LOCK" or not source.is_op(at + 1, "("):
             continue
-        if source.at(at + 2).kind not in (STRING, VARIABLE) or not source.is_op(at + 3, ")"):
+        close = source.closing[at + 1]
+        column = all(source.is_name(one) or source.is_op(one, ".") for one in range(at + 2, close))
+        if not column and (source.at(at + 2).kind not in (STRING, VARIABLE) or close != at + 3):
             continue
-        call = original(source, token.start, source.tokens[at + 3].end)
+        call = original(source, token.start, source.tokens[close].end)
         parts = (b"(CASE ", *call, slots.index(LOCK_HOLDERS), b" ELSE ", *call, b" END)")
-        edits.replace(Span(at, at + 4), *parts)
+        edits.replace(Span(at, close + 1), *parts)
 
 
 def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:

@@ -50,6 +50,7 @@ from .everywhere import run_everywhere
 from .fanout import FanOut
 from .files import FileRelay
 from .gather import start_gather
+from .locks import asks_holders, host_of
 from .policies import check_scatter
 from .read_first import ReadFirst
 from .sequences import make_ids
@@ -180,6 +181,8 @@ def refuse_lost(session: Session, plan: Plan) -> None:
 
 
 def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: Values) -> None:
+    if plan.session_slots and asks_holders(client, plan, lambda: _one_host(client, plan, literals)):
+        return
     host = plan.host(client.services.topology)
     if client.session.transaction_mode == "single":
         locations = plan.locations if isinstance(plan, Physical) else ()
@@ -204,14 +207,16 @@ def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> 
 
 
 def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None:
+    if plan.session_slots and asks_holders(client, plan, lambda: _any_host(client, plan, literals)):
+        return
     session = client.session
     held = session.transaction.held
-    host = next(iter(held)) if held else plan.host(client.services.topology)
+    host = host_of(client, plan)
     sql = sent(client, plan, literals)
     effects = effects_on(client, host, plan, sql)
-    if session.transaction.explicit and not held and not (effects is not None and effects.ties):
-        # no host takes part in the transaction yet, and a statement without tables is no reason to open it
-        # there
+    if session.transaction.explicit and host not in held and not (effects is not None and effects.ties):
+        # the host does not take part in the transaction yet, and a statement without tables is no reason to
+        # open it there
         TaskWork(client).start(run_aside(client, host, sql, effects, literals))
         return
     client.relay.run(host, sql, plan.database, effects=effects, literals=literals)

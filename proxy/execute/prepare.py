@@ -50,6 +50,7 @@ from .apart import check_length, plan_apart
 from .cursors import end_cursor
 from .dispatch import check_access, choose, plan_masked, refuse_lost, reject, run_plan
 from .gather import start_gather
+from .locks import asks_holders, host_of
 from .once import OnceRelay
 from .several import first_statement
 from .single import check_single
@@ -200,10 +201,8 @@ def _reply(client: ClientConnection, statement: Statement, columns: list[bytes])
 def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tuple[str, bytes]:
     """The host of a statement, and its text there. Raises ProxyError."""
     session = client.session
-    held = session.transaction.held
     try:
-        own = next(iter(held), None) if isinstance(plan, AnyHost) else None
-        host = own or plan.host(client.services.topology)
+        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.services.topology)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
     if plan.unchanged:
@@ -279,6 +278,8 @@ def run(
     plan = statement.plan
     session = client.session
     if relayed(plan):
+        if plan.session_slots and asks_holders(client, plan, lambda: run(client, statement, request, sent)):
+            return
         host, text = _place(client, statement, plan)
         if session.transaction_mode == "single" and not isinstance(plan, AnyHost):
             locations = plan.locations if isinstance(plan, Physical) else ()

@@ -111,6 +111,8 @@ class Session:
     idle_default: float = inf  # the servers' own `wait_timeout`, when the session began
     #: Sessions by the numbers of the servers' connections that they keep, for IS_USED_LOCK().
     lock_holders: Callable[[], Mapping[int, int]] = dict
+    #: Those of other worker processes, while a statement is sent that asks for them.
+    holders_elsewhere: Mapping[int, int] | None = None
     counts: Counter[bytes] | None = None  # its statements by status variable, once it has asked for them
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
 

@@ -11,6 +11,7 @@ import pymysql
 import pytest
 
 from fleet.create import Connection
+from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy, statements_like
 from tests.integration.raw import PROCESS_KILL, RESET_CONNECTION, Closed, Raw, query
@@ -89,6 +90,24 @@ def test_what_is_set_for_all_holds_in_the_other_worker(pair: tuple[OwnProxy, Raw
         assert other.ask("SELECT 1 AS x, 'y' AS y").columns == ["x", "y"]
     finally:
         one.ask(f"SET GLOBAL group_concat_max_len = {length}, sql_mode = '{mode}'")
+
+
+def test_a_lock_of_another_worker(pair: tuple[OwnProxy, Raw, Raw]) -> None:
+    """IS_USED_LOCK gives the session that has it, by the number that the session knows itself."""
+    _, one, other = pair
+    assert one.ask("SELECT GET_LOCK('shardgate_workers', 0)").value == b"1"
+    asked = "SELECT IS_USED_LOCK('shardgate_workers'), IS_FREE_LOCK('shardgate_workers')"
+    mine = (str(one.id).encode(), b"0")
+    assert other.ask(asked).rows == one.ask(asked).rows == [mine]
+    assert other.ask("USE demo").kind == "ok"
+    assert other.ask("BEGIN").kind == "ok"
+    assert other.ask("SELECT COUNT(*) FROM countries").kind == "rows"
+    assert other.ask(asked).rows == [mine]
+    other.ask("SET @name = 'shardgate_workers'")
+    assert Binary(other).run(asked.replace("'shardgate_workers'", "@name")).kind == "rows"
+    assert other.ask("SELECT GET_LOCK('shardgate_workers', 0)").value == b"0"
+    assert one.ask("SELECT RELEASE_LOCK('shardgate_workers')").value == b"1"
+    assert other.ask(asked).rows == [(None, b"1")]
 
 
 def test_workers_end_with_their_supervisor(own: MakeOwn) -> None:
