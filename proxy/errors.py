@@ -97,6 +97,8 @@ _KINDS = (
         "long_data_too_large", 1105, "HY000",
         "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes",
     ),
+    ErrorKind("read_only", 1792, "25006", "Cannot execute statement in a READ ONLY transaction."),
+    ErrorKind("read_only_mariadb", 1792, "25006", "Cannot execute statement in a READ ONLY transaction"),
     ErrorKind("empty_query", 1065, "42000", "Query was empty"),
     ErrorKind(
         "local_files_off", 3948, "42000",
@@ -134,6 +136,7 @@ _KINDS = (
     ErrorKind("unknown_target", 1109, "42S02", "Unknown table '{table}' in MULTI DELETE"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
     ErrorKind("ambiguous_column", 1052, "23000", "Column '{column}' in field list is ambiguous"),
+    ErrorKind("ambiguous_on_duplicate", 1052, "23000", "Column '{column}' in {clause} is ambiguous"),
     ErrorKind("wrong_value_count", 1136, "21S01", "Column count doesn't match value count at row {row}"),
     ErrorKind("unknown_function", 1305, "42000", "FUNCTION {function} does not exist"),
     ErrorKind("wrong_parameter_count", 1582, "42000", "Incorrect parameter count in the call to native function '{function}'"),

@@ -21,7 +21,7 @@ from .rules import only_sharded
 from .scope import Refuse, Scope
 from .select import may_fail, point
 from .sharded import ShardWrite
-from .unsharded import plan_unsharded
+from .unsharded import on_one_host, plan_unsharded
 
 
 def change(statement: Statement) -> Plan | None:
@@ -50,8 +50,12 @@ def change(statement: Statement) -> Plan | None:
 def _unsharded(statement: Statement, found: Change, scope: Scope) -> Plan:
     """The plan of a change of reference tables, or of what is on one host. Raises Refuse."""
     blocks = tuple(found.whole.all_blocks())
-    everywhere = plan_everywhere(statement, found, blocks, scope)
-    return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+    references = any(
+        one.table is not None and one.table.kind is Kind.REFERENCE for one in scope.targets.values()
+    )
+    written = [scope.targets[one.ref].table for one in targets_of(found, scope)] if references else []
+    everywhere = plan_everywhere(statement, found, blocks, scope, written)
+    return on_one_host(statement, everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE))
 
 
 def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> Plan:

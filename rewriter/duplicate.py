@@ -29,6 +29,22 @@ def names_source(source: Source, found: Insertion, query: Query, scope: Scope) -
     return False
 
 
+def ambiguous_name(source: Source, found: Insertion, query: Query, scope: Scope) -> str:
+    """A column in a new value that both the table and the SELECT have: which is meant, no server guesses."""
+    block = query.single()
+    if block is None or block.group_span is not None:
+        return ""
+    mine = scope.targets[found.table].columns or ()
+    theirs = {name for ref in block.tables for name in scope.targets[ref].columns or ()}
+    for assigned in found.on_duplicate:
+        for chain in chains(source, assigned.value, found.block):
+            name = chain.column.lower()
+            of_row = source.is_word(chain.first - 2, "VALUES", "VALUE") and source.is_op(chain.first - 1, "(")
+            if len(chain.parts) == 1 and name in mine and name in theirs and not of_row:
+                return chain.parts[-1]
+    return ""
+
+
 class Duplicates:
     """The clause of one INSERT. `names` are those of the row's columns (lower case), `base` is the index of
     the shard's K. After `edit`, `asks` says whether LAST_INSERT_ID(id) is assigned to the row there is.

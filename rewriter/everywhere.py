@@ -21,15 +21,20 @@ _OWN: Final = frozenset({"RAND", "UUID", "UUID_SHORT", "SYSDATE", "RANDOM_BYTES"
 
 
 def plan_everywhere(
-    statement: Statement, found: Insertion | Change, blocks: Sequence[Block], scope: Scope
+    statement: Statement,
+    found: Insertion | Change,
+    blocks: Sequence[Block],
+    scope: Scope,
+    written: Sequence[Table | None],
 ) -> Plan | None:
-    """The plan of an INSERT, UPDATE or DELETE that concerns reference tables; None when it concerns none.
+    """The plan of an INSERT, UPDATE or DELETE that changes reference tables; None when it changes none of
+    `written`.
 
     Raises Refuse: other tables take part, or the hosts would not all do the same.
     """
     tables = [target.table for target in scope.targets.values() if target.form != "inner"]
     references = [table for table in tables if table is not None and table.kind is Kind.REFERENCE]
-    if not references:
+    if not any(table in references for table in written):
         return None
     if len(references) < len(tables):
         raise mixed(scope)

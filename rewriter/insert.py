@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from config.schema import KeyType, Kind, Table
 
 from .context import Splicer, Statement, not_yet
-from .duplicate import Duplicates, names_source
+from .duplicate import Duplicates, ambiguous_name, names_source
 from .everywhere import plan_everywhere
 from .facts import Span
 from .filling import Ask, depends, plan_filled, with_subqueries
@@ -23,7 +23,7 @@ from .routing import Key
 from .scope import Refuse, Scope
 from .splice import Part, Template
 from .tokens import STRING, Source
-from .unsharded import plan_unsharded
+from .unsharded import on_one_host, plan_unsharded
 from .values import Value
 
 _TEXTS: Final = ("string", "hex", "bytes", "slot", "parameter")
@@ -41,23 +41,43 @@ def insert(statement: Statement) -> Plan | None:
     if found.query is not None:
         scope.add_query(statement.names, found.query)
     if not scope.sharded():
-        blocks = [*found.block.all_blocks(), *(found.query.all_blocks() if found.query is not None else ())]
-        everywhere = plan_everywhere(statement, found, blocks, scope)
-        return everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+        return _unsharded(statement, found, scope)
     if found.query is not None:
         if found.returning is not None:
             return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
         if names_source(source, found, found.query, scope):
             reason = "its new values name columns of the SELECT, whose rows are inserted as values"
             return not_yet("this ON DUPLICATE KEY UPDATE", reason, "Use VALUES(column).")
+        if name := ambiguous_name(source, found, found.query, scope):
+            clause = "UPDATE" if statement.names.env.mariadb else "field list"
+            raise Refuse("ambiguous_on_duplicate", column=name, clause=clause)
         return plan_insert(statement, found, found.query, scope)
     asks = with_subqueries(statement, found, scope)
     table = scope.targets[found.table].table
     if table is None:
         return not_yet(f"this {found.verb}", "it reads sharded tables", "SELECT the values first.")
     planner = _Planner(statement, found, scope, table)
-    asks = [*planner.unknown(), *asks]
-    return plan_filled(statement, found, scope, asks) if asks else planner.plan()
+    try:
+        asks = [*planner.unknown(), *asks]
+        return plan_filled(statement, found, scope, asks) if asks else planner.plan()
+    except Refuse as refusal:
+        if refusal.error not in ("key_missing", "key_null", "unroutable_write"):
+            raise
+        raise planner.instead(refusal) from None
+
+
+def _unsharded(statement: Statement, found: Insertion, scope: Scope) -> Plan:
+    """The plan of an INSERT that reaches no shard. Raises Refuse."""
+    blocks = [*found.block.all_blocks(), *(found.query.all_blocks() if found.query is not None else ())]
+    try:
+        everywhere = plan_everywhere(statement, found, blocks, scope, [scope.targets[found.table].table])
+        plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+        return on_one_host(statement, plan)
+    except Refuse as refusal:  # the SELECT's tables are elsewhere: its rows can be read first
+        alone = found.query is None or found.returning is not None or found.on_duplicate
+        if alone or found.query is None or refusal.error != "not_supported_yet":
+            raise
+        return plan_insert(statement, found, found.query, scope)
 
 
 class _Column(NamedTuple):
@@ -175,6 +195,17 @@ class _Planner:
                 raise Refuse("wrong_value_count", row=str(number + 1))
             rows.append([_Column(name, value) for name, value in zip(names, values, strict=False)])
         return rows
+
+    def instead(self, refusal: Refuse) -> Refuse:
+        """What a server has against the statement before it misses a value: an unknown column."""
+        rows = self._rows()
+        names = [one.name for one in rows[0]] if rows else []
+        known = {name.lower() for name in self.table.logical_columns} | self._dropped(names)
+        unknown = [name for name in names if name not in known | {"local_id"}]
+        if not unknown or not self.table.logical_columns:
+            return refusal
+        clause = "INSERT INTO" if self.statement.names.env.mariadb else "field list"
+        return Refuse("unknown_column", column=unknown[0], clause=clause)
 
     def _dropped(self, names: list[str]) -> set[str]:
         """Columns that only route, which the stored table lacks."""

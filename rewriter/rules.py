@@ -15,12 +15,12 @@ from .parse import Parser
 from .parse_write import WriteParser, changes_behind_with
 from .pieces import or_gather
 from .plan import Access, Argument, Plan, Reject
-from .plans import AnyHost, BindError, Builtin, Passthrough, Physical
+from .plans import AnyHost, Builtin, Passthrough, Physical
 from .scope import Refuse, Scope
 from .select import plan_select
 from .statement import QUERIES, access_of, open_comments
 from .tokens import STRING, WORD, Source, Unreadable, read
-from .unsharded import About, Place, Text, mixed, plan_confined, plan_unsharded
+from .unsharded import About, Place, Text, mixed, on_one_host, plan_confined, plan_unsharded
 
 _WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _TELLING: Final = frozenset({*_WRITING, "SHARE", "OUTFILE", "DUMPFILE"})
@@ -147,16 +147,9 @@ def _unsharded(statement: Statement, query: Query, scope: Scope, *, explain: boo
     if explain:
         return plan_unsharded(statement, query.all_blocks(), scope, needed)
     try:
-        plan = plan_unsharded(statement, query.all_blocks(), scope, needed)
+        return on_one_host(statement, plan_unsharded(statement, query.all_blocks(), scope, needed))
     except Refuse as refusal:
         return or_gather(statement, query, scope, refused(refusal))
-    try:
-        if isinstance(plan, Passthrough | Physical):
-            plan.host(statement.names.topology)
-    except BindError as error:
-        if error.name == "not_supported_yet":
-            return or_gather(statement, query, scope, Reject(error=error.name, arguments=error.arguments))
-    return plan
 
 
 def only_sharded(scope: Scope) -> None:

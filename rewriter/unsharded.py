@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypedDict
 
+from config.schema import Kind
+
+from .bound import BindError
 from .columns import Columns, Extras
 from .context import Statement
 from .edits import Edits
@@ -119,14 +122,30 @@ def plan_unsharded(
         return text.plan(_system_place(statement, databases), about)
     about = About(access, databases, statement.names.env.database if _unqualified(targets) else None)
     locations = [(one.keyspace, one.shard) for one in targets.values() if one.form == "physical"]
-    if locations and forms - {"physical", "system"}:
+    placed = [one for one in targets.values() if one.form != "system" and not _everywhere(one)]
+    if locations and any(one.form != "physical" for one in placed):
         raise mixed(scope)
-    keyspaces = [
-        "" if one.form == "default" else one.keyspace for one in targets.values() if one.form != "system"
-    ]
+    placed = placed or [one for one in targets.values() if _everywhere(one)][:1]
+    keyspaces = ["" if one.form == "default" else one.keyspace for one in placed]
     if locations:
         return text.plan(Place(locations=tuple(dict.fromkeys(locations))), about)
     return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+
+
+def on_one_host(statement: Statement, plan: Plan) -> Plan:
+    """`plan`, if its tables are on one host. Raises Refuse."""
+    try:
+        if isinstance(plan, Passthrough | Physical):
+            plan.host(statement.names.topology)
+    except BindError as error:
+        if error.name == "not_supported_yet":
+            raise Refuse(error.name, **error.arguments) from None
+    return plan
+
+
+def _everywhere(target: Target) -> bool:
+    """Whether every host has the table."""
+    return target.table is not None and target.table.kind is Kind.REFERENCE
 
 
 def _system_place(statement: Statement, databases: Iterable[str]) -> Place:

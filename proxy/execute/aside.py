@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from config.topology import Topology
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
@@ -129,11 +130,23 @@ def write_result(
 
 async def run_probe(client: ClientConnection, host: str, sql: bytes, error: ProxyError) -> None:
     """`error`, unless a server says that the statement is no SQL at all: then its own error."""
-    found = await prepared_error(client, host, sql)
+    try:
+        found = await prepared_error(client, host, sql, _any_database(client.services.topology, host))
+    except ProxyError:
+        found = None
     if found is not None and found.code == _SYNTAX_ERROR:
         client.fail(found)
     else:
         raise error
+
+
+def _any_database(topology: Topology, host: str) -> str | None:
+    """A database of `host`: MariaDB asks for a current one before it has read a statement to its end."""
+    for keyspace in topology.keyspaces.values():
+        for home, database in keyspace.places.values():
+            if home == host:
+                return database.decode()
+    return None
 
 
 async def run_for_nothing(client: ClientConnection, bound: Bound, *, update: bool) -> None:
@@ -150,10 +163,12 @@ async def run_for_nothing(client: ClientConnection, bound: Bound, *, update: boo
     client.reply_ok(warnings=len(warnings), info=lenenc_bytes(info) if info else b"")
 
 
-async def prepared_error(client: ClientConnection, host: str, sql: bytes) -> Err | None:
+async def prepared_error(
+    client: ClientConnection, host: str, sql: bytes, database: str | None = None
+) -> Err | None:
     """What a server has against a statement that it prepares and does not run."""
     text = quote(sql, client.session.no_backslash_escapes)
-    async with borrowed(client, host) as conn:
+    async with borrowed(client, host, database) as conn:
         reply = await Collector().query(conn, b"PREPARE shardgate_probe FROM " + text)
         if reply.err is None:
             await Collector().query(conn, b"DEALLOCATE PREPARE shardgate_probe")

@@ -312,6 +312,7 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
         services.check_states(plan, bound, write=True)
     statements = bound.statements
     if not statements:
+        session.refuse_in_read_only()
         update = isinstance(plan, ShardWrite) and plan.verb == "UPDATE"
         TaskWork(client).start(run_for_nothing(client, bound, update=update))
         return
@@ -349,6 +350,7 @@ def _read_write(client: ClientConnection, plan: ReadThenWrite, literals: Values)
     if plan.changes and isinstance(client.sink, ReadFirst) and client.sink.writing:
         reason = "its rows cannot be named so that every host would change the same ones"
         raise ProxyError("not_supported_yet", what="this write", reason=reason, alternative="")
+    client.session.refuse_in_read_only()
     ReadFirst(client, plan, values)
     client.query(plan.select.render(values))
 

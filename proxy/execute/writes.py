@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SAVEPOINT = b"shardgate_statement"
 _SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")
 _AT_ROW: Final = re.compile(r"(?<= at row )(\d+)\Z")
-_DEPRECATED: Final = frozenset({1287, 1681})
+_OF_STATEMENT: Final = frozenset({1287, 1364, 1681})
 """Warnings of a statement's text, not of its rows: every shard gives them, one server would once."""
 
 
@@ -224,10 +224,13 @@ def _report(
     client: ClientConnection, outcomes: list[Outcome], failed: list[Outcome], *, undone: bool
 ) -> None:
     """Tell the client which shards have done their part and which have not."""
-    first = _told(failed[0])
+    worst = min(failed, key=_failed_row)  # one server stops at the first row that it cannot write
+    first = _told(worst)
     done = [outcome for outcome in outcomes if outcome.error is None]
     if undone or not done:
         client.fail(first)
+        if len(worst.diagnostics) > 1:
+            client.session.diagnostics = [_of_row(worst.inserted, one)[1] for one in worst.diagnostics]
         return
     text = first.text() if isinstance(first, Err) else str(first)
     code = first.code
@@ -239,11 +242,21 @@ def _report(
 
 def _told(outcome: Outcome) -> Err | ProxyError:
     """The error of a statement, in the client's terms."""
-    error, inserted = outcome.error, outcome.inserted
+    error = outcome.error
     assert error is not None
-    if not isinstance(error, Err) or inserted is None:
+    if not isinstance(error, Err) or outcome.inserted is None:
         return error
-    return replace(error, message=inserted.told(error.code, error.text()).encode())
+    _, told = _of_row(outcome.inserted, Diagnostic("Error", error.code, error.text()))
+    return replace(error, message=told.message.encode())
+
+
+def _failed_row(outcome: Outcome) -> int:
+    """The index of the row of the client's INSERT that a shard could not write, as far as it says."""
+    inserted, error = outcome.inserted, outcome.error
+    if inserted is None or not inserted.numbers or not isinstance(error, Err):
+        return 0
+    row, _ = _of_row(inserted, Diagnostic("Error", error.code, error.text()))
+    return row - 1 if row else inserted.first
 
 
 def _shards(outcomes: list[Outcome]) -> str:
@@ -318,7 +331,7 @@ def _all_diagnostics(outcomes: list[Outcome]) -> tuple[list[Diagnostic], int]:
     for outcome in outcomes:
         mine: set[Diagnostic] = set()
         for one in outcome.diagnostics:
-            if one.code in _DEPRECATED and one in said:
+            if one.code in _OF_STATEMENT and one in said:
                 repeated += 1
                 continue
             mine.add(one)

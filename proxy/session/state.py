@@ -9,6 +9,7 @@ from enum import IntEnum
 from math import inf
 
 from proxy.backends.pool import EXTENDED_METADATA
+from proxy.errors import ProxyError
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import Capability, Status
 from rewriter.plans import Env
@@ -158,6 +159,13 @@ class Session:
         said = transaction.begin.upper() + (transaction.next_isolation or b"")
         modes = transaction.modes or modes_of(self.settings)
         return b"READ WRITE" not in said and modes.read_only
+
+    def refuse_in_read_only(self) -> None:
+        """What a server says to a write in a read-only transaction, before it looks at anything else."""
+        said = (self.transaction.next_isolation or b"").upper()
+        alone = b"READ ONLY" in said or (b"READ WRITE" not in said and modes_of(self.settings).read_only)
+        if self.in_read_only or (alone and not self.transaction.open):
+            raise ProxyError("read_only_mariadb" if self.env.mariadb else "read_only")
 
     def keep_warnings(self) -> bool:
         """After a statement without tables: whether SHOW WARNINGS still shows what it did. On MariaDB it

@@ -135,3 +135,17 @@ def test_changes_that_would_differ_are_found_first(connection: Connection, demo:
         first, second = on_hosts(demo)
         assert first == second, sql
     assert run(connection, "DELETE FROM countries WHERE code LIKE '0%%'") == 1
+
+
+def test_single_tables_and_reference_tables_read_each_other(connection: Connection) -> None:
+    run(connection, "INSERT INTO usernames VALUES ('0z', 7)")
+    try:
+        run(connection, "INSERT INTO countries SELECT '0z', username FROM usernames WHERE username = '0z'")
+        join = "usernames u JOIN countries c ON c.name = u.username"
+        assert run(connection, f"UPDATE {join} SET u.user_id = 8 WHERE c.code = '0z'") == 1
+        assert run(connection, f"UPDATE {join} SET c.name = '0y' WHERE u.user_id = 8") == 1
+        sql = "INSERT INTO usernames (username, user_id) SELECT name, 9 FROM countries WHERE code = '0z'"
+        assert run(connection, sql) == 1
+        assert run(connection, "DELETE FROM usernames WHERE username IN (SELECT name FROM countries)") == 1
+    finally:
+        run(connection, "DELETE FROM usernames WHERE username LIKE '0%%'")

@@ -1,0 +1,75 @@
+"""What a write over shards is refused with: the error that one server would give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from config.layout import PINTEREST
+from tests.support.demo import Demo
+
+Connection = pymysql.connections.Connection
+LIKES = [PINTEREST.compose(shard=shard, type=3, local=(1 << 36) - 9) for shard in (40, 2, 17)]
+"""Users on shards of both hosts, the first one's on the second."""
+
+
+@pytest.fixture
+def connection(demo: Demo) -> Iterator[Connection]:
+    with demo.connect() as connection:
+        yield connection
+        connection.rollback()
+        run(connection, f"DELETE FROM user_likes_pins WHERE user_id IN ({', '.join(map(str, LIKES))})")
+
+
+def run(connection: Connection, sql: str) -> int:
+    with connection.cursor() as cursor:
+        return cursor.execute(sql)
+
+
+def error(connection: Connection, sql: str) -> tuple[int, str]:
+    with pytest.raises(pymysql.MySQLError) as raised:
+        run(connection, sql)
+    return raised.value.args[0], raised.value.args[1]
+
+
+@pytest.mark.parametrize("begin", ["START TRANSACTION READ ONLY", "SET SESSION TRANSACTION READ ONLY"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM users WHERE id = 5",  # an ID that matches nothing: no server is asked
+        "INSERT INTO user_likes_pins SELECT * FROM user_likes_pins WHERE user_id = 5",
+        "UPDATE users SET data = '{}' WHERE id IN (SELECT user_id FROM user_likes_pins WHERE user_id = 5)",
+    ],
+)
+def test_a_read_only_transaction(connection: Connection, begin: str, sql: str) -> None:
+    run(connection, begin)
+    assert error(connection, sql)[0] == 1792
+    run(connection, "ROLLBACK")
+    run(connection, "SET SESSION TRANSACTION READ WRITE")
+    run(connection, sql)
+
+
+def test_the_first_row_that_cannot_be_written(connection: Connection) -> None:
+    rows = [f"({LIKES[0]}, 1, 1)", f"({LIKES[1]}, 'x', 1)", f"({LIKES[2]}, 'y', 1)"]
+    run(connection, "BEGIN")
+    sql = "INSERT INTO user_likes_pins (user_id, pin_id, sequence) VALUES "
+    code, text = error(connection, sql + ", ".join(rows))
+    assert code == 1366 and "'x'" in text and text.endswith("at row 2")
+    code, text = error(connection, sql + ", ".join(reversed(rows)))
+    assert code == 1366 and "'y'" in text and text.endswith("at row 1")
+    assert run(connection, f"SELECT * FROM user_likes_pins WHERE user_id = {LIKES[0]}") == 0
+
+
+def test_what_is_said_of_the_statement_is_said_once(connection: Connection) -> None:
+    run(connection, "SET sql_mode = ''")
+    rows = ", ".join(f"({like}, 1)" for like in LIKES)
+    assert run(connection, f"INSERT INTO user_likes_pins (user_id, sequence) VALUES {rows}") == 3
+    assert run(connection, "SHOW WARNINGS") == 1
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM users WHERE", "DELETE users WHERE id = 1 ORDER"])
+def test_a_syntax_error_is_the_server_s(connection: Connection, sql: str) -> None:
+    code, text = error(connection, sql)
+    assert code == 1064 and "the manual that corresponds to your" in text
