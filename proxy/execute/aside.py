@@ -132,7 +132,9 @@ async def run_probe(client: ClientConnection, host: str, sql: bytes, error: Prox
     """`error`, unless a server says that the statement is no SQL at all: then its own error."""
     try:
         found = await prepared_error(client, host, sql, _any_database(client.services.topology, host))
-    except ProxyError:
+    except ProxyError as problem:
+        if problem.kind.name != "unknown_database":
+            raise
         found = None
     if found is not None and found.code == _SYNTAX_ERROR:
         client.fail(found)

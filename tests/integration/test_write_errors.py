@@ -56,9 +56,13 @@ def test_the_first_row_that_cannot_be_written(connection: Connection) -> None:
     run(connection, "BEGIN")
     sql = "INSERT INTO user_likes_pins (user_id, pin_id, sequence) VALUES "
     code, text = error(connection, sql + ", ".join(rows))
-    assert code == 1366 and "'x'" in text and text.endswith("at row 2")
+    assert code == 1366
+    assert "'x'" in text
+    assert text.endswith("at row 2")
     code, text = error(connection, sql + ", ".join(reversed(rows)))
-    assert code == 1366 and "'y'" in text and text.endswith("at row 1")
+    assert code == 1366
+    assert "'y'" in text
+    assert text.endswith("at row 1")
     assert run(connection, f"SELECT * FROM user_likes_pins WHERE user_id = {LIKES[0]}") == 0
 
 
@@ -72,4 +76,5 @@ def test_what_is_said_of_the_statement_is_said_once(connection: Connection) -> N
 @pytest.mark.parametrize("sql", ["DELETE FROM users WHERE", "DELETE users WHERE id = 1 ORDER"])
 def test_a_syntax_error_is_the_server_s(connection: Connection, sql: str) -> None:
     code, text = error(connection, sql)
-    assert code == 1064 and "the manual that corresponds to your" in text
+    assert code == 1064
+    assert "the manual that corresponds to your" in text
