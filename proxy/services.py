@@ -133,7 +133,7 @@ class Services:
         if found is None:
             origins = plan.origins
             place = None if origins is None else place_of(origins, self.topology)
-            found = kept[key] = Definitions(place)
+            found = kept[key] = Definitions(place, exact=plan.exact)
         return found
 
     def notices(self, warnings: Sequence[Notice]) -> list[Diagnostic]:

@@ -255,6 +255,20 @@ class Columns:
             len(self.scope.targets[ref].columns or ()) for ref in self.scope.starred(block, projection)
         )
 
+    def definition(self, block: Block, span: Span) -> str | None:
+        """The declared type of the column that `span` is; "bigint" for an `id`, None for anything else."""
+        chain = chain_at(self.source, span.first)
+        if chain is None or chain.end != span.end:
+            return None
+        ref = self.scope.table_of(chain, block)
+        target = None if ref is None else self.scope.targets[ref]
+        if target is None or target.table is None:
+            return None
+        if target.is_object and chain.column == "ID":
+            return "bigint"
+        column = target.table.column(chain.column)
+        return None if column is None else column.definition
+
     def _key(self, span: Span, block: Block, *, local: bool) -> None:
         chain = chain_at(self.source, span.first)
         if chain is not None and chain.end == span.end and chain.column == "ID":

@@ -35,6 +35,11 @@ class Env:
     each_shard: bool = False
     """Whether the shards' answers are wanted one after another, unmerged: groups of a gathered statement."""
 
+    exact: str = ""
+    """The result columns whose text would be rounded (see digits.py), one character a column: "1" is to come
+    with all its digits. "" for an answer as text.
+    """
+
     key: bytes = field(init=False, repr=False, compare=False)
     """All of the above as bytes: equal keys mean equal settings."""
     findall: Findall = field(init=False, repr=False, compare=False)
@@ -54,7 +59,7 @@ class Env:
             self.database is not None,
         )
         bits = "".join("01"[flag] for flag in flags)
-        text = f"{bits} {self.server_version} {self.charset} {self.database or ''}"
+        text = f"{bits}{self.exact} {self.server_version} {self.charset} {self.database or ''}"
         object.__setattr__(self, "key", text.encode("utf-8", "surrogateescape"))
         object.__setattr__(self, "findall", findall(self.ansi_quotes, self.no_backslash_escapes))
 

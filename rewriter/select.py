@@ -41,6 +41,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         template=template,
         several=several,
         sample=explain,
+        exact=bool(statement.names.env.exact) and not explain,
         unrouted=unrouted,
         origins=None if explain else origins_of(query, scope),
         point=point(routing, template, splicer.slots.end),
@@ -106,7 +107,7 @@ def _several(splicer: Splicer, query: Query, refs: list[TableRef], *, explain: b
         alternative = "Give every table an ID of the same shard."
         found: Several | Reject = not_yet("this statement", reason, alternative)
     else:
-        found = plan_several(splicer, query)
+        found = plan_several(splicer, query, "" if explain else splicer.statement.names.env.exact)
     if explain and isinstance(found, Reject):
         reason = "the rows of several shards are gathered before they are worked on"
         return not_yet("EXPLAIN", reason, "Use EXPLAIN ROUTE, or name one ID.")

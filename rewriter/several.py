@@ -9,6 +9,7 @@ from .bound import Aggregate, SortKey
 from .closed import closed
 from .columns import Extra
 from .context import Splicer, not_yet, one_block
+from .digits import perhaps_rounded, rounded, show_all, whole
 from .edits import Edits
 from .facts import Block, Limit, Projection, Query, SortItem, Span
 from .grouping import is_aggregate
@@ -43,8 +44,8 @@ class _Cannot(Exception):
 _ONE_SHARD: Final = "Name the shard by an ID."
 
 
-def plan_several(splicer: Splicer, query: Query) -> Several | Reject:
-    """How the query runs on several shards, or why it cannot."""
+def plan_several(splicer: Splicer, query: Query, exact: str) -> Several | Reject:
+    """How the query runs on several shards, or why it cannot. `exact`: see `Env`."""
     if splicer.statement.names.env.each_shard:
         template = splicer.edits.template()
         return Several(part=template, reference=template)
@@ -54,8 +55,8 @@ def plan_several(splicer: Splicer, query: Query) -> Several | Reject:
     try:
         aggregates = [] if _check(splicer, block) else _aggregates(splicer, block)
         if aggregates:
-            return _aggregated(splicer, block, aggregates)
-        return _ordered(splicer, block)
+            return _aggregated(splicer, block, aggregates, exact)
+        return _ordered(splicer, block, exact)
     except _Cannot as cannot:
         return cannot.plan
 
@@ -95,7 +96,7 @@ def _aggregates(splicer: Splicer, block: Block) -> list[Projection]:
     return found
 
 
-def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -> Several:
+def _aggregated(splicer: Splicer, block: Block, projections: list[Projection], exact: str) -> Several:
     source = splicer.source
     edits = splicer.edits.copy()
     for modifier in _NOT_IN_UNION & set(block.modifiers):
@@ -116,7 +117,7 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
             raise _Cannot("this sum", reason, _ONE_SHARD)
         if name in ("MIN", "MAX"):
             _refuse_json(splicer, block, argument)
-            if re.match(r"\s*bit\b", _definition(splicer, block, argument) or "", re.IGNORECASE):
+            if re.match(r"\s*bit\b", splicer.columns.definition(block, argument) or "", re.IGNORECASE):
                 raise _Cannot(f"{name} of a BIT column", "MariaDB gives it another form than a column's")
         weigh = name in ("MIN", "MAX") and not _by_value(splicer, block, argument)
         if weigh:
@@ -130,6 +131,7 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
         for column, function, weigh in aggregates
     )
     edits.insert_behind(block.select_end - 1, *hidden)
+    _show_all(splicer, block, edits, exact)
     reference = splicer.edits.copy()
     for clause in (block.order_span, block.limit.span if block.limit else None):
         if clause is not None:
@@ -143,7 +145,13 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection]) -
         rows=rows,
         offset=offset,
         aggregates=merged,
+        exact=bool(exact),
     )
+
+
+def _show_all(splicer: Splicer, block: Block, edits: Edits, exact: str) -> None:
+    if exact and not show_all(splicer, block, edits, exact):
+        raise _Cannot("FLOAT columns in this statement", "their text has too few digits", _ONE_SHARD)
 
 
 def _weight(text: Parts) -> Parts:
@@ -159,7 +167,7 @@ def _pair(first: int) -> tuple[int, int]:
 # rows
 
 
-def _ordered(splicer: Splicer, block: Block) -> Several:
+def _ordered(splicer: Splicer, block: Block, exact: str) -> Several:
     rows, offset = _limit(splicer, block.limit)
     edits = splicer.edits.copy()
     for modifier in _NOT_IN_UNION & set(block.modifiers):
@@ -180,6 +188,7 @@ def _ordered(splicer: Splicer, block: Block) -> Several:
         edits.insert_behind(block.select_end - 1, b", ", *parts)
     if block.limit is not None:
         edits.replace(block.limit.span, splicer.extras.index(Extra("limit")))
+    _show_all(splicer, block, edits, exact)
     reference = splicer.edits.copy()
     _cut(reference, block)
     outer = [
@@ -194,6 +203,7 @@ def _ordered(splicer: Splicer, block: Block) -> Several:
         hidden=len(hidden),
         rows=rows,
         offset=offset,
+        exact=bool(exact),
     )
 
 
@@ -258,6 +268,10 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
     expression = splicer.edits.inside(span)
     if _enumerated(splicer, block, span):
         return _Key((name,), name, None, [(b"(", *expression, b" + 0) AS " + name)])
+    if rounded(splicer, block, span):
+        return _Key(splicer.edits.inside(item.span), name, None, [(*whole(expression), b" AS " + name)])
+    if perhaps_rounded(splicer, block, span):
+        raise _Cannot("ordering by an expression of FLOAT", "its text has too few digits to be compared")
     if visible is not None:
         key = _Key(splicer.edits.inside(item.span), b"%d" % (visible + 1), visible, [])
     else:
@@ -334,25 +348,10 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
     return number, sum(splicer.columns.width(block, one) for one in block.projections[:number])
 
 
-def _definition(splicer: Splicer, block: Block, span: Span) -> str | None:
-    """The declared type of the column that `span` is; "bigint" for an `id`, None for anything else."""
-    chain = chain_at(splicer.source, span.first)
-    if chain is None or chain.end != span.end:
-        return None
-    ref = splicer.scope.table_of(chain, block)
-    target = None if ref is None else splicer.scope.targets[ref]
-    if target is None or target.table is None:
-        return None
-    if target.is_object and chain.column == "ID":
-        return "bigint"
-    column = target.table.column(chain.column)
-    return None if column is None else column.definition
-
-
 def _by_value(splicer: Splicer, block: Block, span: Span) -> bool:
     """Whether values order by themselves: numbers, dates, bytes; not text."""
     source = splicer.source
-    definition = _definition(splicer, block, span)
+    definition = splicer.columns.definition(block, span)
     if definition is not None:
         return _BY_VALUE.match(definition) is not None
     if source.is_word(span.first, "COUNT", "SUM", "LENGTH", "CHAR_LENGTH", "ABS", "RAND", "UNIX_TIMESTAMP"):
@@ -363,7 +362,7 @@ def _by_value(splicer: Splicer, block: Block, span: Span) -> bool:
 def _exact(splicer: Splicer, block: Block, span: Span) -> bool:
     """Whether the sum of these values is certainly the same in any order."""
     source = splicer.source
-    definition = _definition(splicer, block, span)
+    definition = splicer.columns.definition(block, span)
     if definition is not None:
         return _EXACT.match(definition) is not None
     if source.is_word(span.first, "LENGTH", "CHAR_LENGTH", "SIGN", "YEAR") and source.is_op(
@@ -375,14 +374,14 @@ def _exact(splicer: Splicer, block: Block, span: Span) -> bool:
 
 def _enumerated(splicer: Splicer, block: Block, span: Span) -> bool:
     """Whether this is an ENUM or SET column, which orders by number."""
-    definition = _definition(splicer, block, span) or ""
+    definition = splicer.columns.definition(block, span) or ""
     return re.match(r"\s*(enum|set)\b", definition, re.IGNORECASE) is not None
 
 
 def _refuse_json(splicer: Splicer, block: Block, span: Span) -> None:
     """JSON values have an order of their own, which only a server knows."""
     source = splicer.source
-    definition = _definition(splicer, block, span) or ""
+    definition = splicer.columns.definition(block, span) or ""
     column = re.match(r"\s*json\b", definition, re.IGNORECASE)
     part = any(source.is_op(at, "->") for at in range(*span))
     call = source.is_word(span.first, "JSON_EXTRACT") and source.closing.get(span.first + 1) == span.end - 1

@@ -166,7 +166,8 @@ class Several:
 
     `part` is each shard's SELECT inside a UNION ALL, with the `hidden` columns at its end that `order` and
     `aggregates` need; `tail` orders a host's result. `rows` and `offset` are those of LIMIT: a shard gives
-    the first `rows` + `offset`. `reference` has the column definitions that the client must get.
+    the first `rows` + `offset`. `reference` has the column definitions that the client must get. `exact`:
+    some columns of `part` come as DOUBLEs, so that these must always be asked for (`Env.exact`).
     """
 
     part: Template
@@ -177,6 +178,7 @@ class Several:
     rows: Value | None = None
     offset: Value | None = None
     aggregates: tuple[Aggregate, ...] = ()
+    exact: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -184,13 +186,14 @@ class ShardSelect(Sharded):
     """A SELECT on sharded tables: on one shard as the client wrote it, on several by UNION ALL and merge.
 
     `several` is how, or why it cannot; then `gather`, when there is one, is what can. `sample`: one shard
-    stands for all (EXPLAIN).
+    stands for all (EXPLAIN). `exact`: the answer is to have all digits, see `Env.exact`.
     """
 
     kind: ClassVar[str] = "select"
     several: Several | Reject
     gather: Gather | None = None
     sample: bool = False
+    exact: bool = False
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
@@ -200,7 +203,7 @@ class ShardSelect(Sharded):
             return Bound((nowhere,), warnings=self.routing.unmatched(values, keyspace))
         if len(groups) == 1:
             (group,) = groups.values()
-            if len(group) == 1:
+            if len(group) == 1 and not (scatter and self.exact):
                 return Bound((self.on_one(group[0], placed, values, keyspace),), scatter=scatter)
         if isinstance(self.several, Reject):
             raise BindError(self.several.error, **self.several.arguments)
@@ -239,7 +242,7 @@ class ShardSelect(Sharded):
             merge = Merge(hidden=how.hidden) if how.hidden else None
         else:
             merge = Merge(how.order, rows, offset, how.hidden, how.aggregates)
-        if all(len(group) == 1 for _, group in chunks):
+        if all(len(group) == 1 for _, group in chunks) and not how.exact:
             return Bound(tuple(statements), merge)
         first = chunks[0][1][0]
         columns = self.routing.columns([first], placed, values, keyspace)

@@ -8,6 +8,7 @@ from time import monotonic
 from proxy.errors import ProxyError
 from proxy.wire.attributes import NOTHING
 from proxy.wire.packets import Err, Ok, ProtocolError, frame
+from proxy.wire.replies import FIRST
 from proxy.wire.resultset import decode_column, decode_row
 from proxy.wire.rows import ResultReader, split_rows
 
@@ -21,6 +22,8 @@ class Collector:
 
     __slots__ = ("_future", "_host", "_reader", "attributes", "err", "ok", "rows", "status", "warnings")
     whole = True
+    state = FIRST
+    """Of the reply at its begin, see `ReplyScanner`."""
 
     def __init__(self, attributes: bytes = NOTHING) -> None:
         """`attributes`: query attributes that go with the statement."""
@@ -48,7 +51,7 @@ class Collector:
         self._future = future
         self._host = conn.host
         conn.begun = monotonic()
-        conn.send(packets, self, preludes)
+        conn.send(packets, self, preludes, state=self.state)
         try:
             await future
         except asyncio.CancelledError:

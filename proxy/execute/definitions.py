@@ -34,38 +34,42 @@ class Definitions:
     """The column definitions that a plan's client must get, learnt once from one shard.
 
     They go with the definitions that the merged statements themselves have: when those change (ALTER TABLE,
-    another character set), the memory is dropped and the next statement learns anew. `zeros`: its ZEROFILL
-    columns, with the digits that they show.
+    another character set), the memory is dropped and the next statement learns anew.
     """
 
-    __slots__ = ("_place", "_shown", "_union", "known", "zeros")
+    __slots__ = ("_exact", "_place", "_shown", "_union", "_zeros", "known")
 
-    def __init__(self, place: Place | None = None) -> None:
-        """`place` gives columns other origins than their server tells."""
+    def __init__(self, place: Place | None = None, *, exact: bool = False) -> None:
+        """`place` gives columns other origins than their server tells. `exact`: those of one shard are others
+        than the client's, too (`Env.exact`).
+        """
         self._place = place
+        self._exact = exact
         self.known = False
-        self.zeros: dict[int, int] = {}
+        self._zeros: dict[int, int] = {}
         self._shown: list[bytes] = []
         self._union: list[bytes] | None = None
 
     def learn(self, columns: list[bytes]) -> None:
         self.known = True
-        self.zeros = _zero_filled(columns)
+        self._zeros = _zero_filled(columns)
         self._shown = columns if self._place is None else changed(columns, self._place)
         self._union = None
 
-    def of_shard(self, columns: list[bytes]) -> list[bytes]:
-        """What to show for a result whose visible columns are those of one shard."""
-        return columns if self._place is None else changed(columns, self._place)
+    def zeros_of(self, *, union: bool) -> dict[int, int]:
+        """The ZEROFILL columns that have lost their zeros, with the digits that they show."""
+        return self._zeros if union or self._exact else {}
 
-    def of(self, union: list[bytes], hidden: int) -> list[bytes]:
-        """What to show for a result whose visible columns are `union`."""
+    def of(self, columns: list[bytes], hidden: int, *, union: bool) -> list[bytes]:
+        """What to show for a result whose visible columns are `columns`, of a `union` or of one SELECT."""
+        if not union and not self._exact:
+            return columns if self._place is None else changed(columns, self._place)
         if not self.known:
-            return union
-        shown = self._shown[: len(self._shown) - hidden] if len(self._shown) > len(union) else self._shown
-        if self._union is None:
-            self._union = union
-        if union != self._union or len(shown) != len(union):
+            return columns
+        shown = self._shown[: len(self._shown) - hidden] if len(self._shown) > len(columns) else self._shown
+        if union and self._union is None:
+            self._union = columns
+        if (union and columns != self._union) or len(shown) != len(columns):
             self.known = False
-            return union
+            return columns
         return shown

@@ -227,10 +227,10 @@ class FanOut:
         hidden = self.merge.hidden
         visible = payloads[: len(payloads) - hidden]
         union = len(self.bound.statements[branch.run].shards) > 1
-        shown = self.definitions.of(visible, hidden) if union else self.definitions.of_shard(visible)
+        shown = self.definitions.of(visible, hidden, union=union)
         session = self.client.session
         head, seq = header_packets(shown, session.status(), self.client.seq + 1, extended=session.extended)
-        self._zeros = self.definitions.zeros if union else {}
+        self._zeros = self.definitions.zeros_of(union=union)
         runs = len(self.bound.statements)
         pads = self.client.services.pads
         self.merger = make_merger(self.merge, columns, runs, seq, pads)

@@ -35,11 +35,13 @@ from .loading import FITTING, LOADING, apply, reading_settings, resting_settings
 from .origins import gathered_place
 from .partial import UNFIT, Making
 from .policies import check_scatter
+from .preparing import execution
 from .rest import Rest
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
 from .scratch_host import CREATE_DATABASE, begin, in_own_words
 from .single import check_single, spots_of
 from .trace import counts, trace
+from .transcode import exact_sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -231,7 +233,8 @@ class _Gathering:
         results = await self._put(conn, *making.asked, back, *making.shown)
         if results[len(making.asked)].err is None:
             conn.settings = LOADING
-        self.plan, self.names, self.tables, self.definitions = making.decide(results)
+        found = making.decide(results, binary=exact_sink(self.client) is not None)
+        self.plan, self.names, self.tables, self.definitions = found
 
     async def _clean(self, conn: BackendConnection) -> None:
         """Drop the tables and give the connection back."""
@@ -344,7 +347,16 @@ class _Gathering:
             packets, count = query_packet(settings.statement_from(conn.settings)), 1
             conn.settings = settings
         rest = self.work.rest = Rest(client, gathered_place(self.plan.pieces), self.definitions)
-        await rest.run(conn, packets + query_packet(self.plan.rest_sql(self.values, self.names)), count)
+        text = self.plan.rest_sql(self.values, self.names)
+        sink = exact_sink(client)
+        if sink is None:
+            await rest.run(conn, packets + query_packet(text), count)
+        else:
+            found = await execution(conn, packets, count, text)
+            if isinstance(found, Err):
+                raise ServerError(found)
+            sink.passes = True
+            await rest.run(conn, found, 0)
         if rest.err is not None:
             err = rest.err
             if isinstance(err, Err):

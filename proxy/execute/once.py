@@ -10,6 +10,7 @@ from rewriter.origins import Origins
 from rewriter.plans import Values
 
 from .statements import StatementRelay
+from .transcode import BinarySink
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -45,7 +46,7 @@ class OnceRelay(StatementRelay):
         origins: Origins | None = None,
     ) -> None:
         sink = self.client.sink
-        if sink is not None:
+        if isinstance(sink, BinarySink):
             sink.remove()  # the rows come binary
         self.client.relay = self.original
         self.once = True

@@ -70,18 +70,19 @@ class Making:
         self.asked.append(plan.rest_sql(values, names))
 
     def decide(
-        self, results: Sequence[Result]
+        self, results: Sequence[Result], *, binary: bool
     ) -> tuple[Gather, tuple[bytes, ...], list[Scratch], list[bytes] | None]:
         """The plan to run, the names of its tables, these, and the column definitions for the client (None:
-        the rest's own). `results` are those of `asked`, of the change of settings, and of `shown`. Raises
-        ServerError when the statement is not in order.
+        the rest's own). `results` are those of `asked`, of the change of settings, and of `shown`. `binary`:
+        the rest's rows are, so that its types must be the same. Raises ServerError when the statement is not
+        in order.
         """
         count = len(self.asked)
         reference, combined, shown = results[0], results[count - 1], results[count + 1 :]
         if reference.err is not None:
             raise ServerError(reference.err)
         tables = _tables(self._plan.pieces, self._tables, shown)
-        if tables is None or not _agree(reference, combined):
+        if tables is None or not _agree(reference, combined, binary=binary):
             return *self.rows, None
         return self._plan, self._names, tables, reference.columns
 
@@ -119,12 +120,15 @@ def _exact(groups: Groups, scratch: Scratch, base: Scratch) -> bool:
     return not any(column.name.lower() in groups.absent for column in base.columns)
 
 
-def _agree(reference: Result, combined: Result) -> bool:
-    """Whether the values of the combined statement are, as texts, those of the client's."""
+def _agree(reference: Result, combined: Result, *, binary: bool) -> bool:
+    """Whether the values of the combined statement are, as texts or as binary ones, those of the client's."""
     if combined.err is not None or len(combined.columns) != len(reference.columns):
         return False
     pairs = zip(reference.columns, combined.columns, strict=True)
-    return all(_alike(decode_column(one), decode_column(two)) for one, two in pairs)
+    columns = [(decode_column(one), decode_column(two)) for one, two in pairs]
+    if binary and any(one.type != two.type and not {one.type, two.type} <= _TEXTS for one, two in columns):
+        return False
+    return all(_alike(one, two) for one, two in columns)
 
 
 def _alike(one: Column, two: Column) -> bool:

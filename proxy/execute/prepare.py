@@ -42,6 +42,7 @@ from rewriter.plans import (
     Reject,
     Several,
     Sharded,
+    ShardSelect,
     SystemViews,
     Values,
 )
@@ -52,17 +53,20 @@ from .dispatch import check_access, choose, plan_masked, refuse_lost, reject, ru
 from .gather import start_gather
 from .locks import asks_holders, host_of
 from .once import OnceRelay
+from .preparing import learn_again
 from .several import first_statement
 from .single import check_single
 from .statement_commands import statement_of
 from .statements import Sent, StatementRelay
 from .task import TaskWork
 from .trace import effects_on
-from .transcode import BinarySink, DefinitionsSink, prepare_reply
+from .transcode import BinarySink, DefinitionsSink, exact_of, prepare_reply
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
+#: Plans that are others where columns of the result would be rounded as text.
+_LEARNT = (ShardSelect, Gather)
 #: Plans that take parameters as they take a session's values. Others are made of the text with them.
 _WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, SystemViews, Everywhere, Builtin)
 _DIAGNOSTICS = frozenset({"@@warning_count", "@@error_count"})
@@ -104,7 +108,8 @@ def _prepare(client: ClientConnection, sql: bytes, env: Env, plan: Plan, found: 
     """PREPARE a statement whose plan is known."""
     services, session = client.services, client.session
     check_access(session, plan, sql)
-    statement = Statement(sql, env, session.settings.system, plan, found, services.rewriter.generation)
+    generation = services.rewriter.generation
+    statement = Statement(sql, env, session.settings.system, plan, found, generation, learnt=generation)
     relay = StatementRelay(client, statement)
     if isinstance(plan, LoadLocal) or (not env.mariadb and _shows_diagnostics(plan)):
         raise ProxyError("unpreparable")
@@ -185,6 +190,7 @@ def _show(client: ClientConnection, statement: Statement) -> None:
 
 def _reply(client: ClientConnection, statement: Statement, columns: list[bytes]) -> bytes:
     session = client.session
+    statement.exact = exact_of(columns)
     session.prepared.add(statement)
     status = session.status()
     return prepare_reply(
@@ -245,8 +251,21 @@ def execute(client: ClientConnection, payload: bytes) -> None:
         request = request._replace(types=bytes((ColumnType.NULL, 0)) * statement.parameters)
     if plan.implicit_commit and session.transaction.pending:
         commit_then(client, lambda: run(client, statement, request, sent))
+    elif isinstance(plan, _LEARNT) and statement.learnt is not client.services.rewriter.generation:
+        TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)
+
+
+async def _learn_and_run(
+    client: ClientConnection, statement: Statement, request: Execute, sent: dict[int, bytes]
+) -> None:
+    """Run a statement whose tables may have changed."""
+    before = statement.exact
+    await learn_again(client, statement)
+    if statement.exact != before:
+        statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
+    run(client, statement, request, sent)
 
 
 def plan_for(client: ClientConnection, statement: Statement) -> Plan:
@@ -256,6 +275,10 @@ def plan_for(client: ClientConnection, statement: Statement) -> Plan:
     """
     services, session = client.services, client.session
     current = statement.generation is services.rewriter.generation
+    if not current:
+        statement.exact = ""  # until it is learnt again
+    elif statement.exact and isinstance(statement.plan, ShardSelect) and not statement.plan.exact:
+        current = False
     if not relayed(statement.plan):
         env = session.prepared.env(session.env)
         if env.database != statement.env.database:
@@ -264,7 +287,7 @@ def plan_for(client: ClientConnection, statement: Statement) -> Plan:
             statement.env, current = env, False
     if not current:
         was = statement.plan
-        statement.plan, statement.literals = _planned(client, statement.sql, statement.env)
+        statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
         statement.generation = services.rewriter.generation
         if relayed(was) != relayed(statement.plan):
             statement.settings = session.settings.system
@@ -296,7 +319,7 @@ def run(
     assert isinstance(request, Execute)
     statement.types = request.types or statement.types
     session.prepared.values = _literals(client, statement, request, sent)
-    BinarySink(client)
+    BinarySink(client, exact=bool(statement.exact))
     if statement.exact:
         OnceRelay(client, statement)
     if isinstance(plan, _WITH_SLOTS):

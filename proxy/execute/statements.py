@@ -16,11 +16,10 @@ from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.session.transaction import modes_of
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.bulk import BulkExecute
-from proxy.wire.constants import ColumnType, Status
+from proxy.wire.constants import Status
 from proxy.wire.origins import changed
 from proxy.wire.packets import frame, query_packet
 from proxy.wire.replies import DONE, PREPARED, ROWS
-from proxy.wire.resultset import Column, decode_column
 from rewriter.effects import Effects
 from rewriter.plans import Sharded, Values
 
@@ -29,7 +28,7 @@ from .ends import give_back
 from .origins import place_of
 from .preludes import opens_none, preludes, tableless
 from .relay import Relay
-from .transcode import Payloads, prepare_reply
+from .transcode import definitions, exact_of, prepare_reply
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -39,7 +38,6 @@ _NO_VECTOR = 6136  # what MySQL 9.7 says of VECTOR parameters, too, once it has 
 _UNKNOWN_STATEMENT, _NEEDS_REPREPARE, _TOO_MANY, _NO_DATABASE = 1243, 1615, 1461, 1046
 _CURSOR_EXISTS, _LAST_ROW_SENT = int(Status.CURSOR_EXISTS), int(Status.LAST_ROW_SENT)
 _NOT_SUPPORTED = 1295
-_AS_MANY_AS_NEEDED = 31  # decimals of a DOUBLE without (M,D)
 _NOTHING_KNOWN = frame(bytes(12))
 _PIECE = 1 << 20
 _EOF_SIZE = 9
@@ -331,14 +329,10 @@ class StatementRelay(Relay):
         client, statement = self.client, self.statement
         session = client.session
         if self.learns:
-            columns, parameters = (int.from_bytes(data[at : at + 2], "little") for at in (9, 11))
-            payloads = [payload for _, payload in Payloads().feed(data)]
-            known = payloads[1 : 1 + parameters]
-            first = 1 + parameters + bool(parameters)
-            shown = payloads[first : first + columns]
+            known, shown = definitions(data)
             if isinstance(statement.plan, Sharded) and statement.plan.origins is not None:
                 shown = changed(shown, place_of(statement.plan.origins, client.services.topology))
-            statement.exact = any(_rounded(decode_column(one)) for one in shown)
+            statement.exact = exact_of(shown)
             session.prepared.add(statement)
             status = session.status()
             data = prepare_reply(
@@ -355,13 +349,6 @@ class StatementRelay(Relay):
             session.prepared.add(statement)
             data = data[:5] + statement.id.to_bytes(4, "little") + data[9:]
         client.transport.write(data)
-
-
-def _rounded(column: Column) -> bool:
-    """Whether the text of a column's values has fewer digits than they have."""
-    if column.type == ColumnType.FLOAT:
-        return True
-    return column.type == ColumnType.DOUBLE and column.decimals < _AS_MANY_AS_NEEDED
 
 
 def _long_data(number: int, parameter: int, data: bytes) -> bytes:

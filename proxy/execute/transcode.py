@@ -8,7 +8,7 @@ COM_STMT_PREPARE, for statements of which only the proxy knows the columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.session.sinks import CommandSink
 from proxy.wire.binary import RowEncoder
@@ -55,12 +55,16 @@ class Payloads:
 
 
 class BinarySink(CommandSink):
-    """Makes binary rows of the text rows of one command's answer."""
+    """Makes binary rows of the text rows of one command's answer. `exact`: in text some of its columns would
+    be rounded. Whoever has binary rows `passes` them on.
+    """
 
-    __slots__ = ("_columns", "_encoder", "_payloads", "_relay", "_seq", "_state", "_types")
+    __slots__ = ("_columns", "_encoder", "_payloads", "_relay", "_seq", "_state", "_types", "exact", "passes")
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: ClientConnection, *, exact: bool) -> None:
         super().__init__(client)
+        self.exact = exact
+        self.passes = False
         self._payloads = Payloads()
         self._state = _FIRST
         self._columns = 0
@@ -70,6 +74,9 @@ class BinarySink(CommandSink):
         self._relay = client.relay
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.passes:
+            self.below.write(data)
+            return
         pieces = []
         for _, payload in self._payloads.feed(data):
             if self._seq < 0:  # not the server's: with values in it the text may have taken more packets
@@ -107,6 +114,12 @@ class BinarySink(CommandSink):
         super().answered(outcome)
 
 
+def exact_sink(client: ClientConnection) -> BinarySink | None:
+    """The sink of an EXECUTE whose rows must be binary from the start; None for any other statement."""
+    sink = client.sink
+    return sink if isinstance(sink, BinarySink) and sink.exact else None
+
+
 class DefinitionsSink(CommandSink):
     """Takes a whole answer in; `prepared` gets its column definitions and answers. An error passes."""
 
@@ -129,6 +142,31 @@ class DefinitionsSink(CommandSink):
             count = 0 if self._taken[0][1][:1] == b"\0" else read_lenenc(self._taken[0][1], 0)[0] or 0
             self.below.write(self._prepared([payload for _, payload in self._taken[1 : 1 + count]]))
         super().answered(outcome)
+
+
+def definitions(data: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The definitions of parameters and columns in a server's reply to COM_STMT_PREPARE."""
+    columns, parameters = (int.from_bytes(data[at : at + 2], "little") for at in (9, 11))
+    payloads = [payload for _, payload in Payloads().feed(data)]
+    first = 1 + parameters + bool(parameters)
+    return payloads[1 : 1 + parameters], payloads[first : first + columns]
+
+
+def exact_of(columns: Sequence[bytes]) -> str:
+    """`Env.exact` for a result with these columns (payloads): "" when no text of theirs is rounded."""
+    marks = "".join("01"[_rounded(decode_column(one))] for one in columns)
+    return marks if "1" in marks else ""
+
+
+def _rounded(column: Column) -> bool:
+    """Whether the text of a column's values has fewer digits than they have."""
+    if column.type == ColumnType.FLOAT:
+        return True
+    return column.type == ColumnType.DOUBLE and column.decimals < _AS_MANY_AS_NEEDED
+
+
+_AS_MANY_AS_NEEDED: Final = 31
+"""`decimals` of a DOUBLE without (M,D)."""
 
 
 #: What MariaDB says of every parameter.

@@ -26,7 +26,9 @@ class Statement:
     `places`: where the `?` stand, of a statement that no server prepares. `parameters`: how many `?` it
     has. `types`: what the client said of them last, two bytes each. `sent`: what came by
     COM_STMT_SEND_LONG_DATA since the last EXECUTE, and `problem` what was wrong with it. `cursor` is the
-    connection that holds its open cursor, `number` the server's number of the statement there.
+    connection that holds its open cursor, `number` the server's number of the statement there. `exact`: its
+    result columns, as `Env.exact`; "" when the text of all of them says everything. It was `learnt` in this
+    generation of the rewriter.
     """
 
     sql: bytes
@@ -40,12 +42,18 @@ class Statement:
     places: Parameters | None = None
     types: bytes = b""
     private: bool = False  # its parameters have had several types: it is shared with nobody on a server
-    exact: bool = False  # it has a FLOAT column, whose text is not exact
+    exact: str = ""
+    learnt: object = None
     sent: dict[int, bytearray] = field(default_factory=dict)
     sent_bytes: int = 0
     problem: str = ""
     cursor: BackendConnection | None = None
     number: int = 0
+
+    @property
+    def reading(self) -> Env:
+        """What its plan is made for."""
+        return replace(self.env, exact=self.exact) if self.exact else self.env
 
     def take_sent(self) -> dict[int, bytes]:
         """The long data, which is then gone."""

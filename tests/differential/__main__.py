@@ -60,6 +60,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--schemas", type=int, default=0, help="try that many random schemas instead")
     parser.add_argument("--schema", type=int, default=1, help="number of the first of them (default 1)")
     parser.add_argument("--writes", type=float, default=0.2, help="share of writes on them (default 0.2)")
+    parser.add_argument("--binary", action="store_true", help="as prepared statements, on random schemas")
+    parser.add_argument(
+        "--rounded", type=float, default=0.0, help="share of columns of FLOAT and DOUBLE(M,D) on them"
+    )
     parser.add_argument("--no-shrink", action="store_true", help="report differences as they are met")
     return parser.parse_args(arguments)
 

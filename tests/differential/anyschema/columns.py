@@ -75,6 +75,40 @@ def floating(rng: random.Random) -> Type:
     return Type(name, "f", (0.0, 0.25, -0.5, 1.5, 3.0, 1024.0, 1000000.0, -2.0, 7.75))
 
 
+def rounded(rng: random.Random) -> Type:
+    """A type whose text has fewer digits than its values, which differ in just those."""
+    name = rng.choice(
+        (
+            "FLOAT",
+            "FLOAT",
+            "FLOAT(9,2)",
+            "FLOAT UNSIGNED",
+            "FLOAT ZEROFILL",
+            "DOUBLE(12,3)",
+            "DOUBLE(9,2) ZEROFILL",
+        )
+    )
+    values: list[Value] = [
+        0.1,
+        0.10000001,
+        1234567.0,
+        1234568.0,
+        0.3333333,
+        16777216.0,
+        0.0,
+        2.5,
+        1e-3,
+        123456.7,
+    ]
+    if not name.endswith(("UNSIGNED", "ZEROFILL")):
+        values += [-0.1, -1234567.0]
+    if "(9,2)" not in name and "DOUBLE" not in name:
+        values += [3.4e38, 1.17549435e-38, 1e10]
+    if "(9,2)" in name:
+        values = [one for one in values if abs(one) < 1e6]
+    return Type(name, "f", values)
+
+
 def text(rng: random.Random, *, mysql: bool) -> Type:
     name = rng.choice(
         ("VARCHAR(40)", "VARCHAR(40)", "CHAR(12)", "TEXT", "LONGTEXT", "TINYTEXT", "VARCHAR(255)")

@@ -26,14 +26,21 @@ ID = Type("BIGINT UNSIGNED", "n", ())
 OBJECT_TS = "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP"
 
 
-def design(seed: int, hosts: Sequence[Host], *, mysql: bool, scale: float = 1.0) -> AnyWorld:
-    """The world of a seed on these hosts, or on some of them."""
-    return _Designer(random.Random(f"schema {seed}"), hosts, mysql, scale).make()
+def design(
+    seed: int, hosts: Sequence[Host], *, mysql: bool, scale: float = 1.0, rounded: float = 0.0
+) -> AnyWorld:
+    """The world of a seed on these hosts, or on some of them. `rounded`: the share of columns whose text has
+    fewer digits than their values.
+    """
+    return _Designer(random.Random(f"schema {seed}"), hosts, mysql, scale, rounded).make()
 
 
 class _Designer:
-    def __init__(self, rng: random.Random, hosts: Sequence[Host], mysql: bool, scale: float) -> None:
+    def __init__(
+        self, rng: random.Random, hosts: Sequence[Host], mysql: bool, scale: float, rounded: float
+    ) -> None:
         self.rng = rng
+        self.rounded = rounded
         self.hosts = list(hosts[: rng.choice((1, *(len(hosts),) * 3))])
         self.mysql = mysql
         self.scale = scale
@@ -148,6 +155,8 @@ class _Designer:
                 found.append(Column(name, ID, refers=rng.choice(list(self.refers))))
                 continue
             kind = columns.some_type(rng, mysql=self.mysql)
+            if self.rounded and rng.random() < self.rounded:
+                kind = columns.rounded(rng)
             nullable = rng.random() < 0.7
             default = ""
             if (

@@ -183,15 +183,15 @@ class Loop:
         self, case: Case, done: list[tuple[str, str, Answer | None, Answer]], count: bool
     ) -> list[Difference]:
         for step in case.steps:
-            sql = step.sql
-            got = ask(self.arena.proxy, sql)
+            got = self.got(case, step)
+            sql = self.asked(case, step)
             reason = refusal(got.error) if got.error is not None else None
             self._count(step, got, reason, count)
             if reason is not None and reason != "partial_write":
                 done.append((sql, "", None, got))
                 continue
             plain = sql if step.twin is None else step.twin.replace(ID, str(got.insert_id))
-            expected = ask(self.arena.plain, plain)
+            expected = self.expected(case, step, got)
             done.append((sql, plain, expected, got))
             if reason == "partial_write" and expected.error is not None:
                 self._torn = True  # documented: the others have done it
@@ -200,7 +200,7 @@ class Loop:
                 self.tally.failed[expected.error.code] += 1
             if step.twin is not None or "select" in step.kind:  # made here; that of the row read last
                 got = replace(got, insert_id=expected.insert_id)
-            found = judge.judge(step.form, expected, got)
+            found = judge.judge(step.form, expected, got) + self.more(step)
             if count:
                 for one in found:
                     if one.soft:
@@ -212,6 +212,23 @@ class Loop:
             found = [one for one in found if not one.soft]
             if found:
                 return found
+        return []
+
+    def got(self, case: Case, step: Step) -> Answer:
+        """What the proxy answers."""
+        return ask(self.arena.proxy, step.sql)
+
+    def expected(self, case: Case, step: Step, got: Answer) -> Answer:
+        """What the plain server answers. `got` is the proxy's answer, with the insert id."""
+        twin = step.sql if step.twin is None else step.twin.replace(ID, str(got.insert_id))
+        return ask(self.arena.plain, twin)
+
+    def asked(self, case: Case, step: Step) -> str:
+        """The statement as it is shown."""
+        return step.sql
+
+    def more(self, step: Step) -> list[Difference]:
+        """Further differences between the last two answers."""
         return []
 
     def _count(self, step: Step, got: Answer, reason: str | None, count: bool) -> None:
@@ -238,7 +255,7 @@ class Loop:
                 if tries >= MOST_TRIES:
                     break
         if finding.done:
-            finding.route = self._route(finding.done[-1][0])
+            finding.route = self._route(finding.case.steps[len(finding.done) - 1].sql)
         return finding
 
     def _route(self, sql: str) -> str:

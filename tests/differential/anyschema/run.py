@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fleet.demo.programs import Flavour, Program
 from fleet.demo.servers import LocalServer
+from tests.differential.anyschema.binary import BinaryLoop
 from tests.differential.anyschema.design import design
 from tests.differential.anyschema.loop import Finding, Loop, Tally, describe, total
 from tests.differential.anyschema.places import AnyWorld
@@ -27,13 +28,15 @@ def run(options: argparse.Namespace, program: Program, servers: list[LocalServer
         flush=True,
     )
     for number in range(options.schema, options.schema + options.schemas):
-        world = design(number, [one.address for one in hosts], mysql=mysql, scale=options.scale)
+        addresses = [one.address for one in hosts]
+        world = design(number, addresses, mysql=mysql, scale=options.scale, rounded=options.rounded)
         with deployed(world, hosts, plain, folder / f"proxy{number}") as arena:
 
             def seen(finding: Finding, number: int = number, world: AnyWorld = world) -> None:
                 print(describe(finding, number, options.seed, world), flush=True)
 
-            loop = Loop(arena, f"{options.seed}.{number}", mysql=mysql, tally=tally, writes=options.writes)
+            kind = BinaryLoop if options.binary else Loop
+            loop = kind(arena, f"{options.seed}.{number}", mysql=mysql, tally=tally, writes=options.writes)
             numbers = options.only or range(options.first, options.first + options.count)
             loop.run(numbers, shrink=not options.no_shrink, most=options.most, ignored=ignored, seen=seen)
         if len(tally.findings) >= options.most:

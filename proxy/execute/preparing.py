@@ -1,0 +1,91 @@
+"""Statements that the proxy prepares on a server for itself: for rows that are binary from the start, and for
+the columns of a statement.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.attributed import AttributedConnection
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.statements import ServerStatements, close_packet
+from proxy.errors import ProxyError
+from proxy.session.values import values_of
+from proxy.wire.binary import Execute
+from proxy.wire.packets import Err, frame
+from proxy.wire.replies import PREPARED
+from rewriter.plans import BindError, Gather, Sharded
+
+from .loading import apply
+from .transcode import definitions, exact_of
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+    from proxy.session.prepared import Statement
+
+_PLAIN: Final = Execute(0, 0, b"", b"", b"")
+_UNKNOWN: Final = "1"
+
+
+class Preparation(Collector):
+    """Collects the reply to one COM_STMT_PREPARE. After `run`: `err`, or `reply`."""
+
+    __slots__ = ("reply",)
+    state = PREPARED
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reply = b""
+
+    @property
+    def number(self) -> int:
+        """The server's number of the statement."""
+        return int.from_bytes(self.reply[5:9], "little")
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        self.reply += data
+
+
+async def execution(conn: BackendConnection, packets: bytes, preludes: int, sql: bytes) -> bytes | Err:
+    """Prepare `sql`, which has no parameters, behind `packets`: what executes and closes it, or the error."""
+    reply = Preparation()
+    await reply.run(conn, packets + frame(b"\x16" + sql), preludes)
+    if reply.err is not None:
+        return reply.err
+    packed = _PLAIN.attributed if isinstance(conn, AttributedConnection) else _PLAIN.packet
+    return frame(packed(reply.number, b"", 0)) + close_packet(reply.number)
+
+
+async def learn_again(client: ClientConnection, statement: Statement) -> None:
+    """Learn which columns of a statement's result are rounded as text, when tables may have changed since it
+    was prepared. What the server says against the statement, it will say again when it is executed.
+    """
+    services, session, plan = client.services, client.session, statement.plan
+    statement.learnt = services.rewriter.generation
+    if isinstance(plan, Gather):
+        statement.exact = _UNKNOWN
+        return
+    assert isinstance(plan, Sharded)
+    session.prepared.values = (b"?",) * statement.parameters
+    try:
+        host, _, sql = plan.probe(values_of(session, plan, statement.literals), services.topology)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+    pool = services.backends.pool(host)
+    held = session.transaction.held.get(host)
+    settings = session.settings.base
+    conn = held or await pool.connection(settings, None, session.variant)
+    reply = Preparation()
+    try:
+        if held is None:
+            await apply(conn, settings)
+        await reply.run(conn, frame(b"\x16" + sql))
+        if reply.err is None:
+            statement.exact = exact_of(definitions(reply.reply)[1])
+            if conn.statements is None:
+                conn.statements = ServerStatements()
+            conn.statements.leaving += close_packet(reply.number)
+    finally:
+        if held is None:
+            pool.release(conn)
