@@ -93,11 +93,12 @@ def _star(splicer: Splicer, block: Block, projection: Projection, marks: str) ->
         for name in table.logical_columns:
             parts += [b", "] if parts else []
             column = table.column(name)
+            wanted = marks[number : number + 1] == "1"
+            if wanted and not (column is not None and is_rounded(column.definition)):
+                return ()
             if column is None:
                 parts += [b"(" + qualifier + b"local_id + ", splicer.columns.base(ref), b")"]
-            elif marks[number : number + 1] == "1":
-                if not is_rounded(column.definition):
-                    return ()
+            elif wanted:
                 parts += whole((qualifier + quote_name(name),))
             else:
                 parts.append(qualifier + quote_name(name))

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from proxy.wire.resultset import decode_row
+from rewriter.digits import is_rounded
 from rewriter.gather import SCRATCH, quoted
 
 _COLUMN: Final = re.compile(r"`((?:[^`]|``)+)` (.*)", re.DOTALL)
@@ -210,8 +211,8 @@ def _column(name: str, definition: str) -> ScratchColumn:
     sql = quoted(name)
     if lower.startswith("timestamp"):
         return ScratchColumn(name, definition, b"UNIX_TIMESTAMP(" + sql + b")", _moment)
-    if lower.startswith("float"):  # its text has six digits; as a DOUBLE it has all
-        return ScratchColumn(name, definition, sql + b" + 0e0", _text)
+    if is_rounded(lower):  # as a DOUBLE its text has all digits
+        return ScratchColumn(name, definition, sql + b" * 1e0", _text)
     if lower.startswith("bit"):  # bytes on the wire, or a number in a UNION
         return ScratchColumn(name, definition, sql + b" + 0", bytes)
     return ScratchColumn(name, definition, sql, _hex if _BYTES.match(lower) else _text)

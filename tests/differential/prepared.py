@@ -161,6 +161,7 @@ def _lenenc(data: bytes, at: int) -> tuple[int, int]:
 
 _TOKEN: Final = re.compile(
     r"(?P<name>[A-Za-z_@$\u0080-\U0010ffff][\w@$]*|`[^`]*`)"
+    r"|(?P<exponent>\d+(?:\.\d*)?[eE][-+]?\d+)"
     r"|(?P<number>\d+\.\d+(?![\w.])|\d+(?![\w.]))|(?P<text>'(?:[^'\\]|\\.|'')*')"
     r'|(?P<other>"(?:[^"\\]|""|\\.)*"|\d[\w.]*|/\*.*?\*/|--[^\n]*)|(?P<space>\s+)|(?P<sign>.)',
     re.DOTALL,

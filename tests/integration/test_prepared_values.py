@@ -4,6 +4,7 @@ straight from the server. Compared are the very packets of definitions and rows.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -73,6 +74,12 @@ def typed(definition: bytes) -> bytes:
     return definition[-13:] + column_name(definition).encode()
 
 
+def shown(definition: bytes) -> tuple[object, ...]:
+    """A definition's name, character set, type and decimals. (The length depends on temporary tables.)"""
+    _, collation, _, type_, _, decimals = struct.unpack("<BHIBHBxx", definition[-13:])
+    return column_name(definition), collation, type_, decimals
+
+
 def test_own_types(sides: Sides) -> None:
     """What each type of column is made for, written and read, one column at a time and all at once."""
     count = max(map(len, OWN.values()))
@@ -102,14 +109,12 @@ def test_own_types(sides: Sides) -> None:
 
 
 def test_over_shards(sides: Sides) -> None:
-    """Rows of several shards in one answer; a FLOAT or DOUBLE(M,D) is the nearest to its text."""
+    """Rows of several shards in one answer."""
     numbers = ids(8)
     for side in sides:
         for row, number in enumerate(numbers):
             for name, values in OWN.items():
                 value = values[row % len(values)]
-                if name in ("single", "rounded"):
-                    value = b.single(row + 0.5)
                 sql = f"INSERT INTO everything (id, `{name}`) VALUES (?, ?)"
                 sql += f" ON DUPLICATE KEY UPDATE `{name}` = ?"
                 answer = side.run(sql, b.integer(number), value, value)
@@ -122,6 +127,95 @@ def test_over_shards(sides: Sides) -> None:
         assert len(answers[0].rows) == 7
         assert answers[1].rows == answers[0].rows, shown
         assert answers[2].rows == answers[0].rows, shown
+
+
+#: Equal as text of six digits, or 0.
+ALIKE = (
+    1234567.0,
+    1234568.0,
+    0.1,
+    0.10000001,
+    16777216.0,
+    16777215.0,
+    -0.0,
+    1e-40,
+    0.0,
+    -1234567.0,
+    -1234566.5,
+)
+
+ROUNDED = (
+    "SELECT * FROM everything WHERE id IN ({ids}) ORDER BY single, id",
+    "SELECT single, rounded, ratio FROM everything WHERE id IN ({ids}) ORDER BY single DESC LIMIT ? OFFSET 3",
+    "SELECT id, single AS x FROM everything WHERE id IN ({ids}) ORDER BY x LIMIT ?",
+    "SELECT id, single FROM everything WHERE id IN ({ids}) ORDER BY 2, 1 LIMIT ?",
+    "SELECT id FROM everything WHERE id IN ({ids}) ORDER BY single, id LIMIT ?",
+    "SELECT single * 2, single + 0.1e0, -single, rounded / 3, IF(id > 1, single, 0), COALESCE(single, 1)"
+    " FROM everything WHERE id IN ({ids}) ORDER BY id",
+    "SELECT IFNULL(single, 1) AS x, CASE WHEN id > 5 THEN single END FROM everything"
+    " WHERE id IN ({ids}) ORDER BY 1, id",
+    "SELECT MIN(single), MAX(single), MAX(rounded), COUNT(*) FROM everything WHERE id IN ({ids})",
+    "SELECT AVG(single), MAX(single) FROM everything",
+    "SELECT MAX(single) FROM everything WHERE single < ?",
+    "SELECT single, COUNT(*), MIN(id) FROM everything GROUP BY single ORDER BY single",
+    "SELECT single, MAX(rounded) FROM everything GROUP BY single HAVING single > ? ORDER BY 1",
+    "SELECT DISTINCT single FROM everything ORDER BY single DESC",
+    "SELECT id, MAX(single) FROM everything GROUP BY id ORDER BY MAX(single), id",
+    "SELECT a.single, b.ratio FROM everything a JOIN everything b ON a.id = b.id + 1 ORDER BY a.id",
+    "SELECT single FROM everything WHERE single >= ? UNION SELECT rounded FROM everything ORDER BY 1",
+    "SELECT single FROM everything WHERE id = (SELECT MAX(id) FROM everything WHERE single = ?)",
+    "SELECT single, ROW_NUMBER() OVER (ORDER BY single, id) FROM everything ORDER BY 2",
+    "SELECT single FROM everything WHERE single = 0.1 OR single = ? ORDER BY id",
+)
+
+
+def test_what_text_would_round(sides: Sides) -> None:
+    """FLOAT and DOUBLE(M,D) over several shards, bit for bit, in the order of all their bits."""
+    numbers = ids(len(ALIKE))
+    for side in sides:
+        for number, value in zip(numbers, ALIKE, strict=True):
+            sql = "INSERT INTO everything (id, single, rounded, ratio) VALUES (?, ?, ?, ?)"
+            given = [b.integer(number), b.single(value), b.double(value % 1000), b.double(value / 3)]
+            assert side.run(sql, *given).kind == "ok"
+    listed = ", ".join(map(str, numbers))
+    for text in ROUNDED:
+        sql = text.replace("{ids}", listed)
+        given = [b.integer(5)] if "LIMIT ?" in sql else [b.single(0.1)] if "?" in sql else []
+        direct, passed, sharded = (side.run(sql, *given) for side in sides)
+        assert direct.rows, sql
+        assert passed.rows == direct.rows, sql
+        assert sharded.rows == direct.rows, sql
+        assert list(map(shown, sharded.definitions)) == list(map(shown, direct.definitions)), sql
+        assert (sharded.status & 3, sharded.warnings) == (direct.status & 3, direct.warnings), sql
+    # as text their order is the same, too
+    sql = f"SELECT single, id FROM everything WHERE id IN ({listed}) ORDER BY single, id"
+    assert sides.sharded.raw.ask(sql).rows == sides.direct.raw.ask(sql).rows
+
+
+def test_a_float_comes_to_a_table(sides: Sides) -> None:
+    """A statement that had none when it was prepared."""
+    sql = "SELECT * FROM everything WHERE id IN (?, ?) ORDER BY id"
+    numbers = ids(2)
+    for side in sides:
+        for number in numbers:
+            side.run("INSERT INTO everything (id) VALUES (?)", b.integer(number))
+    sides.do("ALTER TABLE everything DROP COLUMN single, DROP COLUMN rounded")
+    try:
+        given = [b.integer(number) for number in numbers]
+        prepared = [side.statement(sql) for side in sides]
+        before = [side.execute(one.id, given) for side, one in zip(sides, prepared, strict=True)]
+        assert before[2].rows == before[0].rows
+        sides.do("ALTER TABLE everything ADD COLUMN single FLOAT NOT NULL DEFAULT 1234567 FIRST")
+        after = [side.execute(one.id, given) for side, one in zip(sides, prepared, strict=True)]
+        assert after[2].names == after[0].names
+        assert all(struct.pack("<f", 1234567) in row for row in after[2].rows)
+    finally:
+        for name in ("single", "rounded"):
+            for side in sides:
+                side.raw.ask(f"ALTER TABLE everything DROP COLUMN {name}")
+            sides.do(f"ALTER TABLE everything ADD COLUMN {name} {COLUMNS[name]}")
+        sides.do("ALTER TABLE everything MODIFY COLUMN single FLOAT NULL AFTER whole_price")
+        sides.do("ALTER TABLE everything MODIFY COLUMN rounded DOUBLE(12,3) NULL AFTER ratio")
 
 
 @pytest.mark.parametrize("strict", [False, True])

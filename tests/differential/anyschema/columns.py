@@ -88,7 +88,7 @@ def rounded(rng: random.Random) -> Type:
             "DOUBLE(9,2) ZEROFILL",
         )
     )
-    values: list[Value] = [
+    numbers = [
         0.1,
         0.10000001,
         1234567.0,
@@ -101,12 +101,12 @@ def rounded(rng: random.Random) -> Type:
         123456.7,
     ]
     if not name.endswith(("UNSIGNED", "ZEROFILL")):
-        values += [-0.1, -1234567.0]
+        numbers += [-0.1, -1234567.0]
     if "(9,2)" not in name and "DOUBLE" not in name:
-        values += [3.4e38, 1.17549435e-38, 1e10]
+        numbers += [3.4e38, 1.17549435e-38, 1e10]
     if "(9,2)" in name:
-        values = [one for one in values if abs(one) < 1e6]
-    return Type(name, "f", values)
+        numbers = [one for one in numbers if abs(one) < 1e6]
+    return Type(name, "f", numbers)
 
 
 def text(rng: random.Random, *, mysql: bool) -> Type:
