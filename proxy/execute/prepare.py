@@ -190,7 +190,8 @@ def _show(client: ClientConnection, statement: Statement) -> None:
 
 def _reply(client: ClientConnection, statement: Statement, columns: list[bytes]) -> bytes:
     session = client.session
-    statement.exact = exact_of(columns)
+    if isinstance(statement.plan, _LEARNT):
+        statement.exact = exact_of(columns)
     session.prepared.add(statement)
     status = session.status()
     return prepare_reply(
