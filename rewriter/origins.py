@@ -50,6 +50,18 @@ def origins_of(query: Query, scope: Scope) -> Origins:
     return Origins(databases, _virtual(block, scope))
 
 
+def unsharded_origins(scope: Scope) -> Origins | None:
+    """The origins of a query on one host; None where its databases have their own names there."""
+    targets = [(ref, target) for ref, target in scope.targets.items() if target.form != "inner"]
+    if all(target.form != "single" or target.physical == _bytes(target.database) for _, target in targets):
+        return None
+    databases: dict[bytes, bytes] = {}
+    for ref, target in targets:
+        if databases.setdefault(_bytes(ref.name), _bytes(target.database)) != _bytes(target.database):
+            return None  # tables of one name: a definition does not say which of them it means
+    return Origins(databases, {})
+
+
 def _virtual(block: Block, scope: Scope) -> dict[int, Virtual]:
     found: dict[int, Virtual] = {}
     expressions = 0

@@ -39,6 +39,7 @@ from .bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, 
 from .env import Env
 from .gather import Gather, Piece
 from .inserting import Insert
+from .origins import Origins
 from .plan import Access, Argument, Choose, Plan, Reject, Values
 from .read_write import ReadThenWrite
 from .sharded import Sharded, ShardSelect, ShardWrite
@@ -88,12 +89,14 @@ class OneHost(Plan):
 
     `template` renders the statement. `unchanged`: that gives the client's very bytes, so the executor may
     send those and save the rendering. `database` is the current database that the backend connection must
-    have; None when it does not matter.
+    have; None when it does not matter. `origins`: of a SELECT's columns, where the server knows their
+    database by another name.
     """
 
     template: Template
     unchanged: bool = True
     database: str | None = None
+    origins: Origins | None = None
 
     def host(self, topology: Topology) -> Host:
         """The host to send it to. Raises BindError when there is none, or more than one."""

@@ -191,7 +191,7 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
     if plan.effects is not None and plan.effects.routine:
         check_results(client.session, sql)
     effects = plan.effects if not client.services.routines else effects_on(client, host, plan, sql)
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, origins=plan.origins)
 
 
 def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> None:

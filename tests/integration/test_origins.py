@@ -104,3 +104,14 @@ def test_within_a_transaction_and_over_large_rows(sides: tuple[Raw, Raw]) -> Non
     through.ask("ROLLBACK")
     assert definitions(through, sql) == expected
     assert len(through.ask(sql).rows[0][2] or b"") == 3000000
+
+
+def test_a_single_table_is_in_its_logical_database(sides: tuple[Raw, Raw]) -> None:
+    through, _ = sides
+    for sql in ("SELECT * FROM usernames", "SELECT u.*, c.name FROM countries c JOIN usernames u"):
+        for definition in definitions(through, sql + " LIMIT 1"):
+            assert b"\x04demo" in definition
+            assert b"\x06global" not in definition
+    (count, name) = definitions(through, "SELECT COUNT(*), o.name FROM `global`.countries o LIMIT 1")
+    assert b"global" not in count
+    assert b"\x06global" in name
