@@ -156,6 +156,8 @@ SLOT_VARIABLES: Final = {
     "@@autocommit": "@@autocommit",
     "@@session.autocommit": "@@autocommit",
     "@@local.autocommit": "@@autocommit",
+    "@@in_transaction": "@@in_transaction",
+    "@@session.in_transaction": "@@in_transaction",
 }
 
 
@@ -171,6 +173,7 @@ SLOT_TYPES: Final = {
     "@@warning_count": b"UNSIGNED",
     "@@error_count": b"UNSIGNED",
     "@@autocommit": b"SIGNED",
+    "@@in_transaction": b"SIGNED",
 }
 """The types of numbers that only the session knows: a bare literal would have a smaller one."""
 

@@ -35,6 +35,11 @@ def _lock_holders(session: Session) -> bytes:
     return b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
 
 
+def _in_transaction(session: Session) -> bytes:
+    """MySQL has no such variable, and shall say so."""
+    return b"%d" % session.transaction.open if session.env.mariadb else b"@@in_transaction"
+
+
 _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "LAST_INSERT_ID()": lambda session: b"%d" % session.last_insert_id,
     "@@last_insert_id": lambda session: b"%d" % session.last_insert_id,
@@ -48,6 +53,7 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "@@warning_count": lambda session: b"%d" % session.warning_count,
     "@@error_count": lambda session: b"%d" % sum(d.level == "Error" for d in session.diagnostics),
     "@@autocommit": lambda session: b"1" if session.autocommit else b"0",
+    "@@in_transaction": _in_transaction,
     "@@version": lambda session: _text(session, session.server_version),
     LOCK_HOLDERS: lambda session: _lock_holders(session),
     "@@pseudo_thread_id": lambda session: b"%d" % session.id,

@@ -7,7 +7,7 @@ import pytest
 from tests.integration.accounts import flags, number_of, setting
 from tests.integration.fixtures import MakeRaw, Things, shard_of
 from tests.integration.own import statements_like
-from tests.integration.raw import query
+from tests.integration.raw import Raw, query
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
@@ -117,3 +117,138 @@ def test_a_vanished_clients_lock_wait_is_ended(raw: MakeRaw, far: tuple[int, int
                 wait_until(lambda: not statements_like(server, f"%{mark}%"), f"it is killed: {sql}", 5)
     holder.ask("ROLLBACK")
     assert [number_of(holder, user) for user in far] == [1, 1]
+
+
+@pytest.fixture
+def near(things: Things) -> tuple[int, int]:
+    """Two users on the second host."""
+    found: list[int] = []
+    while len(found) < 2:
+        id = things.insert("users", {"n": 1})
+        found += [id] if shard_of(id) >= 32 else []
+    return found[0], found[1]
+
+
+def test_a_deadlock_on_one_host_rolls_back_the_other_too(
+    raw: MakeRaw, far: tuple[int, int], near: tuple[int, int], things: Things
+) -> None:
+    """As on one server: of the transaction that is chosen nothing stays, and its session goes on."""
+    other_far = things.insert("users", {"n": 1})
+    while shard_of(other_far) >= 32:
+        other_far = things.insert("users", {"n": 1})
+    clients, watcher = [raw(), raw()], raw()
+    for client, on_first, on_second in zip(clients, (far[0], other_far), near, strict=True):
+        client.ask("SET innodb_lock_wait_timeout = 10")
+        client.ask("BEGIN")
+        assert client.ask(setting(on_first, 50)).kind == "ok"
+        assert client.ask(setting(on_second, 50)).kind == "ok"
+    clients[0].write(query(setting(near[1], 60)))
+    clients[1].write(query(setting(near[0], 60)))
+    replies = [client.reply() for client in clients]
+    assert sorted(reply.kind for reply in replies) == ["err", "ok"]
+    loser = next(index for index, reply in enumerate(replies) if reply.kind == "err")
+    assert (replies[loser].code, replies[loser].sqlstate) == (1213, "40001")
+    assert flags(clients[loser].ping()) == (True, False)
+    firsts = (far[0], other_far)
+    assert clients[loser].ask(setting(firsts[loser], 70)).kind == "ok"  # no lock is left on the first host
+    assert number_of(watcher, firsts[loser]) == 70
+    assert clients[1 - loser].ask("COMMIT").kind == "ok"
+    assert number_of(watcher, firsts[1 - loser]) == 50
+    assert [number_of(watcher, user) for user in near] == ([50, 60] if loser else [60, 50])
+
+
+def test_a_deadlock_within_a_statement_on_several_hosts(
+    raw: MakeRaw, far: tuple[int, int], near: tuple[int, int]
+) -> None:
+    """The host that has no deadlock gives up its part, too."""
+    listed = f"{far[0]}, {near[1]}"
+    change = f"UPDATE users SET data = JSON_SET(data, '$.n', 60) WHERE id IN ({listed})"
+    client, other = raw(), raw()
+    for one in (client, other):
+        one.ask("SET innodb_lock_wait_timeout = 10")
+        one.ask("BEGIN")
+    assert client.ask(setting(near[0], 50)).kind == "ok"
+    for user in near[1], far[1]:
+        assert other.ask(setting(user, 55)).kind == "ok"
+    client.write(query(change))
+    other.write(query(setting(near[0], 55)))
+    replies = [client.reply(), other.reply()]
+    assert sorted(reply.kind for reply in replies) == ["err", "ok"]
+    lost = replies[0].kind == "err"
+    assert replies[0 if lost else 1].code == 1213
+    assert flags((client if lost else other).ping()) == (True, False)
+    (other if lost else client).ask("COMMIT")
+    assert number_of(client, far[0]) == (1 if lost else 60)
+    assert number_of(client, near[1]) == (55 if lost else 60)
+    assert client.ask(setting(far[0], 2)).kind == "ok"
+
+
+def test_a_lock_wait_on_one_host_undoes_the_statement_on_both(
+    raw: MakeRaw, far: tuple[int, int], near: tuple[int, int]
+) -> None:
+    """1205 takes back the statement, not the transaction."""
+    holder, client = raw(), raw()
+    holder.ask("BEGIN")
+    assert holder.ask(setting(far[1], 5)).kind == "ok"
+    client.ask("SET innodb_lock_wait_timeout = 1")
+    client.ask("BEGIN")
+    assert client.ask(setting(near[0], 6)).kind == "ok"
+    both = f"UPDATE users SET data = JSON_SET(data, '$.n', 7) WHERE id IN ({far[0]}, {far[1]})"
+    reply = client.ask(both)
+    assert (reply.code, reply.sqlstate) == (1205, "HY000")
+    assert flags(client.ping()) == (True, True)
+    assert (number_of(client, far[0]), number_of(client, near[0])) == (1, 6)
+    holder.ask("ROLLBACK")
+    assert client.ask(both).affected == 2
+    assert client.ask("COMMIT").kind == "ok"
+    assert [number_of(holder, user) for user in (*far, near[0])] == [7, 7, 6]
+
+
+def test_a_deadlock_that_no_host_sees_ends_by_the_time_out(raw: MakeRaw, far: tuple[int, int]) -> None:
+    """Each waits for the other on another host; nobody waits longer than innodb_lock_wait_timeout."""
+    clients = [raw(), raw()]
+    for client, mine, seconds in zip(clients, far, (1, 20), strict=True):
+        client.ask(f"SET innodb_lock_wait_timeout = {seconds}")
+        client.ask("BEGIN")
+        assert client.ask(setting(mine, 5)).kind == "ok"
+    for client, other in zip(clients, reversed(far), strict=True):
+        client.write(query(setting(other, 6)))
+    assert clients[0].reply().code == 1205
+    assert flags(clients[0].ping()) == (True, True)
+    assert clients[0].ask("ROLLBACK").kind == "ok"
+    assert clients[1].reply().kind == "ok"
+    assert clients[1].ask("COMMIT").kind == "ok"
+    assert [number_of(clients[0], user) for user in far] == [6, 5]
+
+
+def test_a_client_that_vanishes_is_rolled_back_on_both_hosts(raw: MakeRaw, far: tuple[int, int]) -> None:
+    other = raw()
+    for end in (Raw.close, Raw.reset):
+        client = raw()
+        client.ask("BEGIN")
+        for user in far:
+            assert client.ask(setting(user, 99)).kind == "ok"
+        end(client)
+        for user in far:
+            assert other.ask(setting(user, 1)).kind == "ok"  # waits for the lock, and gets it
+            assert number_of(other, user) == 1
+
+
+@pytest.mark.parametrize("begin", ["BEGIN", "SET autocommit = 0"])
+def test_a_definition_commits_on_both_hosts(raw: MakeRaw, far: tuple[int, int], begin: str) -> None:
+    client, other = raw(), raw()
+    client.ask(begin)
+    for number, (sql, kind) in enumerate(
+        [
+            ("CREATE TABLE legacy.commits_on_hosts (id INT)", "ok"),
+            ("CREATE TABLE legacy.commits_on_hosts (id INT)", "err"),  # which commits all the same
+            ("DROP TABLE legacy.commits_on_hosts", "ok"),
+        ]
+    ):
+        client.ask("BEGIN")
+        for user in far:
+            assert client.ask(setting(user, 20 + number)).kind == "ok"
+        assert client.ask(sql).kind == kind
+        client.ask("ROLLBACK")
+        assert [number_of(other, user) for user in far] == [20 + number] * 2
+    client.ask("SET autocommit = 1")

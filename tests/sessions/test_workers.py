@@ -129,3 +129,36 @@ def _ended(pid: int) -> bool:
         return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def test_timed_ids_of_two_workers(own: MakeOwn) -> None:
+    """Unique, and each client's ascending: the sequence is the shard's, not the process's."""
+    proxy = own({"workers": 2})
+    clients = [proxy.raw()]
+
+    def both() -> bool:
+        clients.append(proxy.raw())
+        return len({client.id >> 24 for client in clients}) == 2
+
+    wait_until(both, "clients of both workers")
+    clients = [clients[0], clients[-1]]
+    made: dict[int, list[int]] = {client.id: [] for client in clients}
+    try:
+        for number in range(40):
+            rows = ", ".join(["(70, 'test_workers')"] * (1 + number % 3))
+            for client in clients:  # at the same time
+                client.write(query(f"INSERT INTO photos (user_id, caption) VALUES {rows}"))
+            for client in clients:
+                reply = client.reply()
+                assert reply.kind == "ok", reply
+                made[client.id].append(reply.insert_id)
+        assert all(ids == sorted(ids) for ids in made.values())
+        shown = clients[0].ask("SELECT id FROM photos WHERE user_id = 70 AND caption = 'test_workers'").rows
+        assert len(set(shown)) == len(shown) == 2 * sum(1 + number % 3 for number in range(40))
+        assert {int(row[0] or 0) for row in shown} >= {id for ids in made.values() for id in ids}
+        # whatever worker comes next, its ID is above all there are
+        for client in clients:
+            later = client.ask("INSERT INTO photos (user_id, caption) VALUES (70, 'test_workers')").insert_id
+            assert later > max(int(row[0] or 0) for row in shown)
+    finally:
+        clients[0].ask("DELETE FROM photos WHERE user_id = 70 AND caption = 'test_workers'")

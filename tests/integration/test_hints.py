@@ -1,0 +1,82 @@
+"""Placement by hand: /*+ shard(N) */, /*+ same_shard_as(id) */, /*+ scatter */ and scatter_writes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.integration.accounts import number_of
+from tests.integration.fixtures import MakeRaw, Things, shard_of
+from tests.support.demo import Demo
+
+SHARDS = 64
+
+
+def on_shard(demo: Demo, shard: int, sql: str) -> int:
+    """What the shard's own server says."""
+    with demo.direct(0 if shard < SHARDS // 2 else 1) as server, server.cursor() as cursor:
+        cursor.execute(sql.format(f"db{shard:05d}"))
+        found = cursor.fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def test_a_read_of_one_shard(raw: MakeRaw, demo: Demo, things: Things) -> None:
+    client = raw()
+    user = things.insert("users", {"n": 1})
+    shard = shard_of(user)
+    expected = on_shard(demo, shard, "SELECT COUNT(*) FROM {}.users")
+    for hint in (f"shard({shard})", f"same_shard_as({user})"):
+        assert client.ask(f"SELECT /*+ {hint} */ COUNT(*) FROM users").value == str(expected).encode()
+        found = client.ask(f"SELECT /*+ {hint} */ id FROM users ORDER BY id")
+        assert {shard_of(int(row[0] or 0)) for row in found.rows} == {shard}
+        assert len(found.rows) == expected
+    elsewhere = (shard + 1) % SHARDS
+    sql = f"SELECT /*+ shard({elsewhere}) */ COUNT(*) FROM users WHERE id = {user}"
+    assert client.ask(sql).value == b"0"
+    assert client.ask("SELECT /*+ shard(99) */ COUNT(*) FROM users").code == 1105
+
+
+@pytest.mark.parametrize("shard", [3, 40])
+def test_an_insert(raw: MakeRaw, things: Things, shard: int) -> None:
+    client = raw()
+    first = client.ask(f"INSERT /*+ shard({shard}) */ INTO users (data) VALUES ('{{}}')")
+    things.forget_later("users", "id", first.insert_id)
+    assert shard_of(first.insert_id) == shard
+    second = client.ask(f"INSERT /*+ same_shard_as({first.insert_id}) */ INTO pins (data) VALUES ('{{}}')")
+    things.forget_later("pins", "id", second.insert_id)
+    assert shard_of(second.insert_id) == shard
+    assert client.ask("INSERT /*+ shard(99) */ INTO users (data) VALUES ('{}')").code == 1105
+
+
+def test_writes_of_one_shard_and_of_all(raw: MakeRaw, things: Things) -> None:
+    client = raw()
+    users = []
+    for shard in (3, 3, 40):
+        made = client.ask(
+            f'INSERT /*+ shard({shard}) */ INTO users (data) VALUES (\'{{"hint": 1, "n": 1}}\')'
+        )
+        things.forget_later("users", "id", made.insert_id)
+        users.append(made.insert_id)
+    change = "UPDATE {} users SET data = JSON_SET(data, '$.n', {}) WHERE JSON_EXTRACT(data, '$.hint') = 1"
+    assert client.ask(change.format("", 2)).code == 1105
+    assert [number_of(client, user) for user in users] == [1, 1, 1]
+    assert client.ask(change.format("/*+ shard(3) */", 3)).affected == 2
+    assert client.ask(change.format(f"/*+ same_shard_as({users[2]}) */", 4)).affected == 1
+    assert [number_of(client, user) for user in users] == [3, 3, 4]
+    assert client.ask(change.format("/*+ scatter */", 5)).affected == 3
+    client.ask("SET scatter_writes = 1")
+    assert client.ask(change.format("", 6)).affected == 3
+    client.ask("SET scatter_writes = 0")
+    assert client.ask(change.format("", 7)).code == 1105
+    gone = "DELETE {} FROM users WHERE JSON_EXTRACT(data, '$.hint') = 1"
+    assert client.ask(gone.format("")).code == 1105
+    assert client.ask(gone.format("/*+ shard(3) */")).affected == 2
+    assert client.ask(gone.format("/*+ scatter */")).affected == 1
+
+
+def test_what_a_hint_does_to_the_route(raw: MakeRaw) -> None:
+    client = raw()
+    told = client.ask("EXPLAIN ROUTE UPDATE /*+ shard(3) */ users SET ts = ts")
+    assert b"db00003" in json.dumps([[str(value) for value in row] for row in told.rows]).encode()
