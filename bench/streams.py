@@ -89,8 +89,8 @@ def fill(cluster: Cluster, rows: int) -> None:
 
 
 @contextmanager
-def unlimited(cluster: Cluster) -> Iterator[LocalProxy]:
-    """A proxy like the cluster's own, for scatters of any size."""
+def unlimited(cluster: Cluster, clients: int = 100) -> Iterator[LocalProxy]:
+    """A proxy like the cluster's own, for scatters of any size and so many clients."""
     folder = cluster.folder / "unlimited"
     folder.mkdir()
     proxy = LocalProxy(folder, port=0, page=False)
@@ -99,7 +99,12 @@ def unlimited(cluster: Cluster) -> Iterator[LocalProxy]:
         "listen": f"{proxy.host}:{proxy.port}",
         "schema": str(cluster.folder / "schema.yaml"),
         "topology": {"file": str(cluster.folder / "topology.json")},
-        "limits": {**settings.get("limits", {}), "scatter_rows": 0, "scatter_bytes": 0},
+        "limits": {
+            **settings.get("limits", {}),
+            "scatter_rows": 0,
+            "scatter_bytes": 0,
+            "max_connections": clients + 10,
+        },
     }
     settings.pop("status", None)
     proxy.configure(settings)
