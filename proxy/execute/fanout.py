@@ -16,7 +16,6 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import Want
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostic
 from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement
@@ -27,6 +26,7 @@ from .ends import connection_lost_in_transaction, give_all_back, give_back, sett
 from .loading import spread_merge, spread_settings
 from .merge import Merger, make_merger
 from .preludes import preludes
+from .warned import Told
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -46,8 +46,7 @@ class FanOut:
         self.ceiling = ceiling  # rows; set for a scatter, which is bounded in bytes too
         self.bytes = 0
         self.error: ProxyError | Err | None = None
-        self.warnings = 0
-        self.diagnostics: list[Diagnostic] = []
+        self.told = Told()
         self.merger: Merger | None = None
         self._width = 0  # columns, hidden ones included
         self._zeros: dict[int, int] = {}  # ZEROFILL columns whose zeros a UNION has lost
@@ -245,7 +244,7 @@ class FanOut:
         if said.err is not None:
             self._failed(said.err)
         elif said.warnings:
-            self.warnings += said.warnings
+            self.told.count += said.warnings
         if self.error is None and self.merger is not None:
             seq = self.merger.seq
             try:
@@ -273,7 +272,7 @@ class FanOut:
         found = await settle(self.client, conn)
         branch.settling = None
         if not failed:
-            self.diagnostics += found
+            self.told.add(found, len(self.bound.statements[branch.run].shards))
         if branch.conn is conn:
             self._go_on(branch, conn)
 
@@ -339,10 +338,10 @@ class FanOut:
         if session.tracker is not None:
             session.tracker.touched |= {"R", "S"}
         notices = client.services.notices(self.bound.warnings)
-        session.diagnostics = self.diagnostics + notices
+        session.diagnostics = self.told.diagnostics + notices
         session.row_count = -1
         session.found_rows = self.merger.found
-        client.transport.write(eof_packet(self.merger.seq, session.status(), self.warnings + len(notices)))
+        client.transport.write(eof_packet(self.merger.seq, session.status(), self.told.count + len(notices)))
         client.finish("ok")
 
     def _give_all_back(self) -> None:

@@ -26,6 +26,7 @@ from rewriter.plans import Bound, HostStatement, Inserted
 from .aside import write_result
 from .ends import connection_lost_in_transaction, give_all_back, settle
 from .preludes import preludes
+from .warned import OF_TEXT
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 _SAVEPOINT = b"shardgate_statement"
 _SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")
 _AT_ROW: Final = re.compile(r"(?<= at row )(\d+)\Z")
-_OF_STATEMENT: Final = frozenset({1287, 1364, 1681})
-"""Warnings of a statement's text, not of its rows: every shard gives them, one server would once."""
+_OF_STATEMENT: Final = OF_TEXT | {1364}
+"""Every shard gives them, one server would once."""
 
 
 @dataclass(slots=True)

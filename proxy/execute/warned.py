@@ -1,0 +1,37 @@
+"""Warnings of a statement that ran on several shards, as one server would have given them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from proxy.session.state import Diagnostic
+
+OF_TEXT: Final = frozenset({1287, 1681, 3125, 3126, 3128, 3719, 3720, 3778})
+"""Warnings of a text, not of its rows (deprecated words, hints): each SELECT of a UNION gives them,
+one server would once."""
+
+
+class Told:
+    """The `diagnostics` of all shards, and the `count` for the end of the rows, to which servers' counts are
+    added before: a server may keep less than it counts.
+    """
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self.count = 0
+        self._said: set[Diagnostic] = set()
+
+    def add(self, found: Sequence[Diagnostic], shards: int) -> None:
+        """Take the warnings of one host's statement for so many shards."""
+        counts = Counter(one for one in found if one.code in OF_TEXT)
+        given: Counter[Diagnostic] = Counter()
+        for one in found:
+            if one.code in OF_TEXT:
+                given[one] += 1
+                if one in self._said or given[one] > max(1, counts[one] // shards):
+                    self.count -= 1
+                    continue
+            self.diagnostics.append(one)
+        self._said |= counts.keys()
