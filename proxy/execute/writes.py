@@ -1,8 +1,8 @@
 """A write over several shards: each commits by itself, and the answer tells exactly what was done.
 
 Every host gets its statements in one network write. They are independent of each other: when one fails the
-others have still run, and the error names the shards on both sides. Nothing is sent a second time. Inside a
-transaction a failure undoes the whole statement on every host, by a savepoint, as on one server.
+others have still run, and the error names the shards on both sides. When a host cannot be reached to begin
+with, nothing is sent to any. Nothing is sent a second time. Inside a transaction a failure undoes the whole statement on every host, by a savepoint, as on one server.
 """
 
 from __future__ import annotations
@@ -141,9 +141,11 @@ async def run_writes(
         for host in sorted(works):  # in this order everywhere: two statements never wait for each other
             await connect(client, works[host])
         running.update(work.conn for work in works.values() if work.conn is not None)
-        await asyncio.gather(*(run_host(client, work, atomic) for work in works.values()))
+        reached = all(work.conn is not None for work in works.values())
+        if reached:  # else nothing is sent: better no write than half of one
+            await asyncio.gather(*(run_host(client, work, atomic) for work in works.values()))
         failed = [outcome for outcome in outcomes if outcome.error is not None]
-        if failed and atomic:
+        if failed and atomic and reached:
             await undo(works.values())
     except BaseException:
         for work in works.values():
@@ -152,7 +154,7 @@ async def run_writes(
         raise
     give_back(client, works.values(), failed=bool(failed))
     if failed:
-        _report(client, outcomes, failed, undone=atomic)
+        _report(client, outcomes, failed, undone=atomic or not reached)
     elif returning:
         _answer_rows(client, bound, outcomes)
     else:

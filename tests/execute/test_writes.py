@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from proxy.session.client import ClientConnection
 from proxy.wire.packets import err_packet, lenenc_bytes, ok_packet
 from rewriter.plans import Bound, HostStatement, Inserted, Notice
 from tests.execute.ends import done, strike
-from tests.execute.world import Client, ServerConn, World
+from tests.execute.world import LIMITS, Client, ServerConn, World
 from tests.wire.streams import Err, Ok, Result
 
 Run = Callable[[ClientConnection], None]
@@ -169,12 +170,41 @@ async def test_all_shards_fail(world: World, client: Client) -> None:
 
 
 async def test_a_host_that_is_down(world: World, client: Client) -> None:
+    """Nothing is sent to any host: better no write than half of one."""
     world.server("h2").down = True
     client.ask(write(*FOUR))
     await done(world, client)
-    assert client.last.err == 1105
-    assert "failed on shards 2, 4 on h2" in client.session.diagnostics[0].message
-    assert committed(world) == [1, 3]
+    assert client.last.err == 2003
+    assert world.server("h1").log == []
+
+
+async def test_a_pool_that_is_used_up(world: World, client: Client) -> None:
+    """The same, while others have the host's connections."""
+    world.limits = replace(LIMITS, max_connections=1)
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(write(("h2", 9)))
+    await done(world, client)
+    other = Client(world)
+    other.ask(write(*FOUR))
+    await world.turn()
+    world.now += LIMITS.wait_timeout + 1
+    world.backends.tick()
+    await done(world, client, other)
+    assert other.last.err == 1040
+    assert world.server("h1").log == []
+
+
+async def test_a_host_that_is_down_in_a_transaction(world: World, client: Client) -> None:
+    client.session.transaction.start(b"START TRANSACTION")
+    client.ask(write(("h1", 10)))
+    await done(world, client)
+    world.server("h2").down = True
+    client.ask(write(*FOUR))
+    await done(world, client)
+    assert client.last.err == 2003
+    client.ask(commit)
+    await done(world, client)
+    assert committed(world) == [10]
 
 
 @pytest.mark.parametrize("replies", [0, 1])
