@@ -31,6 +31,7 @@ from .errors import ProxyError
 from .facts import ServerFacts, ask, ask_rest
 from .local.kill import end
 from .local.processes import processes
+from .local.show import sessions
 from .peers import Peers
 from .services import Services
 from .session.client import ClientConnection
@@ -152,6 +153,7 @@ class Worker:
         peers.handlers["kill"] = lambda request: end(services, **request)
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
+        peers.handlers["sessions"] = lambda request: sessions(services, **request)
         peers.handlers["tables"] = lambda _: self.tasks.spawn(services.look_at_tables(), "tables") is not None
         peers.handlers["routines"] = lambda request: (
             self.tasks.spawn(services.learn_routines((request["host"],)), "routines") is not None

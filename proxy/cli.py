@@ -146,6 +146,7 @@ def explain(
     ] = None,
 ) -> None:
     """Show how a statement would be routed and rewritten, without any server."""
+    from proxy.errors import told
     from rewriter.env import Env
     from rewriter.explain import explain as explain_route
     from rewriter.planner import Rewriter
@@ -162,7 +163,7 @@ def explain(
         sharded = [name for name, one in schema.databases.items() if one.keyspace is None]
         database = sharded[0] if len(sharded) == 1 else None
     rows = explain_route(
-        Rewriter(schema, topology), sql.encode(), Env(database=database), topology, lambda name: b"0"
+        Rewriter(schema, topology), sql.encode(), Env(database=database), topology, lambda name: b"0", told
     )
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold cyan", no_wrap=True)

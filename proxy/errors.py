@@ -8,6 +8,7 @@ docs/errors.md lists them, and a test compares.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,14 @@ class ProxyError(Exception):
     @property
     def sqlstate(self) -> str:
         return self.kind.sqlstate
+
+
+def told(name: str, arguments: Mapping[str, Any]) -> list[str]:
+    """What a client would read of an error, in lines: its code and text, and what to do."""
+    error = ProxyError(name, **arguments)
+    text = error.kind.text.format_map(_Details(arguments))
+    remedy = str(error).removeprefix(text).lstrip(". ")
+    return [f"{error.code} ({error.sqlstate}): {text}", *([remedy] if remedy else [])]
 
 
 class _Details(dict[str, Any]):

@@ -10,9 +10,9 @@ from .effects import effects_of
 from .fills import fill_database_facts, fill_slots
 from .plan import Access, Plan
 from .plans import Assignment, Builtin
-from .scope import Refuse
+from .scope import INFORMATION_SCHEMA, Refuse
 from .splice import Template
-from .statement import access_of
+from .statement import PRIVILEGED, access_of
 from .tokens import NAME, STRING, WORD, Source, Unreadable
 from .unsharded import plan_confined
 from .values import Slots
@@ -132,7 +132,8 @@ def use(statement: Statement) -> Plan | None:
         return None
     database = words.name()
     words.finish()
-    return Builtin(name="use", arguments={"database": database}, databases=(database,))
+    databases = () if database.lower() == INFORMATION_SCHEMA else (database,)  # which is everybody's
+    return Builtin(name="use", arguments={"database": database}, databases=databases)
 
 
 def kill(statement: Statement) -> Plan | None:
@@ -181,6 +182,7 @@ def set_(statement: Statement) -> Plan | None:
     home = plan_confined(statement, Access.READ)
     if home is None:
         fill_database_facts(source, texts.edits)
+    databases = home.databases if home is not None else ()
     assignments = _transaction(words)
     if not assignments:
         assignments = _assignments(words, texts)
@@ -191,7 +193,8 @@ def set_(statement: Statement) -> Plan | None:
         raise _unsupported("a subquery in SET", "SELECT the value first.")
     return Builtin(
         name="set",
-        access=Access.ADMIN if any(one.scope.startswith("persist") for one in assignments) else Access.NONE,
+        access=Access.ADMIN if any(map(_for_admins, assignments)) else Access.NONE,
+        databases=databases,
         assignments=tuple(assignments),
         session_slots=tuple(texts.slots.names),
         home=home,
@@ -199,11 +202,19 @@ def set_(statement: Statement) -> Plan | None:
     )
 
 
+def _for_admins(assignment: Assignment) -> bool:
+    """Whether servers want a privilege for it that is not about rows. SET GLOBAL has an error of its own."""
+    privileged = assignment.scope == "session" and assignment.name in PRIVILEGED
+    return privileged or assignment.scope.startswith("persist")
+
+
 def _set_statement(statement: Statement) -> Plan:
     """MariaDB's SET STATEMENT … FOR statement, where the statement itself is passed on."""
     source = statement.source
     at = next((at for at in range(2, len(source.tokens)) if source.is_word(at, "FOR")), len(source.tokens))
     needed, commits = access_of(source.at(at + 1).text, source.at(at + 2).text)
+    if any(source.is_name(one) and source.at(one).name.lower() in PRIVILEGED for one in range(2, at)):
+        needed = Access.ADMIN
     plan = plan_confined(statement, needed, implicit_commit=commits)
     if plan is None:
         raise _unsupported("SET STATEMENT")

@@ -177,6 +177,6 @@ def _denied(statement: Statement, found: Change, scope: Scope, ref: TableRef) ->
             "shards": str(len(keyspace.all_shards)) if keyspace is not None else "",
             "reason": "a write does not scatter unless it says so",
             "column": f"'{table.routing}'" if table is not None else "",
-            "alternative": "write /*+ scatter */ behind the first word",
+            "alternative": "write /*+ scatter */ behind the first word, or SET scatter_writes = 1",
         },
     )

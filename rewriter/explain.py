@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -27,6 +27,7 @@ from .plans import (
     HostStatement,
     LoadLocal,
     Merge,
+    Notice,
     Passthrough,
     Physical,
     ReadThenWrite,
@@ -37,6 +38,12 @@ from .routing import ALL, Comparison, Route
 from .sharded import Sharded, ShardSelect, ShardWrite
 
 Rows = list[tuple[str, str]]
+
+Tell = Callable[[str, Mapping[str, str]], Sequence[str]]
+"""What an error or warning of the registry says, with its arguments, in lines."""
+
+_Rows = list[tuple[str, str | Notice]]
+"""The same with errors and warnings that are not put into words yet."""
 
 MAX_LISTED: Final = 20
 """So many IDs, shards or statements are listed; the rest is counted."""
@@ -49,27 +56,43 @@ MAX_UNION: Final = 4
 
 
 def explain(
-    rewriter: Rewriter, sql: bytes, env: Env, topology: Topology, slot: Callable[[str], bytes]
+    rewriter: Rewriter,
+    sql: bytes,
+    env: Env,
+    topology: Topology,
+    slot: Callable[[str], bytes],
+    tell: Tell = lambda name, arguments: [name, *arguments.values()],
 ) -> Rows:
     """What would be done with `sql`. `slot` gives the session's values as SQL literals. Never raises."""
+    found: Rows = []
+    for section, detail in _explained(rewriter, sql, env, topology, slot):
+        lines = tell(detail.name, detail.arguments) if isinstance(detail, Notice) else (detail,)
+        found += [(section if number == 0 else "", line) for number, line in enumerate(lines)]
+    return found
+
+
+def _explained(
+    rewriter: Rewriter, sql: bytes, env: Env, topology: Topology, slot: Callable[[str], bytes]
+) -> _Rows:
     cached = rewriter.cached(sql, env)
     plan, literals = rewriter.plan(sql, env)
     values = literals + tuple(slot(name) for name in plan.session_slots)
-    rows: Rows = [("plan", _title(plan))]
+    rows: _Rows = [("plan", _title(plan))]
     bound: Bound | None = None
     gather = plan if isinstance(plan, Gather) else None
-    if isinstance(plan, ReadThenWrite):
-        rows.append(("read", plan.select.render(values).decode("utf-8", "replace")))
-        rows += [("then", sql.decode("utf-8", "replace")) for sql in plan.example(values)]
+    found = plan if isinstance(plan, ReadThenWrite) else None
+    if found is not None:
+        pass
     elif not isinstance(plan, Reject | Builtin | Several | Gather):
         try:
             bound = plan.bind(values, topology, _first)
         except BindError as error:
-            gather = plan.gather if isinstance(plan, ShardSelect) else None
-            if gather is None or error.name != "not_supported_yet":
-                gather = None
+            if error.name == "not_supported_yet":  # by one statement a host
+                gather = plan.gather if isinstance(plan, ShardSelect) else None
+                found = plan.found if isinstance(plan, ShardWrite) else None
+            if gather is None and found is None:
                 rows[0] = ("plan", "refused")
-                rows += _refusal(error.name, error.arguments)
+                rows.append(("error", Notice(error.name, error.arguments)))
     if gather is not None:
         rows[0] = ("plan", _title(gather))
         if gather.full is not None:
@@ -82,6 +105,12 @@ def explain(
             lambda sql, groups: _bindings(rewriter, sql, each if groups else env, topology, slot),
             topology,
         )
+    elif found is not None:
+        rows[0] = ("plan", _title(found))
+        values = literals + tuple(slot(name) for name in found.session_slots)
+        rows.append(("read", found.select.render(values).decode("utf-8", "replace")))
+        rows += [("then", sql.decode("utf-8", "replace")) for sql in found.example(values)]
+        rows += _about(found, values, topology)
     else:
         rows += _about(plan, values, topology)
     if bound is not None:
@@ -93,23 +122,25 @@ def explain(
 
 def _bindings(
     rewriter: Rewriter, sql: bytes, env: Env, topology: Topology, slot: Callable[[str], bytes]
-) -> Rows:
+) -> _Rows:
     """How one piece is read."""
     plan, literals = rewriter.plan(sql, env)
     values = literals + tuple(slot(name) for name in plan.session_slots)
     try:
         bound = plan.bind(values, topology, _first)
     except BindError as error:
-        return _refusal(error.name, error.arguments)
+        return [("error", Notice(error.name, error.arguments))]
     about = [row for row in _about(plan, values, topology) if row[0] in ("routing", "id", "key")]
     return about + _bound(plan, bound, topology)
 
 
-def _gathered(plan: Gather, values: Values, read: Callable[[bytes, bool], Rows], topology: Topology) -> Rows:
+def _gathered(
+    plan: Gather, values: Values, read: Callable[[bytes, bool], _Rows], topology: Topology
+) -> _Rows:
     """The pieces in the order in which they are gathered, and the rest. `read`: how one is read; its second
     argument tells whether it is groups.
     """
-    rows: Rows = []
+    rows: _Rows = []
     names = tuple(b"`g%d`" % number for number in range(1, len(plan.pieces) + 1))
     for number, piece in enumerate(plan.pieces, 1):
         link = piece.link
@@ -159,17 +190,10 @@ def _title(plan: Plan) -> str:
     return titles.get(type(plan), plan.kind)
 
 
-def _refusal(error: str, arguments: object) -> Rows:
-    rows: Rows = [("error", error)]
-    if isinstance(arguments, dict):
-        rows += [("", f"{name}: {value}") for name, value in arguments.items() if value]
-    return rows
-
-
-def _about(plan: Plan, values: Values, topology: Topology) -> Rows:
+def _about(plan: Plan, values: Values, topology: Topology) -> _Rows:
     if isinstance(plan, Reject):
-        return _refusal(plan.error, plan.arguments)
-    rows: Rows = []
+        return [("error", Notice(plan.error, plan.arguments))]
+    rows: _Rows = []
     if isinstance(plan, Sharded):
         keyspace = topology.keyspaces[plan.keyspace]
         rows += [("tables", ", ".join(plan.tables)), ("keyspace", keyspace.name)]
@@ -189,9 +213,9 @@ def _about(plan: Plan, values: Values, topology: Topology) -> Rows:
     return rows
 
 
-def _ids(plan: Sharded, values: Values, keyspace: Keyspace) -> Rows:
+def _ids(plan: Sharded, values: Values, keyspace: Keyspace) -> _Rows:
     """The constants of the routing columns, decoded."""
-    found: Rows = []
+    found: _Rows = []
     for comparison in plan.routing.comparisons:
         for text in _decoded(comparison, values, keyspace):
             found.append(("id" if not comparison.key.takes_text else "key", text))
@@ -244,13 +268,12 @@ def _route(plan: Sharded, number: int) -> str:
     return text(plan.routing.routes[number])
 
 
-def _bound(plan: Plan, bound: Bound, topology: Topology) -> Rows:
-    rows: Rows = []
+def _bound(plan: Plan, bound: Bound, topology: Topology) -> _Rows:
+    rows: _Rows = []
     if bound.scatter:
         rows.append(("scatter", "yes: no condition names an ID"))
     for notice in bound.warnings:
-        details = ", ".join(f"{name} {value}" for name, value in notice.arguments.items())
-        rows.append(("warning", f"{notice.name}: {details}"))
+        rows.append(("warning", notice))
     shards = sorted({shard for statement in bound.statements for shard in statement.shards})
     if shards:
         rows.append(("shards", f"{len(shards)}: {_ranges(shards)}"))
@@ -266,7 +289,7 @@ def _bound(plan: Plan, bound: Bound, topology: Topology) -> Rows:
     return rows
 
 
-def _statement(statement: HostStatement) -> Rows:
+def _statement(statement: HostStatement) -> _Rows:
     """One host's statement; of a long UNION ALL the first SELECTs and the last."""
     parts = statement.sql.decode("utf-8", "replace").split(") UNION ALL (")
     if len(parts) != len(statement.shards):  # the text is somewhere in a literal, too

@@ -22,8 +22,9 @@ from .env import Env, database_of
 from .insert import insert
 from .load import load
 from .locks import lock, switch_keys
-from .plan import Plan, Reject
+from .plan import Access, Plan, Reject
 from .plans import Builtin, Insert, OneHost, Several
+from .reach import functions, reads_files
 from .rows import Folded, RowsTemplate, fold
 from .rules import admin, confined, do, explain, explain_route, query, too_deep
 from .scope import Limits, Names, Refuse
@@ -345,7 +346,7 @@ def _planned(statement: Statement) -> Plan:
         for rule in RULES:
             plan = rule(statement)
             if plan is not None:
-                return plan
+                return _guarded(statement.source, plan)
     except Refuse as refusal:
         return refused(refusal)
     except RecursionError:
@@ -353,6 +354,14 @@ def _planned(statement: Statement) -> Plan:
     except Unreadable as error:
         return _unreadable(str(error))
     return _unreadable(f"unknown statement {statement.source.tokens[0].text}")
+
+
+def _guarded(source: Source, plan: Plan) -> Plan:
+    """The plan, with what its functions need: files are for admins, a stored function is in a database."""
+    if reads_files(source):
+        plan = replace(plan, access=Access.ADMIN)
+    others = [name for name in functions(source) if name not in plan.databases]
+    return replace(plan, databases=(*plan.databases, *others)) if others else plan
 
 
 def _unreadable(reason: str) -> Plan:

@@ -17,6 +17,7 @@ from .parse_write import WriteParser, changes_behind_with
 from .pieces import or_gather
 from .plan import Access, Argument, Plan, Reject
 from .plans import AnyHost, Builtin, Passthrough, Physical
+from .reach import reached, reads_files
 from .scope import Refuse, Scope
 from .select import plan_select
 from .statement import QUERIES, access_of, open_comments
@@ -40,6 +41,8 @@ def access(source: Source) -> tuple[Access, bool]:
         writes = verb in ("WITH", "EXPLAIN", "ANALYZE", "DESC", "DESCRIBE") and token.text in _WRITING
         if locks or (writes and not source.is_op(at + 1, "(")):
             needed = max(needed, Access.WRITE)
+    if reads_files(source) or (verb == "SHOW" and source.is_word(1, "CREATE") and source.is_word(2, "USER")):
+        needed = Access.ADMIN
     if verb == "PREPARE" or (verb == "EXECUTE" and source.is_word(1, "IMMEDIATE")):
         needed = Access.ADMIN  # unless its text can be read: see `_prepared`
     if verb == "LOCK" and any(token.text == "WRITE" for token in source.tokens):
@@ -225,7 +228,8 @@ def admin(statement: Statement) -> Plan | None:
     needed, commits = access(source)
     about = About(needed, implicit_commit=commits)
     if verb in ("SHOW", "HELP"):
-        return _elsewhere(statement, about) or Text(statement).plan(Place(), about)
+        anywhere = about._replace(databases=reached(source))
+        return _elsewhere(statement, about) or Text(statement).plan(Place(), anywhere)
     if verb in ("CREATE", "ALTER", "DROP") and _of_database(source):
         return _database(statement, about)
     if verb in _KNOWN:

@@ -21,7 +21,8 @@ from .fills import fill_database_facts, fill_functions, fill_lock_holders, fill_
 from .parse import Parser
 from .plan import Access, Plan
 from .plans import AnyHost, Passthrough, Physical
-from .scope import SYSTEM_DATABASES, Refuse, Scope, Target
+from .reach import reached, tells_of_others
+from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Refuse, Scope, Target
 from .splice import Template
 from .tokens import Source, Unreadable
 from .values import Slots
@@ -83,8 +84,9 @@ class Text:
         """The plan of this text."""
         unchanged = not self.edits
         template = whole(self.source) if unchanged else self.edits.template()
+        system = any(database.lower() in SYSTEM_DATABASES for database in about.databases)
         common = _Common(
-            access=about.access,
+            access=Access.ADMIN if system and about.access == Access.WRITE else about.access,
             session_slots=tuple(self.slots.names),
             databases=about.databases,
             effects=effects_of(self.source, mariadb=self.mariadb),
@@ -116,7 +118,13 @@ def plan_unsharded(
     if not forms:
         fill_database_facts(statement.source, text.edits)
     text.blocks(blocks, scope)
-    databases = tuple(dict.fromkeys(target.database for target in targets.values()))
+    databases = tuple(
+        dict.fromkeys(
+            target.database
+            for ref, target in targets.items()
+            if target.database.lower() != INFORMATION_SCHEMA or tells_of_others(ref.name)
+        )
+    )
     if not forms or forms == {"system"}:
         about = About(access, databases, system(targets))
         return text.plan(_system_place(statement, databases), about)
@@ -199,15 +207,27 @@ def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool
     text = Text(statement)
     if text.slots.names and source.is_word(0, "SELECT", "WITH"):
         _label(statement, text)
-    about = About(access, (database, *others), database, implicit_commit)
+    about = About(access, _asked_for(statement, database, others), database, implicit_commit)
     if home.form == "physical":
         if others or _names_default(statement):
             return None
         return text.plan(Place(locations=((home.keyspace, home.shard),)), about)
     if home.form == "system":
-        return text.plan(_system_place(statement, (database, *others)), about)
+        return text.plan(_system_place(statement, about.databases or (database,)), about)
     keyspaces = [home.keyspace, *(names.schema.databases[name].keyspace or "" for name in others)]
     return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+
+
+def _asked_for(statement: Statement, database: str, others: Iterable[str]) -> tuple[str, ...]:
+    """The databases that the user must be allowed."""
+    source = statement.source
+    everybody_s = database.lower() == INFORMATION_SCHEMA
+    if everybody_s and any(
+        source.is_name(at) and tells_of_others(one.name) for at, one in enumerate(source.tokens)
+    ):
+        everybody_s = False
+    current = () if everybody_s else (database,)
+    return tuple(dict.fromkeys((*current, *others, *reached(source))))
 
 
 def _named_databases(statement: Statement) -> tuple[str, ...] | None:

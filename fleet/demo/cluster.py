@@ -24,7 +24,7 @@ from fleet.demo.documents import (
 from fleet.demo.load import load, load_legacy
 from fleet.demo.options import DemoOptions
 from fleet.demo.process import kill_all
-from fleet.demo.programs import Program, ServerError, find_program, initialise
+from fleet.demo.programs import Flavour, Program, ServerError, find_program, initialise
 from fleet.demo.proxy import LocalProxy
 from fleet.demo.replication import prepare_master, start_slave, wait_for_slave
 from fleet.demo.sample import Sample, generate
@@ -137,6 +137,8 @@ class Cluster:
             if server.binlog:
                 cursor.execute("SET sql_log_bin = 0")  # a slave gets its own, and so begins with no GTID
             create_account(cursor, BACKEND_USER, self._password)
+            if self.program.flavour is Flavour.MARIADB:  # read_only must stop the proxy, as a fence does
+                cursor.execute(f"REVOKE READ_ONLY ADMIN ON *.* FROM '{BACKEND_USER}'@'%'")
 
     @property
     def _topology_file(self) -> Path:

@@ -2,7 +2,8 @@
 
 Every host gets its statements in one network write. They are independent of each other: when one fails the
 others have still run, and the error names the shards on both sides. When a host cannot be reached to begin
-with, nothing is sent to any. Nothing is sent a second time. Inside a transaction a failure undoes the whole statement on every host, by a savepoint, as on one server.
+with, nothing is sent to any. Nothing is sent a second time. Inside a transaction a failure undoes the whole
+statement on every host, by a savepoint, as on one server.
 """
 
 from __future__ import annotations

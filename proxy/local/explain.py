@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.errors import told
 from proxy.session.values import slot
 from proxy.wire.resultset import text_column, text_resultset
 from rewriter.explain import explain
@@ -23,6 +24,7 @@ def explain_route(client: ClientConnection, plan: Builtin, values: Values) -> No
         session.env,
         services.topology,
         lambda name: slot(session, name),
+        told,
     )
     columns = [text_column("section"), text_column("detail")]
     client.write(

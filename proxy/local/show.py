@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from config.topology import Keyspace
+from proxy.execute.task import TaskWork
+from proxy.session.state import Role
 from proxy.stats import Use
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
@@ -17,6 +19,7 @@ from rewriter.splice import Template
 from .rows import like_pattern, like_text
 
 if TYPE_CHECKING:
+    from proxy.services import Services
     from proxy.session.client import ClientConnection
 
 
@@ -28,12 +31,13 @@ def _answer(client: ClientConnection, columns: Sequence[Column], rows: Iterable[
     client.finish("ok")
 
 
-def _liked(plan: Builtin, values: Values, rows: list[list[object]], column: int = 0) -> list[list[object]]:
+def _liked(plan: Builtin, values: Values, rows: list[list[object]], *columns: int) -> list[list[object]]:
+    """The rows of which one of these columns (the first) is LIKE what the statement says."""
     like = plan.arguments.get("like")
     if not isinstance(like, Template):
         return rows
     matches = like_pattern(like_text(like, values))
-    return [row for row in rows if matches(str(row[column]))]
+    return [row for row in rows if any(matches(str(row[column])) for column in columns or (0,))]
 
 
 def empty(client: ClientConnection, plan: Builtin, values: Values) -> None:
@@ -64,7 +68,7 @@ def shards(client: ClientConnection, plan: Builtin, values: Values) -> None:
         text_column("State"),
         text_column("Open"),
     ]
-    _answer(client, columns, _liked(plan, values, rows))
+    _answer(client, columns, _liked(plan, values, rows, 0, 2))
 
 
 def topology(client: ClientConnection, plan: Builtin, values: Values) -> None:
@@ -98,6 +102,10 @@ def _ranges(keyspace: Keyspace, version: int) -> list[list[object]]:
     ]
 
 
+_FOR_REPLICAS = "5.5.5-"
+"""What MariaDB before 11 puts before its version in the greeting, for old replicas."""
+
+
 def pools(client: ClientConnection, plan: Builtin, values: Values) -> None:
     """One row for each host's pool."""
     rows: list[list[object]] = []
@@ -106,7 +114,7 @@ def pools(client: ClientConnection, plan: Builtin, values: Values) -> None:
         rows.append(
             [
                 pool.host,
-                pool.version,
+                pool.version.removeprefix(_FOR_REPLICAS),
                 len(state.busy),
                 state.idle_count,
                 state.opening,
@@ -137,14 +145,41 @@ def proxy_status(client: ClientConnection, plan: Builtin, values: Values) -> Non
 
 
 def proxy_sessions(client: ClientConnection, plan: Builtin, values: Values) -> None:
-    """One row for each client of this worker process. Of a statement only its kind of plan is shown, never
-    its text.
+    """One row for each client that the user may see, of all worker processes."""
+    TaskWork(client).start(_proxy_sessions(client, plan, values))
+
+
+async def _proxy_sessions(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    columns = [
+        integer_column("Id"),
+        text_column("User"),
+        text_column("Host"),
+        text_column("Db"),
+        text_column("Command"),
+        text_column("Time"),
+        text_column("Plan"),
+        text_column("Held"),
+    ]
+    user = client.session.user
+    admin = user.role >= Role.ADMIN
+    found = sessions(client.services, user.name, admin=admin)
+    if client.services.peers is not None:
+        answers = await client.services.peers.ask_others("sessions", user=user.name, admin=admin)
+        found += [row for answer in answers for row in answer]
+    _answer(client, columns, _liked(plan, values, sorted(found, key=lambda row: int(str(row[0]))), 1))
+
+
+def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
+    """The sessions of this worker process: all of them, or the user's own. Of a statement only its kind of
+    plan is told, never its text.
     """
     rows: list[list[object]] = []
     now = time.monotonic()
-    for id, other in sorted(client.services.clients.items()):
+    for id, other in services.clients.items():
         session = other.session
-        busy = other.work is not None or other is client
+        if not admin and session.user.name != user:
+            continue
+        busy = other.work is not None
         rows.append(
             [
                 id,
@@ -157,17 +192,7 @@ def proxy_sessions(client: ClientConnection, plan: Builtin, values: Values) -> N
                 ", ".join(session.transaction.held) or None,
             ]
         )
-    columns = [
-        integer_column("Id"),
-        text_column("User"),
-        text_column("Host"),
-        text_column("Db"),
-        text_column("Command"),
-        text_column("Time"),
-        text_column("Plan"),
-        text_column("Held"),
-    ]
-    _answer(client, columns, rows)
+    return rows
 
 
 def proxy_queries(client: ClientConnection, plan: Builtin, values: Values) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from fleet.demo.programs import ServerError
@@ -214,3 +215,16 @@ def test_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
         proxy.wait_for_version(document["version"])
         assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
         proxy.close_clients()
+
+
+def test_read_only_stops_the_proxy(demo: Demo, flavour: str) -> None:
+    """A planned promotion begins with it: the proxy's account must not be above it."""
+    name = "read_only" if flavour == "mariadb" else "super_read_only"
+    with demo.direct() as server, server.cursor() as root, demo.connect(database="legacy") as connection:
+        try:
+            root.execute(f"SET GLOBAL {name} = ON")
+            with connection.cursor() as cursor, pytest.raises(pymysql.err.OperationalError, match="1290"):
+                cursor.execute("DELETE FROM customers WHERE 1 = 0")
+        finally:
+            root.execute("SET GLOBAL super_read_only = OFF" if flavour != "mariadb" else "SELECT 1")
+            root.execute("SET GLOBAL read_only = OFF")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -212,6 +213,18 @@ async def test_sessions(world: World, client: Client) -> None:
     mine, its = table(client)
     assert (mine[0], mine[4]) == (str(client.session.id), "Query")
     assert its[:5] == [str(other.session.id), "u", "127.0.0.1:4711", "demo", "Sleep"]
+
+
+async def test_sessions_of_a_user(world: World, client: Client) -> None:
+    """LIKE looks for users; who is no admin sees the own sessions only."""
+    other = Client(world)
+    other.session.user = replace(other.session.user, name="other", role=Role.WRITE)
+    client.ask(run("show_proxy_sessions", {"like": text("'oth%'")}))
+    await done(world, client, other)
+    assert [row[0] for row in table(client)] == [str(other.session.id)]
+    other.ask(run("show_proxy_sessions"))
+    await done(world, client, other)
+    assert [row[0] for row in table(other)] == [str(other.session.id)]
 
 
 DIAGNOSTICS = [Diagnostic("Warning", 1, "a"), Diagnostic("Error", 2, "b"), Diagnostic("Note", 3, "c")]

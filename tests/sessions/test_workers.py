@@ -162,3 +162,9 @@ def test_timed_ids_of_two_workers(own: MakeOwn) -> None:
             assert later > max(int(row[0] or 0) for row in shown)
     finally:
         clients[0].ask("DELETE FROM photos WHERE user_id = 70 AND caption = 'test_workers'")
+
+
+def test_sessions_of_all_workers_are_shown(pair: tuple[OwnProxy, Raw, Raw]) -> None:
+    _, one, other = pair
+    shown = {row[0] for row in one.ask("SHOW PROXY SESSIONS").rows}
+    assert {str(one.id).encode(), str(other.id).encode()} <= shown
