@@ -182,9 +182,13 @@ def test_unknown_and_forbidden_databases_at_log_in(users: OwnProxy) -> None:
     assert client.ask("SELECT COUNT(*) FROM demo.users").code == 1044
     assert client.ask("SELECT COUNT(*) FROM customers").kind == "rows"
     for sql in (
-        "SELECT 1 FROM customers, mysql.user", "INSERT INTO mysql.db SELECT * FROM mysql.db", "SHOW TABLES FROM mysql",
-        "SET @x = (SELECT COUNT(*) FROM mysql.user)", "SELECT * FROM information_schema.INNODB_METRICS", "USE mysql",
-    ):  # fmt: skip
+        "SELECT 1 FROM customers, mysql.user",
+        "INSERT INTO mysql.db SELECT * FROM mysql.db",
+        "SHOW TABLES FROM mysql",
+        "SET @x = (SELECT COUNT(*) FROM mysql.user)",
+        "SELECT * FROM information_schema.INNODB_METRICS",
+        "USE mysql",
+    ):
         assert client.ask(sql).code in (1044, 1142), sql
     assert client.ask("SELECT COUNT(*) FROM information_schema.COLLATIONS").kind == "rows"
     assert client.ask("USE information_schema").kind == "ok"
@@ -195,7 +199,7 @@ def test_files_and_replication_are_for_admins(users: OwnProxy) -> None:
     assert client.login("plain", PASSWORD).kind == "ok"
     for sql in ("SELECT LOAD_FILE('/etc/hostname')", "SET sql_log_bin = 0", "SHOW ENGINE INNODB STATUS"):
         assert client.ask(sql).code == 1142, sql
-    assert users.raw(user="demo").ask("SHOW ENGINE INNODB STATUS").kind == "rows"
+    assert users.raw().ask("SHOW ENGINE INNODB STATUS").kind == "rows"
 
 
 def test_limits_of_connections(users: OwnProxy) -> None:
