@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .aggregates import is_aggregate
 from .context import Splicer
 from .facts import Block, Span
-from .grouping import is_aggregate
 from .scope import Refuse, chain_at
 
 _BIT: Final = re.compile(r"\s*bit\b", re.IGNORECASE)

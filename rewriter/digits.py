@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .aggregates import is_aggregate
 from .context import Splicer
 from .edits import Edits
 from .facts import Block, Projection, Span
-from .grouping import is_aggregate
 from .scope import chains
 from .splice import Part
 from .tokens import quote_name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from .aggregates import is_aggregate
 from .context import Statement
 from .edits import Edits
 from .facts import Span, TableRef
@@ -12,13 +13,7 @@ from .gather import Groups, quoted
 from .pure import PURE
 from .scope import Chain, chain_at
 from .splice import Part, Template
-from .tokens import SYSTEM, VARIABLE, WORD, Source
-
-AGGREGATES: Final = frozenset(
-    {"COUNT", "SUM", "MIN", "MAX", "AVG", "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP"}
-    | {"VAR_SAMP", "BIT_AND", "BIT_OR", "BIT_XOR", "GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"}
-    | {"ANY_VALUE", "ST_COLLECT"}
-)
+from .tokens import SYSTEM, VARIABLE, WORD
 
 _WORDS = """
 AND OR NOT IS NULL LIKE IN BETWEEN TRUE FALSE DIV MOD XOR REGEXP RLIKE CASE WHEN THEN ELSE END BINARY AS
@@ -54,11 +49,6 @@ class Key:
     name: bytes
     plain: bool = False
     closed: bool = False
-
-
-def is_aggregate(source: Source, at: int) -> bool:
-    """Whether an aggregate function is called here."""
-    return source.is_word(at, *AGGREGATES) and source.is_op(at + 1, "(")
 
 
 class GroupColumns:

@@ -20,10 +20,11 @@ from typing import Final
 
 from config.schema import Kind
 
+from .aggregates import is_aggregate
 from .context import Statement
 from .facts import Block, Projection, Span, TableRef
 from .gather import Groups
-from .grouping import GroupColumns, Uncombined, is_aggregate
+from .grouping import GroupColumns, Uncombined
 from .pure import HARMLESS
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Part
@@ -112,6 +113,8 @@ class _Combining:
         block = self.block
         for item in block.group:
             self._group(item.span)
+        if "ROLLUP" in block.modifiers and any(not list(self._chains(key.span)) for key in self.columns.keys):
+            raise Uncombined  # over no rows MySQL shows constants in the total, if they are its keys
         for projection in block.projections:
             if block.group or self.aggregated:
                 self._cover(projection.span, "field list")

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from .aggregates import is_aggregate
 from .columns import add_labels
 from .context import Splicer, Statement
 from .edits import Edits
 from .effects import effects_of
 from .facts import Block, Query, Span, TableRef
 from .gather import SCRATCH, Gather, Home, Link, Piece, Top, quoted
-from .grouping import is_aggregate
 from .links import Links, chained
 from .locking import lock_of, locks
 from .partial import Combined, combined

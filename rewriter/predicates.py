@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from config.schema import Table
 
+from .aggregates import is_aggregate
 from .facts import Block, Span, TableRef
 from .keys import Keys
 from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
@@ -71,6 +72,10 @@ class Conditions:
         self.ranges: list[Between] = []
         self.offsets: list[Offset] = []
         self.matches: dict[Span, Match] = {}
+        self._folds = not keys.env.mariadb and any(
+            source.is_word(at, "GROUP", "DISTINCT", "DISTINCTROW") or is_aggregate(source, at)
+            for at in range(len(source.tokens))
+        )
 
     def constant(self, span: Span) -> Value | None:
         """The constant that these tokens are, or None."""
@@ -231,12 +236,13 @@ class Conditions:
         if token.kind == LIST:
             if key.takes_text and token.text != "string":
                 return None
-            comparison = Comparison(key, (), token.literal, token.text)
+            comparison = Comparison(key, (), token.literal, token.text, several=self._folds)
         else:
             constants, nulls = self._constant_list(key, inside)
             if constants is None:
                 return self._texts(chain, ref, key, span, inside)
-            comparison = Comparison(key, tuple(constants), rewritten=key.local and not nulls)
+            rewritten = key.local and not nulls
+            comparison = Comparison(key, tuple(constants), rewritten=rewritten, several=self._folds)
         if self._strict and comparison.may_fail:
             return None
         self.comparisons.append(comparison)

@@ -108,8 +108,9 @@ class Comparison:
     """A routing column compared with constants by =, <=>, IN, or a negation of these.
 
     `values` are the constants, one by one; or the literal with index `list_index` is a whole list, of
-    `list_kind` "integer" or "string". `rewritten`: what stands in the statement is replaced by what `write`
-    gives, local ids for an object table, else the shard's own part of the list.
+    `list_kind` "integer" or "string". `rewritten`: what stands there is replaced by what `write`
+    gives, local ids for an object table, else the shard's own part of the list. `several`: of many constants
+    a shard gets no single one, which would make other columns depend on it, for MySQL's ONLY_FULL_GROUP_BY.
     """
 
     key: Key
@@ -117,6 +118,7 @@ class Comparison:
     list_index: int = -1
     list_kind: str = ""
     rewritten: bool = True
+    several: bool = False
 
     def place(self, values: tuple[bytes, ...], keyspace: Keyspace) -> Placed:
         """The constants by shard. Raises NotPlain."""
@@ -197,6 +199,9 @@ class Comparison:
         if not self.key.local:  # a shard with none of the list gets all of it
             whole = values[self.list_index]
             whole = b"'" + whole if self.list_kind == "string" else whole
+        if self.several and self.size(values) > 1:
+            placed = {shard: mine * 2 if len(mine) == 1 else mine for shard, mine in placed.items()}
+            whole = b", ".join((whole, whole)) if self.key.local else whole
         return [b", ".join(placed[shard]) if shard in placed else whole for shard in shards]
 
     def probe(self, values: tuple[bytes, ...]) -> bytes:

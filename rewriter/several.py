@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .aggregates import is_aggregate
+from .apart import apart
 from .bound import Aggregate, SortKey
 from .closed import closed
 from .columns import Extra
@@ -12,7 +14,6 @@ from .context import Splicer, not_yet, one_block
 from .digits import perhaps_rounded, rounded, show_all, whole
 from .edits import Edits
 from .facts import Block, Limit, Projection, Query, SortItem, Span
-from .grouping import is_aggregate
 from .plan import Reject
 from .scope import Refuse, chain_at, chains
 from .sharded import Several
@@ -204,6 +205,7 @@ def _ordered(splicer: Splicer, block: Block, exact: str) -> Several:
         rows=rows,
         offset=offset,
         exact=bool(exact),
+        apart=apart(splicer, block),
     )
 
 

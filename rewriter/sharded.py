@@ -167,7 +167,8 @@ class Several:
     `part` is each shard's SELECT inside a UNION ALL, with the `hidden` columns at its end that `order` and
     `aggregates` need; `tail` orders a host's result. `rows` and `offset` are those of LIMIT: a shard gives
     the first `rows` + `offset`. `reference` has the column definitions that the client must get. `exact`:
-    some columns of `part` come as DOUBLEs, so that these must always be asked for (`Env.exact`).
+    some columns of `part` come as DOUBLEs, so that these must always be asked for (`Env.exact`). `apart`:
+    each shard gets a statement of its own, see apart.py.
     """
 
     part: Template
@@ -179,6 +180,7 @@ class Several:
     offset: Value | None = None
     aggregates: tuple[Aggregate, ...] = ()
     exact: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,10 +224,11 @@ class ShardSelect(Sharded):
         within = b""
         if rows is not None and not how.aggregates:
             within = b"LIMIT %d" % min(rows + offset, MAX_ROWS)
+        size = 1 if how.apart else CHUNK
         chunks = [
-            (host, group[at : at + CHUNK])
+            (host, group[at : at + size])
             for host, group in groups.items()
-            for at in range(0, len(group), CHUNK)
+            for at in range(0, len(group), size)
         ]
         alone = len(chunks) == 1 and not how.aggregates
         tail = how.tail + (b" " + within if within else b"")

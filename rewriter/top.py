@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from .aggregates import is_aggregate
 from .facts import Block, Query, Span, TableRef
 from .gather import Top
-from .grouping import is_aggregate
 from .splice import Part, Template
 from .tokens import Source
 from .values import Slots, Value, slot_at

@@ -179,6 +179,9 @@ class Groups:
         number, other = self.pick(Family.INTEGER, Family.WIDE, Family.DECIMAL), self.pick(*SUMMED)
         return self.rng.choice(
             (
+                f"AVG({number}) * 3",
+                f"CASE WHEN SUM({number}) > 5 THEN AVG({number}) ELSE -1 END",
+                f"IF(COUNT(*) > 1, AVG({number}), 0)",
                 f"ROUND(AVG({number}), 1)",
                 f"SUM({number}) / COUNT(*)",
                 "COUNT(*) / 7",
@@ -218,9 +221,6 @@ class Groups:
         if not positions and self.chance(0.2):
             self.rng.shuffle(items)
         rollup, distinct = self.chance(0.1), self.chance(0.08)  # (MariaDB loses a DISTINCT with ROLLUP)
-        distinct = distinct and not any(
-            "AVG(" in one for one in items
-        )  # (which MariaDB then computes wrongly)
         text = "SELECT " + ("DISTINCT " if distinct and not rollup else "") + ", ".join(items) + self.source()
         text += " GROUP BY " + ", ".join(one.name for one in keys)
         rollup = rollup and "DISTINCT" not in text  # (MariaDB counts wrongly there, over a primary key)

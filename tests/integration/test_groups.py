@@ -128,3 +128,24 @@ def test_warnings_of_what_only_the_shards_compute(raw: MakeRaw) -> None:
     shown = client.ask("SHOW WARNINGS").rows
     assert shown
     assert {row[1] for row in shown} == {b"1292"}
+
+
+def test_values_look_as_on_one_server(raw: MakeRaw) -> None:
+    """Not as in a UNION, where MySQL gives all of a column the same number of digits."""
+    client = raw()
+    sql = "SELECT CASE WHEN id % 2 THEN 1.50 ELSE 0 END AS v, id FROM pins"
+    alone = client.ask(
+        "SELECT CASE WHEN 5 % 2 THEN 1.50 ELSE 0 END, CASE WHEN 4 % 2 THEN 1.50 ELSE 0 END"
+    ).rows[0]
+    assert {row[0] for row in client.ask(sql).rows} == set(alone)
+    assert {row[0] for row in client.ask(sql + " ORDER BY v DESC, id LIMIT 1500").rows} == set(alone)
+
+
+def test_a_list_of_which_one_shard_has_one_id(raw: MakeRaw) -> None:
+    """A column is not determined by it, for MySQL's ONLY_FULL_GROUP_BY."""
+    client = raw()
+    client.ask("SET sql_mode = 'ONLY_FULL_GROUP_BY'")
+    pin = int(client.ask("SELECT MIN(id) FROM pins").value or 0)
+    for tail, code in (("", 1140), (" GROUP BY data", 1055)):
+        assert client.ask(f"SELECT ts, COUNT(*) FROM pins WHERE id IN ({pin}, 5){tail}").code == code
+    assert client.ask(f"SELECT COUNT(*) FROM pins WHERE id IN ({pin}, 5)").value == b"1"

@@ -1,0 +1,84 @@
+"""What a UNION changes: values whose digits depend on whether a server keeps a result in a temporary table.
+
+MySQL shows what IF and CASE give as it is: `IF(n > 1, price, 0)` is `9.90` or `0`. In a UNION, whose rows go
+through a table, the same is `0.00`. And an average within an expression has all its digits only until it is
+kept, as ORDER BY does. So such a SELECT is sent for each shard by itself, as the client wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .aggregates import is_aggregate
+from .context import Splicer
+from .facts import Block, Span
+from .scope import Refuse, chains
+from .spans import unwrapped
+from .tokens import NUMBER, SYSTEM, VARIABLE
+
+_OTHER: Final = re.compile(
+    r"\s*(tinyint|smallint|mediumint|int|integer|bigint|bool|boolean|float|double|real|date|datetime|timestamp"
+    r"|time|year|char|varchar|(?:tiny|medium|long)?text|binary|varbinary|(?:tiny|medium|long)?blob|enum|set"
+    r"|json)\b",
+    re.IGNORECASE,
+)
+"""Types of columns of which no DECIMAL is made but by arithmetic."""
+_DECIMAL: Final = ("SUM", "AVG", "ROUND", "TRUNCATE", "CAST", "CONVERT", "STDDEV", "VARIANCE")
+
+
+def apart(splicer: Splicer, block: Block) -> bool:
+    """Whether each shard must get a statement of its own."""
+    mysql = not splicer.statement.names.env.mariadb
+    kept = "DISTINCT" in block.modifiers or "DISTINCTROW" in block.modifiers
+    for one in block.projections:
+        if one.star:
+            continue
+        span = unwrapped(splicer.source, one.span)
+        if mysql and not kept and _chosen(splicer, span) and _decimal(splicer, block, span):
+            return True
+        if _averaged(splicer, span):
+            return True
+    return False
+
+
+def _averaged(splicer: Splicer, span: Span) -> bool:
+    """Whether this is an expression with an average in it."""
+    source = splicer.source
+    if is_aggregate(source, span.first) and source.closing[span.first + 1] == span.end - 1:
+        return False
+    return any(source.is_word(at, "AVG") and is_aggregate(source, at) for at in range(*span))
+
+
+def _chosen(splicer: Splicer, span: Span) -> bool:
+    """Whether this is IF(…) or CASE … END."""
+    source = splicer.source
+    if source.is_word(span.first, "CASE"):
+        return source.is_word(span.end - 1, "END")
+    called = source.is_word(span.first, "IF") and source.is_op(span.first + 1, "(")
+    return called and source.closing[span.first + 1] == span.end - 1
+
+
+def _decimal(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether the values may be of type DECIMAL (or BIT)."""
+    source = splicer.source
+    for at in range(*span):
+        token = source.tokens[at]
+        if token.kind in (NUMBER, VARIABLE, SYSTEM) or token.text == "?":
+            return True
+        if source.is_op(at, "/") or source.is_word(at, *_DECIMAL):
+            return True
+    for chain in chains(source, span, block):
+        try:
+            ref = splicer.scope.table_of(chain, block)
+        except Refuse:
+            return True
+        target = None if ref is None else splicer.scope.targets[ref]
+        if target is None or target.table is None:
+            continue
+        if target.is_object and chain.column == "ID":
+            continue
+        column = target.table.column(chain.column)
+        if column is None or _OTHER.match(column.definition or "") is None:
+            return True
+    return False
