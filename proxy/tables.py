@@ -25,8 +25,9 @@ log = structlog.get_logger("proxy")
 PERIOD = 30.0
 
 _ASK = (
-    "SELECT table_name, column_name, column_type, column_key, extra FROM information_schema.columns"
-    " WHERE table_schema = {database} AND table_name IN ({tables}) ORDER BY table_name, ordinal_position"
+    "SELECT table_name, column_name, column_type, column_key, extra, is_nullable"
+    " FROM information_schema.columns WHERE table_schema = {database} AND table_name IN ({tables})"
+    " ORDER BY table_name, ordinal_position"
 )
 
 
@@ -87,13 +88,13 @@ async def _shard(
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
     rows = [[(value or b"").decode() for value in row] for row in reply.values()]
     keys: dict[str, int] = {}
-    for table, _, _, key, _ in rows:
+    for table, _, _, key, *_ in rows:
         keys[table] = keys.get(table, 0) + (key == "PRI")
     found: dict[str, list[Column]] = {}
-    for table, name, type_, key, extra in rows:
+    for table, name, type_, key, extra, nullable in rows:
         if "INVISIBLE" in extra.upper():
             continue
-        definition = type_
+        definition = type_ + (" NOT NULL" if nullable == "NO" else "")
         if "auto_increment" in extra.lower():
             definition += " AUTO_INCREMENT"
         if key == "PRI" and keys[table] == 1:

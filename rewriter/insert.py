@@ -15,6 +15,7 @@ from .filling import Ask, depends, plan_filled, with_subqueries
 from .inserting import Hint, Insert, Row
 from .keys import Keys
 from .literals import unquote
+from .lone import lone
 from .parse_write import Insertion, WriteParser
 from .plan import Access, Plan
 from .read_write import plan_insert
@@ -124,7 +125,8 @@ class _Planner:
         for row in rows:  # all of them before the first row's text is taken
             self._local_ids(row)
         planned = tuple(
-            Row(self._hints(row), self._row(number, row, dropped)) for number, row in enumerate(rows)
+            Row(self._hints(row), self._row(number, row, dropped), lone(self.source, found, self.table, row))
+            for number, row in enumerate(rows)
         )
         before, behind = self._around()
         keyspace = self.statement.names.topology.keyspaces[self.table.keyspace]

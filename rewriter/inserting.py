@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from config.topology import Keyspace, Topology
 
@@ -18,6 +19,8 @@ from .routing import Key
 from .rows import Repeat
 from .splice import Template
 from .values import Value
+
+_VALUES: Final = re.compile(rb"VALUES?\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,11 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: what names its shard, in order of precedence, and its text."""
+    """One row: what names its shard, in order of precedence, and its text. `lone`: see lone.py."""
 
     hints: tuple[Hint, ...]
     template: Template
+    lone: bool = False
 
 
 class _Placed(NamedTuple):
@@ -133,11 +137,12 @@ class Insert(Plan):
             if local in (b"", b"0", b"NULL"):
                 generated.add(shard)
             by_shard.setdefault(shard, []).append(_Placed(number, row, view, local))
+        alone = sum(map(len, by_shard.values())) == 1
         statements, inserted = [], []
         for shard in sorted(by_shard):
             base = self._base(keyspace, shard)
             placed = by_shard[shard]
-            sql = self._text(placed, keyspace.database_of(shard), base)
+            sql = self._text(placed, keyspace.database_of(shard), base, alone=alone)
             statements.append(HostStatement(host(keyspace, shard), (shard,), sql))
             numbers = tuple([one.number for one in placed])
             inserted.append(
@@ -158,10 +163,10 @@ class Insert(Plan):
             known = given is not None and given.kind == "parameter"
             id = view[given.index] if given is not None and known else b"1"
             placed.append(_Placed(number, row, view, id))
-        sql = self._text(placed, keyspace.database_of(shard), self._base(keyspace, shard))
+        sql = self._text(placed, keyspace.database_of(shard), self._base(keyspace, shard), alone=True)
         return HostStatement(host(keyspace, shard), (shard,), sql)
 
-    def _text(self, placed: list[_Placed], database: bytes, base: int | None) -> bytes:
+    def _text(self, placed: list[_Placed], database: bytes, base: int | None, *, alone: bool) -> bytes:
         common: list[bytes] = []
         last: Values = ()
         rows = []
@@ -170,7 +175,10 @@ class Insert(Plan):
                 common, last = [*view, database, b"%d" % (base or 0), b""], view
             common[-1] = id  # in place: a copy of all values for each row would be quadratic
             rows.append(row.template.render(common))
-        return self.before.render(common) + b", ".join(rows) + self.behind.render(common)
+        before, text = self.before.render(common), b", ".join(rows)
+        if len(placed) == 1 and placed[0].row.lone and not alone:
+            before, text = _VALUES.sub(b"", before), b"SELECT " + text.strip()[1:-1]
+        return before + text + self.behind.render(common)
 
     def _base(self, keyspace: Keyspace, shard: int) -> int | None:
         if self.type is None or keyspace.layout is None:
