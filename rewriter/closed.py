@@ -14,13 +14,14 @@ from .aggregates import is_aggregate
 from .context import Splicer
 from .facts import Block, Span
 from .scope import Refuse, chain_at
+from .together import outside
 
 _BIT: Final = re.compile(r"\s*bit\b", re.IGNORECASE)
 
 
 def closed(splicer: Splicer, block: Block) -> bool:
     """Whether each row of the block's result is made of one shard's rows, and no two shards give equal rows
-    that are to be one. The block reads one table.
+    that are to be one. Each shard can answer the block for its own rows.
     """
     distinct = "DISTINCT" in block.modifiers or "DISTINCTROW" in block.modifiers
     if not (block.group or distinct) or "ROLLUP" in block.modifiers:
@@ -35,7 +36,7 @@ def closed(splicer: Splicer, block: Block) -> bool:
     if block.group:
         return any(_keyed(splicer, block, item.span) for item in block.group) and not _of_bits(splicer, block)
     source = splicer.source
-    return not any(is_aggregate(source, at) for _, span in block.expressions() for at in range(*span))
+    return not any(is_aggregate(source, at) for _, span in block.expressions() for at in outside(block, span))
 
 
 def _keyed(splicer: Splicer, block: Block, span: Span) -> bool:
@@ -62,6 +63,8 @@ def _routes(splicer: Splicer, block: Block, span: Span) -> bool:
     except Refuse:
         return False
     table = None if ref is None else splicer.scope.targets[ref].table
+    if ref is None or ref not in block.tables or block.tables.index(ref) in block.nullable:
+        return False  # rows of NULLs are everywhere
     return table is not None and splicer.conditions.routes_by_number(table, chain.column)
 
 

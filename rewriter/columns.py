@@ -160,14 +160,14 @@ class Columns:
             self.edits.replace(Span(chain.first, chain.end - 3), b"")
 
     def _id(self, chain: Chain, ref: TableRef, *, local: bool) -> None:
-        qualifier = self._qualifier(chain)
+        qualifier = self.qualifier(chain)
         span = Span(chain.first, chain.end)
         if local:
             self.edits.replace(span, qualifier + b"local_id")
         else:
             self.edits.replace(span, b"(" + qualifier + b"local_id + ", self.base(ref), b")")
 
-    def _qualifier(self, chain: Chain) -> bytes:
+    def qualifier(self, chain: Chain) -> bytes:
         """The table part of a column's name with its dot, without the database."""
         if len(chain.parts) == 1:
             return b""
@@ -219,21 +219,26 @@ class Columns:
                 self._check_alias(item.span, block)
 
     def _check_alias(self, span: Span, block: Block) -> None:
-        """`ORDER BY id` when result columns are named so, besides or instead of the virtual one.
+        """`ORDER BY x` when several result columns are named so, perhaps the virtual one.
 
         For a server an expression of that name goes before a column, and two columns are ambiguous. But here
         the virtual column is an expression, too: so the one that is meant is named by its number.
         """
         name = self.source.tokens[span.first].name.lower()
-        if name != "id" or not any(self.scope.targets[ref].is_object for ref in block.tables):
+        if not any(self.scope.targets[ref].is_object for ref in block.tables):
             return
-        columns: set[str] = set()
+        columns: set[tuple[TableRef | None, str]] = set()
         number, first = 1, 0
         for projection in block.projections:
-            if projection.star or self.scope.label(projection).lower() == name:
+            if projection.star:
+                refs = self.scope.starred(block, projection)
+                columns.update((ref, name) for ref in refs if name in (self.scope.targets[ref].columns or ()))
+                first = first or (number if columns else 0)
+            elif self.scope.label(projection).lower() == name:
                 first = first or number
-                if projection.star or self._is_column(projection):
-                    columns.add(self.source.at(projection.span.end - 1).name.lower().replace("*", name))
+                chain = chain_at(self.source, projection.span.first)
+                if chain is not None and self._is_column(projection):
+                    columns.add((self.scope.table_of(chain, block), chain.column.lower()))
                 elif number > first:
                     self.edits.replace(span, b"%d" % number)
                     return

@@ -10,7 +10,7 @@ from config.schema import Table
 from .binding import Routing
 from .columns import Columns, Extras
 from .edits import Edits
-from .facts import Block, Query, Span, TableRef
+from .facts import Block, Span, TableRef
 from .fills import Hints, fill_functions, fill_slots, take_hints
 from .keys import Keys
 from .plan import Reject
@@ -179,12 +179,4 @@ def table_names(scope: Scope, refs: list[TableRef]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{table.database}.{table.name}" for table in tables))
 
 
-def one_block(query: Query) -> Block | None:
-    """The block of a query that reads one table and nothing else, or None."""
-    block = query.single()
-    if block is None or len(block.tables) != 1 or list(block.inner_queries()):
-        return None
-    return block
-
-
-__all__ = ["ALL", "Splicer", "Statement", "keyspace_of", "not_yet", "one_block", "refused", "table_names"]
+__all__ = ["ALL", "Splicer", "Statement", "keyspace_of", "not_yet", "refused", "table_names"]

@@ -180,7 +180,7 @@ class Conditions:
             if found is not None:
                 span = Span(chain.first, found[1])
                 return self._single(span, ref, relation, key, found[0], chain, Span(at + 1, found[1]))
-            return self._columns(chain, ref, at, block) if source.is_op(at, "=") else None
+            return self._columns(chain, ref, key, at, block) if source.is_op(at, "=") else None
         if source.is_op(at, "<", "<=", ">", ">="):
             found = self._constant(key, at + 1, end)
             constants = Span(at + 1, found[1] if found is not None else at + 1)
@@ -219,11 +219,11 @@ class Conditions:
         self.comparisons.append(Comparison(key, (value,), rewritten=key.local))
         return Match(span, ref, relation, len(self.comparisons) - 1, chain, constants)
 
-    def _columns(self, chain: Chain, ref: TableRef, at: int, block: Block) -> Match | None:
-        """`column = column`, both routing."""
+    def _columns(self, chain: Chain, ref: TableRef, key: Key, at: int, block: Block) -> Match | None:
+        """`column = column`, both routing alike."""
         other = chain_at(self._source, at + 1)
         found = None if other is None else self._routing_column(other, block)
-        if other is None or found is None or found[0] is ref:
+        if other is None or found is None or found[0] is ref or not key.places_as(found[1]):
             return None
         span = Span(chain.first, other.end)
         return Match(span, ref, "is column", -1, chain, Span(at, at), found[0])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from .binding import Routing
 from .columns import Extra
 from .context import Splicer, Statement, keyspace_of, not_yet, table_names
-from .facts import Query, TableRef
+from .determined import seen_alike
+from .facts import Block, Query, TableRef
 from .origins import origins_of
 from .plan import Access, Plan, Reject
 from .routing import Route
@@ -13,6 +14,7 @@ from .scope import Refuse, Scope
 from .several import plan_several
 from .sharded import Point, Several, ShardSelect
 from .splice import Template
+from .together import both_ways, together
 
 
 def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bool = False) -> Plan:
@@ -25,8 +27,12 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
     _check(statement, query)
     splicer = Splicer(statement, scope)
     splicer.columns.blocks(query.all_blocks())
+    if not explain:
+        _check_groups(splicer, query)
+    both_ways(splicer, query)
     routes = splicer.routes(refs)
-    several = _several(splicer, query, refs, explain=explain)
+    block = together(splicer, query, refs)
+    several = _several(splicer, block, refs, explain=explain)
     unrouted = any(route.unbounded for route in routes)
     if unrouted and isinstance(several, Reject):
         return several
@@ -43,6 +49,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         sample=explain,
         exact=bool(statement.names.env.exact) and not explain,
         unrouted=unrouted,
+        together=not isinstance(several, Reject),
         origins=None if explain else origins_of(query, scope),
         point=point(routing, template, splicer.slots.end),
         fallback=None if statement.strict else _fallback(statement, query, scope, routing, explain=explain),
@@ -101,13 +108,30 @@ def _check(statement: Statement, query: Query) -> None:
         )
 
 
-def _several(splicer: Splicer, query: Query, refs: list[TableRef], *, explain: bool) -> Several | Reject:
-    if len(refs) > 1:
+def _check_groups(splicer: Splicer, query: Query) -> None:
+    """Refuse what MySQL would refuse on a shard, and not where `id` is a column."""
+    env, hints = splicer.statement.names.env, splicer.hints
+    if env.mariadb or env.each_shard or hints.shard is not None or hints.same_shard_as is not None:
+        return
+    if not all(seen_alike(splicer, block) for block in query.all_blocks()):
+        reason = "which columns its groups determine is for a server to say that has the column `id`"
+        raise Refuse("not_supported_yet", what="this statement", reason=reason, alternative="")
+
+
+def _several(
+    splicer: Splicer, block: Block | None, refs: list[TableRef], *, explain: bool
+) -> Several | Reject:
+    if splicer.statement.names.env.each_shard and splicer.colocated(refs):
+        template = splicer.edits.template()
+        return Several(part=template, reference=template)
+    if block is not None:
+        found = plan_several(splicer, block, "" if explain else splicer.statement.names.env.exact)
+    elif len(refs) > 1:
         reason = f"it joins rows of {' and '.join(table_names(splicer.scope, refs))}"
-        alternative = "Give every table an ID of the same shard."
-        found: Several | Reject = not_yet("this statement", reason, alternative)
+        found = not_yet("this statement", reason, "Give every table an ID of the same shard.")
     else:
-        found = plan_several(splicer, query, "" if explain else splicer.statement.names.env.exact)
+        reason = "it has subqueries, joins or set operations"
+        found = not_yet("this statement", reason, "Name the shard by an ID.")
     if explain and isinstance(found, Reject):
         reason = "the rows of several shards are gathered before they are worked on"
         return not_yet("EXPLAIN", reason, "Use EXPLAIN ROUTE, or name one ID.")

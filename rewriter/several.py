@@ -10,14 +10,15 @@ from .apart import apart
 from .bound import Aggregate, SortKey
 from .closed import closed
 from .columns import Extra
-from .context import Splicer, not_yet, one_block
+from .context import Splicer, not_yet
 from .digits import perhaps_rounded, rounded, show_all, whole
 from .edits import Edits
-from .facts import Block, Limit, Projection, Query, SortItem, Span
+from .facts import Block, Limit, Projection, SortItem, Span
 from .plan import Reject
 from .scope import Refuse, chain_at, chains
 from .sharded import Several
 from .splice import Part
+from .together import outside
 from .values import Value, slot_at
 
 _MERGED: Final = {"COUNT": "count", "SUM": "sum", "MIN": "min", "MAX": "max"}
@@ -45,14 +46,10 @@ class _Cannot(Exception):
 _ONE_SHARD: Final = "Name the shard by an ID."
 
 
-def plan_several(splicer: Splicer, query: Query, exact: str) -> Several | Reject:
-    """How the query runs on several shards, or why it cannot. `exact`: see `Env`."""
-    if splicer.statement.names.env.each_shard:
-        template = splicer.edits.template()
-        return Several(part=template, reference=template)
-    block = one_block(query)
-    if block is None:
-        return not_yet("this statement", "it has subqueries, joins or set operations", _ONE_SHARD)
+def plan_several(splicer: Splicer, block: Block, exact: str) -> Several | Reject:
+    """How the query that this block is runs on several shards, or why it cannot. Each shard can answer it for
+    its own rows: see together.py. `exact`: see `Env`.
+    """
     try:
         aggregates = [] if _check(splicer, block) else _aggregates(splicer, block)
         if aggregates:
@@ -73,7 +70,7 @@ def _check(splicer: Splicer, block: Block) -> bool:
     if not whole and block.having is not None:
         raise _Cannot("HAVING", "it is not evaluated over several shards", _ONE_SHARD)
     for clause, span in block.expressions():
-        for at in range(*span):
+        for at in outside(block, span):
             if source.is_word(at, "OVER") and not source.is_op(at - 1, ",", "("):
                 raise _Cannot("a window function", "a window does not reach over shards", _ONE_SHARD)
             if not whole and clause != "field list" and is_aggregate(splicer.source, at):
@@ -89,7 +86,7 @@ def _aggregates(splicer: Splicer, block: Block) -> list[Projection]:
     found = [
         projection
         for projection in block.projections
-        if any(is_aggregate(splicer.source, at) for at in range(*projection.span))
+        if any(is_aggregate(splicer.source, at) for at in outside(block, projection.span))
     ]
     if found and len(found) != len(block.projections):
         reason = "what is not aggregated is of no certain row"
@@ -321,7 +318,7 @@ def _full_id(splicer: Splicer, block: Block, span: Span) -> tuple[Part, ...]:
     ref = splicer.scope.table_of(chain, block)
     if ref is None or not splicer.scope.targets[ref].is_object:
         return ()
-    return (b"(local_id + ", splicer.columns.base(ref), b")")
+    return (b"(" + splicer.columns.qualifier(chain) + b"local_id + ", splicer.columns.base(ref), b")")
 
 
 def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | None:
