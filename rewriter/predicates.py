@@ -241,7 +241,8 @@ class Conditions:
             constants, nulls = self._constant_list(key, inside)
             if constants is None:
                 return self._texts(chain, ref, key, span, inside)
-            rewritten = key.local and not nulls
+            texts = key.rule == "id" and any(one.kind == "string" for one in constants)
+            rewritten = (key.local or texts) and not nulls  # a text in a list may be compared as a double
             comparison = Comparison(key, tuple(constants), rewritten=rewritten, several=self._folds)
         if self._strict and comparison.may_fail:
             return None

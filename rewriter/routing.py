@@ -203,12 +203,12 @@ class Comparison:
     def write(self, placed: Placed, shards: Sequence[int], values: tuple[bytes, ...]) -> list[bytes]:
         """What stands in the place of the constants on each shard."""
         whole = NEVER
-        if not self.key.local:  # a shard with none of the list gets all of it
+        if self.list_index >= 0 and not self.key.local:  # a shard with none of the list gets all of it
             whole = values[self.list_index]
             whole = b"'" + whole if self.list_kind == "string" else whole
         if self.several and self.size(values) > 1:
             placed = {shard: mine * 2 if len(mine) == 1 else mine for shard, mine in placed.items()}
-            whole = b", ".join((whole, whole)) if self.key.local else whole
+            whole = b", ".join((whole, whole)) if whole == NEVER else whole
         return [b", ".join(placed[shard]) if shard in placed else whole for shard in shards]
 
     def probe(self, values: tuple[bytes, ...]) -> bytes:

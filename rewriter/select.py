@@ -78,6 +78,13 @@ def may_fail(routing: Routing) -> bool:
 def _check(statement: Statement, query: Query) -> None:
     source = statement.source
     for block in query.all_blocks():
+        if any(ref.form == "odd" for ref in block.tables):
+            raise Refuse(
+                "not_supported_yet",
+                what="a table function",
+                reason="its texts have the character set of the current database",
+                alternative="",
+            )
         if block.into is not None:
             raise Refuse(
                 "not_supported_yet",

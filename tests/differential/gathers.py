@@ -36,6 +36,18 @@ PAIRS = (
 )
 """Columns that refer to others, of the wide world's tables and of the demo's."""
 
+TOGETHER = (
+    ("user_pins", "user_id", "users", "id"),
+    ("pin_users", "pin_id", "pins", "id"),
+    ("user_pins", "user_id", "user_pins", "user_id"),
+    ("things", "id", "things", "id"),
+    ("photos", "user_id", "photos", "user_id"),
+    ("mails", "email", "mails", "email"),
+    ("user_has_boards", "user_id", "users", "id"),
+    ("board_has_pins", "board_id", "boards", "id"),
+)
+"""Pairs whose equal values are on one shard."""
+
 CLEAR = (Family.INTEGER, Family.WIDE, Family.DECIMAL)
 """Values that look the same when they are equal."""
 
@@ -48,6 +60,7 @@ class Gathers:
         self.catalog = catalog
         self.odd = False
         self.pairs = [one for one in PAIRS if {one[0], one[2]} <= set(catalog.tables)]
+        self.routed = [one for one in TOGETHER if {one[0], one[2]} <= set(catalog.tables)]
 
     def statement(self) -> Statement:
         """One of them."""
@@ -67,8 +80,9 @@ class Gathers:
             "window": self.window,
             "using": self.using,
             "first rows": self.first_rows,
+            "together": self.together,
         }
-        kind = self.rng.choice(("join", "join", "group", "semi-join", *forms))
+        kind = self.rng.choice(("join", "join", "group", "semi-join", "together", *forms))
         sql = forms[kind]()
         return Statement(sql, f"gather {kind}", extra_warnings=True, total=kind == "first rows")
 
@@ -328,6 +342,40 @@ class Gathers:
         order += [f"a.{one}" + self.rng.choice(("", " DESC")) for one in table.total]
         text += f" ORDER BY {', '.join(order)} LIMIT {self.rng.choice((0, 1, 3, 10, 50))}"
         return text + (f" OFFSET {self.rng.choice((0, 2, 20))}" if self.chance(0.4) else "")
+
+    def together(self) -> str:
+        """Tables joined by their routing values, in FROM or by a subquery."""
+        left, left_column, right, right_column = self.rng.choice(self.routed)
+        if self.chance(0.5):
+            left, left_column, right, right_column = right, right_column, left, left_column
+        one, two = self.table(left), self.table(right)
+        link = f"b.{right_column} = a.{left_column}"
+        link = " AND ".join([link, *(self.conditions(two, "b.", 1) if self.chance(0.3) else [])])
+        form = self.rng.random()
+        if form < 0.2:
+            test = f"{self.rng.choice(('', 'NOT '))}EXISTS (SELECT * FROM {right} b WHERE {link})"
+            return f"SELECT {', '.join(self.columns(one, 'a.'))} FROM {left} a WHERE {test}"
+        if form < 0.35:
+            inner = f"(SELECT {self.aggregate(two, 'b.')} FROM {right} b WHERE {link})"
+            return f"SELECT a.{left_column}, {inner} FROM {left} a{self.where(one, 'a.', 1)}"
+        kind = self.rng.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN"))
+        rest = f" FROM {left} a {kind} {right} b ON {link}{self.where(one, 'a.', 1)}"
+        shown = [*self.columns(one, "a."), *self.columns(two, "b.")]
+        if form < 0.6:
+            key = self.rng.choice((f"a.{left_column}", f"b.{right_column}", f"a.{self.clear(one)}"))
+            items = [key, self.aggregate(one, "a."), self.aggregate(two, "b.")]
+            items += [self.rng.choice(shown)] if self.catalog.mysql and self.chance(0.3) else []
+            tail = self.rng.choice(
+                ("", "", " HAVING COUNT(*) > 1", f" ORDER BY COUNT(*) DESC, {key} LIMIT 5")
+            )
+            if any("GROUP_CONCAT" in one for one in items):
+                tail = ""  # MySQL gives it another type where it sorts what it has found
+            return f"SELECT {', '.join(items)}{rest} GROUP BY {key}{tail}"
+        if form < 0.7:
+            return f"SELECT {self.aggregate(one, 'a.')}, {self.aggregate(two, 'b.')}{rest}"
+        if form < 0.8:
+            return f"SELECT DISTINCT a.{left_column}, b.{self.clear(two)}{rest}"
+        return f"SELECT {', '.join(shown)}{rest}"
 
     def using(self) -> str:
         """Joins by common names, of tables that share one."""
