@@ -25,7 +25,7 @@ class Effects(NamedTuple):
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
     `defines`: it changes which triggers, functions, procedures or views there are. `locks`: it takes, ends or
-    asks for locks of GET_LOCK, which all must be on one host.
+    asks for locks of GET_LOCK, which all must be on one host. `keeps_row_count`: ROW_COUNT() stays.
     """
 
     ties: tuple[Tie, ...] = ()
@@ -38,6 +38,7 @@ class Effects(NamedTuple):
     database: str = ""
     defines: bool = False
     locks: bool = False
+    keeps_row_count: bool = False
 
 
 _NONE: Final = Effects()
@@ -49,7 +50,7 @@ def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
     """The effects of a statement; None for none, as nearly all have."""
     verb = source.at(0).text if source.at(0).kind == WORD else ""
     if verb in ("CREATE", "ALTER", "DROP", "RENAME"):
-        found = _definition(source, verb)
+        found = _definition(source, verb, found_rows_of(source, verb, mariadb=mariadb))
     else:
         ties, unties = _ties(source, verb)
         found = Effects(
@@ -59,6 +60,7 @@ def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
             verb in ("CALL", "EXECUTE") or (verb == "BEGIN" and source.is_word(1, "NOT")),
             found_rows_of(source, verb, mariadb=mariadb),
             _insert_id(source, verb),
+            keeps_row_count=verb == "GET",
             locks=any(_calls(source, at, _LOCKING) for at in range(len(source.tokens))),
         )
     return found if found != _NONE else None
@@ -69,7 +71,7 @@ def _calls(source: Source, at: int, functions: frozenset[str]) -> bool:
     return token.kind == WORD and token.text in functions and source.is_op(at + 1, "(")
 
 
-def _definition(source: Source, verb: str) -> Effects:
+def _definition(source: Source, verb: str, counted: Found) -> Effects:
     """CREATE, ALTER, DROP and RENAME: temporary tables, databases, routines, whose bodies are not looked
     into.
     """
@@ -83,7 +85,7 @@ def _definition(source: Source, verb: str) -> Effects:
         while source.is_word(at, "TABLE", "TABLES", "IF", "NOT", "EXISTS", "SEQUENCE"):
             at += 1
         if verb == "CREATE":
-            return Effects(ties=(("table", _last_name(source, at)),))
+            return Effects(ties=(("table", _last_name(source, at)),), found_rows=counted)
         return Effects(unties=_tables(source, at))
     if verb == "DROP" and source.is_word(1, "TABLE", "TABLES"):
         at = 4 if source.is_word(2, "IF") else 2
@@ -91,8 +93,8 @@ def _definition(source: Source, verb: str) -> Effects:
     if verb == "DROP" and source.is_word(1, "PREPARE"):
         return Effects(unties=(("prepare", source.at(2).name.lower()),))
     if verb == "CREATE" and source.is_word(1, "OR") and source.is_word(3, "TEMPORARY"):
-        return Effects(ties=(("table", _last_name(source, 5)),))
-    return Effects()
+        return Effects(ties=(("table", _last_name(source, 5)),), found_rows=counted)
+    return Effects(found_rows=counted)
 
 
 def defines_routine(source: Source) -> bool:

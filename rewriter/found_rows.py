@@ -15,18 +15,27 @@ KEEP: Final = "keep"
 MATCHED: Final = "matched"
 """What UPDATE has found, which its reply tells."""
 
+ONE: Final = "one"
+"""Always 1."""
+PRIMED: Final = "primed"
+"""Only the server knows, and whether it is what it was before."""
+
 Found = str | int
 """One of these, "" for the usual, or the literal that holds the OFFSET: the rows before it count too."""
 
 _SETS: Final = ("UNION", "EXCEPT", "INTERSECT")
-_QUIET: Final = frozenset({"ANALYZE", "CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR", "HANDLER"})
+_QUIET: Final = frozenset({"CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR", "HANDLER", "HELP", "XA"})
+_QUIETLY_SHOWN: Final = (
+    *("CREATE", "PROCESSLIST", "GRANTS", "PRIVILEGES", "PROFILES", "ENGINE", "BINLOG", "RELAYLOG", "BINARY"),
+    *("REPLICA", "REPLICAS", "SLAVE", "MASTER"),
+)
 
 
 def found_rows_of(source: Source, verb: str, *, mariadb: bool) -> Found:
     """How FOUND_ROWS() is known after the statement."""
     words = {token.text for token in source.tokens if token.kind == WORD}
     if verb in ("SELECT", "WITH") or source.is_op(0, "("):
-        if "SQL_CALC_FOUND_ROWS" in words or "INTO" in words:
+        if words.intersection(_ASKED):
             return ASK
         if "LIMIT" not in words:
             return ""
@@ -40,14 +49,34 @@ def found_rows_of(source: Source, verb: str, *, mariadb: bool) -> Found:
         return ASK if several else "" if mariadb else MATCHED
     if verb == "DELETE":
         return ASK if words.intersection({"USING", "JOIN"}) or _several(source, "WHERE") else ""
-    if verb in _QUIET or (verb == "SHOW" and source.is_word(1, "CREATE")):
+    if verb in ("CALL", "EXECUTE", "BEGIN"):
+        return PRIMED
+    if verb == "DO":
+        return "" if mariadb and "SELECT" not in words else ASK if mariadb else ONE
+    if verb == "CREATE":
+        return ASK if mariadb and "SELECT" in words and source.is_word(1, "TABLE", "TEMPORARY", "OR") else ""
+    if verb == "ANALYZE":
+        return PRIMED if words.intersection(_EXPLAINED - {"TABLE"}) else KEEP
+    if verb in _QUIET or (verb == "VALUES" and mariadb):
         return KEEP
+    if verb == "SHOW":
+        shown = 2 if source.is_word(1, "FULL") else 1
+        return KEEP if source.is_word(shown, *_QUIETLY_SHOWN) else ""
     if verb in ("EXPLAIN", "DESCRIBE", "DESC"):
-        return KEEP if len(source.tokens) > 2 and words.intersection(_EXPLAINED) else ""
+        return _explained(source, words, mariadb=mariadb)
     return ""
 
 
-_EXPLAINED: Final = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES")
+_ASKED: Final = frozenset({"SQL_CALC_FOUND_ROWS", "INTO", "FETCH", "PROCEDURE"})
+_EXPLAINED: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES"})
+
+
+def _explained(source: Source, words: set[str], *, mariadb: bool) -> Found:
+    if len(source.tokens) < 3 or not words.intersection(_EXPLAINED):
+        return ""
+    if "ANALYZE" in words:
+        return PRIMED
+    return ASK if mariadb and "FROM" not in words and "SELECT" in words else KEEP
 
 
 def _several(source: Source, end: str) -> bool:

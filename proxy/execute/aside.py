@@ -112,9 +112,16 @@ def answer(client: ClientConnection, reply: Collector, warnings: list[Diagnostic
 
 
 def write_result(
-    client: ClientConnection, columns: list[bytes], rows: list[bytes], warnings: int = 0
+    client: ClientConnection,
+    columns: list[bytes],
+    rows: list[bytes],
+    warnings: int = 0,
+    *,
+    counts: bool = True,
 ) -> None:
-    """Definitions and rows (payloads) to the client, and the command is done."""
+    """Definitions and rows (payloads) to the client, and the command is done. `counts`: FOUND_ROWS() is of
+    these rows.
+    """
     status, extended = client.session.status(), client.session.extended
     head, seq = header_packets(columns, status, client.seq + 1, warnings, extended=extended)
     pieces = [head]
@@ -123,7 +130,8 @@ def write_result(
         seq += 1 + len(row) // 0xFFFFFF
     pieces.append(eof_packet(seq, status, warnings))
     client.session.row_count = -1
-    client.session.found_rows = len(rows)
+    if counts:
+        client.session.found_rows = len(rows)
     client.write(b"".join(pieces))
     client.finish("ok")
 

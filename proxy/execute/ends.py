@@ -13,6 +13,7 @@ from proxy.session.state import Diagnostic, Diagnostics
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame, query_packet
 from rewriter.effects import Effects
+from rewriter.found_rows import PRIMED
 from rewriter.plans import Values
 
 from .trace import counts, generated, trace, trace_routine
@@ -50,7 +51,8 @@ async def settle(
             if effects is not None:
                 # LAST_INSERT_ID(value) holds even if the statement fails
                 asks = effects.insert_id == "ask" if failed else generated(effects, ok, literals) is None
-                counted = failed or not counts(client.session, effects, ok, rows, literals)
+                tells = not failed or effects.found_rows == PRIMED
+                counted = not (tells and counts(client.session, effects, ok, rows, literals))
                 await trace(client.session, conn, effects, ok if asks else None, asks=asks, counted=counted)
             if effects is not None and effects.routine:
                 await trace_routine(client, conn)

@@ -6,7 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
+from proxy.session.transaction import XA
 from proxy.wire.packets import query_packet
+from rewriter.effects import Effects
+from rewriter.found_rows import PRIMED
 
 if TYPE_CHECKING:
     from proxy.session.settings import Settings
@@ -15,6 +18,11 @@ if TYPE_CHECKING:
 #: Statements that touch no table, and so open no transaction.
 _TABLELESS = re.compile(
     rb"\s*(?:SELECT|DO|VALUES|COMMIT|ROLLBACK)\b(?!.*\b(?:FROM|INTO|TABLE)\b)", re.IGNORECASE | re.DOTALL
+)
+
+
+_INTO_VARIABLES = re.compile(
+    rb"\s*SELECT\b(?!.*\b(?:FROM|TABLE|OUTFILE|DUMPFILE)\b)", re.IGNORECASE | re.DOTALL
 )
 
 
@@ -41,12 +49,51 @@ _LOOKS_ON_MYSQL = re.compile(
 def opens_none(sql: bytes, *, mariadb: bool) -> bool:
     """Whether what SET TRANSACTION has set is not for this statement, since it opens no transaction."""
     looks = _LOOKS if mariadb else _LOOKS_ON_MYSQL
-    return keeps_warnings(sql) or looks.match(sql) is not None
+    return tableless(sql) or _NO_ROWS.match(sql) is not None or looks.match(sql) is not None
+
+
+#: Statements without tables in MariaDB's sense.
+_KEEPS = re.compile(
+    rb"\s*(?:DEALLOCATE|UNLOCK|HELP|XA|GET|FLUSH\s+(?!TABLES?\s+\S)"
+    rb"|PREPARE(?!.*\b(?:INSERT|UPDATE|DELETE|REPLACE|SHOW)\b)(?!.*\bFROM\b.*\bFROM\b)"
+    rb"|(?:CREATE|ALTER|DROP)\s+(?:(?:OR\s+REPLACE|DEFINER\s*=\s*\S+)\s+)*"
+    rb"(?:PROCEDURE|FUNCTION|DATABASE|SCHEMA|PREPARE)"
+    rb"|SHOW\s+(?:CREATE\s+(?:PROCEDURE|FUNCTION|DATABASE|SCHEMA|USER|EVENT)|PRIVILEGES|ENGINE|PROFILES|BINLOG"
+    rb"|RELAYLOG|REPLICAS?|SLAVE|MASTER|PROCESSLIST|GRANTS)"
+    rb"|EXPLAIN\s+SELECT\b(?!.*\bFROM\b))\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def keeps_warnings(sql: bytes) -> bool:
     """Whether MariaDB still shows what there was before, after this."""
-    return tableless(sql) or _NO_ROWS.match(sql) is not None
+    return tableless(sql) or _INTO_VARIABLES.match(sql) is not None or _KEEPS.match(sql) is not None
+
+
+#: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
+NEVER_FOUND = 729
+PRIMING_VARIABLE = "shardgate_primed"
+_NINE = b"(SELECT 1" + b" UNION ALL SELECT 1" * 8 + b")"
+_PRIME = b"SELECT SQL_CALC_FOUND_ROWS NULL INTO @%s FROM %s AS a, %s AS b, %s AS c LIMIT 1" % (
+    PRIMING_VARIABLE.encode(),
+    _NINE,
+    _NINE,
+    _NINE,
+)
+
+
+def effects_preludes(session: Session, conn: BackendConnection, effects: Effects) -> tuple[bytes, int]:
+    """The packets that make the connection's LAST_INSERT_ID(), FOUND_ROWS() and ROW_COUNT() such that what
+    the server is asked for afterwards is known to be the statement's own, or this session's.
+    """
+    packets = []
+    if effects.found_rows == PRIMED and XA not in session.transaction.ties.get(conn.host, ()):
+        packets.append(_PRIME)
+    if effects.insert_id == "ask":
+        packets.append(b"SET last_insert_id=%d" % session.last_insert_id)
+    if len(packets) == 2 and session.row_count == 1:
+        packets.reverse()  # what changes no rows leaves ROW_COUNT() as it was: SELECT INTO makes it 1, SET 0
+    return b"".join(map(query_packet, packets)), len(packets)
 
 
 def preludes(

@@ -19,7 +19,7 @@ from proxy.wire.constants import Status
 from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import frame, query_packet
 from rewriter.effects import Effects
-from rewriter.found_rows import KEEP
+from rewriter.found_rows import KEEP, PRIMED
 from rewriter.origins import Origins
 from rewriter.plans import Values
 
@@ -32,7 +32,7 @@ from .ends import (
     settle,
 )
 from .origins import place_of
-from .preludes import keeps_warnings, opens_none, preludes
+from .preludes import effects_preludes, keeps_warnings, opens_none, preludes
 from .trace import left_behind
 
 if TYPE_CHECKING:
@@ -204,10 +204,9 @@ class Relay:
 
     def _send_after(self, conn: BackendConnection, packets: bytes, count: int) -> None:
         """Send the statement after these preludes."""
-        if self.effects is not None and not self.plain and self.effects.insert_id == "ask":
-            # what the server will be asked for must be this session's if the statement does not change it
-            packets += query_packet(b"SET last_insert_id=%d" % self.client.session.last_insert_id)
-            count += 1
+        if self.effects is not None and not self.plain:
+            more, number = effects_preludes(self.client.session, conn, self.effects)
+            packets, count = packets + more, count + number
         conn.send(packets + query_packet(self.sql), self, count)
 
     def _use_up(self) -> None:
@@ -299,25 +298,28 @@ class Relay:
             return
         ok = said.ok
         if ok is not None:
-            session.row_count = ok.affected
+            if effects is None or not effects.keeps_row_count:
+                session.row_count = ok.affected
             if ok.insert_id and effects is None and (self.plain or not self.keeps_insert_id):
                 session.last_insert_id = ok.insert_id
         else:
             session.row_count = -1
-            if effects is None or effects.found_rows != KEEP:
+            if effects is None or effects.found_rows not in (KEEP, PRIMED):
                 session.found_rows = said.rows
         if (effects is not None and left_behind(session, conn, effects, self.literals)) or said.warnings:
             self._begin_to_settle(conn)
             return
-        if session.diagnostics and (
-            self.plain or not keeps_warnings(self.sql) or not session.keep_warnings()
-        ):
+        if session.diagnostics and not self._keeps_warnings():
             session.diagnostics = []
         if session.transaction.held or said.status & _IN_TRANS or conn.tied:
             give_back(client, conn)
         else:
             conn.owner.release(conn)
         client.finish("ok")
+
+    def _keeps_warnings(self) -> bool:
+        """Whether SHOW WARNINGS tells what it did before the statement, which has given none."""
+        return not self.plain and keeps_warnings(self.sql) and self.client.session.keep_warnings()
 
     def _choose_anew(self, conn: BackendConnection) -> None:
         self.stale = False
@@ -345,7 +347,7 @@ class Relay:
         held = client.session.transaction.held.get(conn.host) is conn
         found = await settle(client, conn, None if self.plain else self.effects, self.literals)
         self.settling = self.task = None
-        if found or not failed:
+        if found or not (failed or self._keeps_warnings()):
             composed = None if self.plain else self.base
             client.session.diagnostics = found if composed is None else composed_rows(found, composed)
         if client.closed:

@@ -7,12 +7,15 @@ stands in every reply but the last. The first error ends it.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
 from proxy.session.sinks import Numbered
 from proxy.wire.constants import Status
 from proxy.wire.multibyte import can_mask, mask, unmask
+from proxy.wire.packets import frame
 from rewriter.env import Env
 from rewriter.split import cut, first_of, trim
 
@@ -23,18 +26,25 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 _MORE = int(Status.MORE_RESULTS_EXISTS)
+_SYNTAX = 1064
+_SYNTAX_ERROR = b"\xff" + _SYNTAX.to_bytes(2, "little")
+#: Nothing but blanks and comments.
+_COMMENTS = re.compile(
+    rb"(?:\s|/\*(?!M?!).*?\*/|--(?=[\x00-\x20])[^\n]*(?:\n|$)|#[^\n]*(?:\n|$))*", re.DOTALL
+)
 
 
 class Statements(Numbered):
     """The text at work. It stands on the client's transport until the last statement is answered."""
 
-    __slots__ = ("at", "charset", "text")
+    __slots__ = ("at", "behind", "charset", "statement", "text")
 
     def __init__(self, client: ClientConnection, text: bytes) -> None:
         super().__init__(client)
         self.text = text
         self.charset = ""  # the text is masked, of this character set
         self.at: int | None = 0  # where the next statement begins; None behind the last
+        self.statement = self.behind = b""  # the one at work, and the rest of the text
 
     def take(self, seq: int) -> bytes:
         """The next statement. `seq` is the number of the last packet before its reply."""
@@ -42,12 +52,13 @@ class Statements(Numbered):
         if self.client.session.unsafe_charset or self.charset:
             self._mask()
         piece = cut(self.text, self.at, self.client.session.env)
-        if piece.end == piece.start:  # nothing before the `;`: a syntax error, to be told by a server
-            piece = piece._replace(end=len(self.text), following=None)
+        if piece.following is not None and _COMMENTS.fullmatch(self.text, piece.start, piece.end):
+            # nothing before the `;`: a syntax error, to be told by a server
+            piece = piece._replace(start=piece.end, end=len(self.text), following=None)
         self.at = piece.following
+        self.statement, self.behind = self.text[piece.start : piece.end], self.text[piece.end :]
         self.numbers.start(seq + 1, 0 if piece.following is None else _MORE)
-        statement = self.text[piece.start : piece.end]
-        return unmask(statement) if self.charset else statement
+        return unmask(self.statement) if self.charset else self.statement
 
     def _mask(self) -> None:
         """What is left is in a character set that cannot be read byte by byte, or the set has changed."""
@@ -58,7 +69,30 @@ class Statements(Numbered):
             self.charset = charset if can_mask(charset) else ""
             self.text, self.at = mask(rest, charset) if self.charset else rest, 0
 
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.behind and data[4:7] == _SYNTAX_ERROR:
+            data = frame(bytes(data[4:13]) + self._told(bytes(data[13:])), data[3])
+        super().write(data)
+
+    def _told(self, message: bytes) -> bytes:
+        """A syntax error as a server tells it that has seen the whole text: it shows 80 bytes of what it
+        could not read.
+        """
+        before, begin, rest = message.partition(b" near '")
+        near, end, line = rest.rpartition(b"' at line ")
+        if not begin or not end or not self.statement.endswith(near):
+            return message
+        return before + begin + (near + self.behind)[: max(80, len(near))] + end + line
+
     def answered(self, outcome: str) -> None:
+        session = self.client.session
+        if outcome != "ok" and self.behind:
+            session.diagnostics = [
+                replace(one, message=self._told(one.message.encode()).decode("utf-8", "replace"))
+                if one.code == _SYNTAX
+                else one
+                for one in session.diagnostics
+            ]
         if outcome != "ok" or self.at is None:
             super().answered(outcome)
         else:

@@ -26,7 +26,7 @@ from rewriter.plans import Sharded, Values
 from .cursors import end_cursor
 from .ends import give_back
 from .origins import place_of
-from .preludes import opens_none, preludes, tableless
+from .preludes import effects_preludes, keeps_warnings, opens_none, preludes
 from .relay import Relay
 from .transcode import definitions, exact_of, prepare_reply
 
@@ -224,9 +224,9 @@ class StatementRelay(Relay):
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
         packets, count = preludes(session, conn, opens=opens)
-        if self.effects is not None and self.effects.insert_id == "ask":
-            packets += query_packet(b"SET last_insert_id=%d" % session.last_insert_id)
-            count += 1
+        if self.effects is not None:
+            more, number = effects_preludes(session, conn, self.effects)
+            packets, count = packets + more, count + number
         return packets, count
 
     # -- Receiver
@@ -319,7 +319,7 @@ class StatementRelay(Relay):
         if conn.scanner.warnings:
             self._begin_to_settle(conn)
             return
-        if not (self.own or tableless(self.sql)) or not session.keep_warnings():
+        if not (self.own or keeps_warnings(self.sql)) or not session.keep_warnings():
             session.diagnostics = []
         give_back(client, conn)
         client.finish("ok")

@@ -20,8 +20,10 @@ from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.effects import Effects
-from rewriter.found_rows import ASK, MATCHED
+from rewriter.found_rows import ASK, MATCHED, ONE, PRIMED
 from rewriter.plans import Plan, Values
+
+from .preludes import NEVER_FOUND, PRIMING_VARIABLE
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -98,10 +100,12 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
     if isinstance(found, int):
         session.found_rows = rows + int(literals[found])
         return not rows
+    if found == ONE:
+        session.found_rows = 1
     if found == MATCHED and ok is not None:
         matched = _MATCHED.search(ok.info)
         session.found_rows = int(matched[1]) if matched else session.found_rows
-    return found == ASK
+    return found in (ASK, PRIMED)
 
 
 def effects_on(client: ClientConnection, host: str, plan: Plan, sql: bytes) -> Effects | None:
@@ -152,8 +156,9 @@ async def trace(
             id = int(row[0] or 0) if asks else 0
             if asks and (effects.insert_id == "ask" or (ok is not None and ok.insert_id == id)):
                 session.last_insert_id = id
-            if not counted:
-                session.found_rows = int(row[-1] or 0)
+            found = int(row[-1] or 0)
+            if not counted and not (effects.found_rows == PRIMED and found == NEVER_FOUND):
+                session.found_rows = found
     if effects.variables:
         await read_variables(session, conn, effects.variables)
 
@@ -175,6 +180,7 @@ async def trace_routine(client: ClientConnection, conn: BackendConnection) -> No
             tie(session, conn, Effects(ties=tuple(left.ties)), ())
         return
     names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
+    names = [name for name in names if name != PRIMING_VARIABLE]
     await read_variables(session, conn, names)
     if await _has_temporary_tables(session, conn):
         tie(session, conn, Effects(ties=(("table", ""),)), ())

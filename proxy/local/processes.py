@@ -108,7 +108,7 @@ async def _process_list(client: ClientConnection, *, full: bool) -> None:
         info = process["info"]
         shown = process if full or info is None else process | {"info": info[:_SHORT]}
         rows.append(encode_row(_values(shown, columns)))
-    write_result(client, reply.columns, rows)
+    write_result(client, reply.columns, rows, counts=False)
 
 
 async def process_constants(
@@ -138,7 +138,7 @@ def grants(client: ClientConnection, plan: Builtin, values: Values) -> None:
     if user is None or (user.name != me.name and me.role < Role.ADMIN):
         raise ProxyError("no_grant", user=str(name))
     rows = [encode_row([line]) for line in _grants(user)]
-    write_result(client, [text_column(f"Grants for {user.name}@%").encode()], rows)
+    write_result(client, [text_column(f"Grants for {user.name}@%").encode()], rows, counts=False)
 
 
 def _grants(user: User) -> list[str]:

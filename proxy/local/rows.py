@@ -45,6 +45,7 @@ async def write_kept(
     elif isinstance(like, Template):
         matches = like_pattern(like_text(like, values), fold=not files)
         rows = [row for row in rows if matches((row[0] or b"").decode("utf-8", "replace"))]
+    client.session.diagnostics = []  # to servers it is a query on tables, of information_schema
     write_result(client, list(columns), [encode_row(row) for row in rows])
 
 

@@ -42,6 +42,7 @@ def _liked(plan: Builtin, values: Values, rows: list[list[object]], *columns: in
 
 def empty(client: ClientConnection, plan: Builtin, values: Values) -> None:
     """A statement of comments only."""
+    client.session.row_count = 0
     client.reply_ok()
 
 

@@ -13,7 +13,7 @@ from proxy.execute.preludes import preludes
 from proxy.execute.relay import Relay
 from proxy.execute.task import TaskWork
 from proxy.session.state import Diagnostic
-from proxy.session.transaction import LOCKED, START, modes_of
+from proxy.session.transaction import LOCKED, START, XA, modes_of
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Builtin, Passthrough, Physical, Values
 from rewriter.splice import Template
@@ -105,7 +105,7 @@ def rollback(client: ClientConnection, plan: Builtin, values: Values) -> None:
 def xa_host(client: ClientConnection) -> str | None:
     """The host where the session has an XA transaction that the client itself began."""
     ties = client.session.transaction.ties
-    return next((host for host, kept in ties.items() if ("xa", "") in kept), None)
+    return next((host for host, kept in ties.items() if XA in kept), None)
 
 
 def _completion(session: Session, plan: Builtin) -> tuple[bool, bool]:

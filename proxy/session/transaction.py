@@ -20,6 +20,8 @@ START = b"START TRANSACTION"
 
 #: What LOCK TABLES ties a session by.
 LOCKED = ("tables", "")
+#: And XA START.
+XA = ("xa", "")
 
 
 class Modes(NamedTuple):
