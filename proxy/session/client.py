@@ -178,6 +178,8 @@ class ClientConnection(asyncio.Protocol):
         return self._reader.rest()
 
     def eof_received(self) -> bool:
+        if self.work is not None or self.writing_paused:
+            self.cut_off()  # it is gone, whatever it has left unread
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -329,7 +331,7 @@ class ClientConnection(asyncio.Protocol):
             self.transport.close()
 
     def cut_off(self) -> None:
-        """The session was killed: no answer any more to what it runs, which ends."""
+        """No answer any more to what the session runs, which ends."""
         work, self.work = self.work, None
         if self.writing_paused:
             self.closed, self.ready = True, False

@@ -244,6 +244,16 @@ async def test_a_client_that_leaves(session: Session) -> None:
     assert not session.world.services.clients
 
 
+async def test_a_client_that_leaves_without_reading(session: Session) -> None:
+    """Closing alone would wait until it has read what is buffered, and the statement with it."""
+    session.at_once = False
+    session.feed(b"\x03SELECT 1")
+    session.conn.pause_writing()
+    assert session.conn.eof_received() is False
+    assert session.works[0].events == ["flow", "cancel"]
+    assert session.client.transport.aborted
+
+
 async def test_killed_after_its_statement(session: Session) -> None:
     session.at_once = False
     session.feed(b"\x03SELECT 1", b"\x03SELECT 2")
