@@ -18,8 +18,9 @@ from pathlib import Path
 
 import structlog
 
+from config.document import ConfigError
 from config.schema import Schema
-from config.settings import Settings
+from config.settings import Settings, User
 from config.sources import TopologySource, open_source
 from config.topology import Topology
 
@@ -62,7 +63,9 @@ class Worker:
         certificates: CertificateStore,
         number: int = 0,
         peers: Peers | None = None,
+        read_again: Callable[[], Settings] | None = None,
     ) -> None:
+        """`read_again`: the settings as they are in the file now; raises ConfigError."""
         self.settings = settings
         self.schema = schema
         self.sockets = sockets
@@ -72,7 +75,10 @@ class Worker:
         self.source: TopologySource | None = None
         self.status: StatusServer | None = None
         self.tasks = Tasks()
-        self._authority = make_authority(settings, rsa, secret)
+        self._authority = Authority(lambda name: None, rsa)
+        self._secret = secret
+        self._users: Sequence[User] = settings.users
+        self._read_again = read_again
         self._certificates = certificates
         self._servers: list[asyncio.Server] = []
         self._stopping = asyncio.Event()
@@ -86,6 +92,7 @@ class Worker:
         """Serve until `stop` is called. Raises ConfigError when there is no usable topology at start."""
         ticker: asyncio.Task[None] | None = None
         self._certificates.catch_up()
+        users = self._users_of_now()
         try:
             await self._start_status()
             self.source = open_source(self.settings, self.schema)
@@ -108,6 +115,7 @@ class Worker:
                 self.peers,
                 self._certificates.clients,
             )
+            services.set_users(users)
             self.services = services
             if self.peers is not None:
                 await self._meet(self.peers, services)
@@ -131,7 +139,12 @@ class Worker:
         self._stopping.set()
 
     def reload(self) -> None:
-        """SIGHUP: look at the topology and the certificates again."""
+        """SIGHUP: look at the users, the topology and the certificates again."""
+        before, users = self._users, self._users_of_now()
+        if self.services is not None:
+            self.services.set_users(users)
+        if users is not before:
+            log.info("users read again", users=len(users))
         self._certificates.reload()
         if self.source is not None:
             self.source.reload()
@@ -146,6 +159,18 @@ class Worker:
 
     # -- parts
     # ------------------------------------------------------------------------------------------------------
+
+    def _users_of_now(self) -> Sequence[User]:
+        """The users in the settings file; those from before when it cannot be used. From now on they, and
+        nobody else, may log in.
+        """
+        if self._read_again is not None:
+            try:
+                self._users = self._read_again().users
+            except ConfigError as error:
+                log.error("settings refused, the users from before stay", reason=str(error))
+        set_users(self._authority, self._users, self._secret)
+        return self._users
 
     async def _meet(self, peers: Peers, services: Services) -> None:
         """Answer the other workers' questions."""
@@ -315,17 +340,18 @@ def _settle_memory() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def make_authority(settings: Settings, rsa: RsaKey, secret: bytes) -> Authority:
-    """Who may log in, from the settings' users."""
+def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> None:
+    """Let these users log in. `secret` is for what is made up for unknown names."""
     credentials: dict[str, Credential] = {}
-    for user in settings.users:
+    for user in users:
         if user.secret is not None:
             credentials[user.name] = Credential(Form.PLAIN, user.secret.encode())
         else:
             assert user.password_hash is not None
             credentials[user.name] = Credential.parse(user.password_hash.get_secret_value())
-    tls_only = frozenset(user.name for user in settings.users if user.require_tls)
-    return Authority(credentials.get, rsa, Decoys(credentials.values(), secret), tls_only=tls_only)
+    authority.lookup = credentials.get
+    authority.decoys = Decoys(credentials.values(), secret)
+    authority.tls_only = frozenset(user.name for user in users if user.require_tls)
 
 
 def bind_sockets(settings: Settings) -> list[socket.socket]:

@@ -13,7 +13,7 @@ from rich.table import Table
 from config.document import ConfigError
 from config.layout import BUILTIN
 from config.load import check as check_files
-from config.load import load_topology
+from config.load import load_settings, load_topology
 
 app = typer.Typer(
     name="shardgate",
@@ -41,7 +41,7 @@ def _fail(message: str, status: int = 2) -> typer.Exit:
 
 @app.command()
 def serve(config: ConfigOption = _DEFAULT) -> None:
-    """Run the proxy. SIGTERM drains it, SIGHUP makes it look at the topology again."""
+    """Run the proxy. SIGTERM drains it, SIGHUP makes it look at users, topology and certificates again."""
     from .logs import configure
     from .server import serve as run
 
@@ -50,7 +50,7 @@ def serve(config: ConfigOption = _DEFAULT) -> None:
     except ConfigError as error:
         raise _fail(f"the configuration cannot be used:\n{error}") from None
     configure(settings.logging)
-    raise typer.Exit(run(settings, schema))
+    raise typer.Exit(run(settings, schema, lambda: load_settings(config)))
 
 
 @app.command()

@@ -2,9 +2,9 @@
 
 With one worker the process itself serves. With more, a supervisor binds the sockets (SO_REUSEPORT: the kernel
 spreads the clients), forks the workers and starts another when one dies. SIGTERM and SIGINT drain, SIGHUP
-looks at the topology again; the supervisor passes them on. A worker whose supervisor is no more (killed by
-force) drains as well: it holds the read end of a pipe that only the supervisor can write to, and its end of
-file tells.
+looks at the users, the topology and the certificates again; the supervisor passes them on. A worker whose
+supervisor is no more (killed by force) drains as well: it holds the read end of a pipe that only the
+supervisor can write to, and its end of file tells.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ _TOO_SHORT = 2.0
 _LONGEST_ADDRESS = 107
 
 
-def serve(settings: Settings, schema: Schema) -> int:
-    """Serve until told to stop; the exit status."""
+def serve(settings: Settings, schema: Schema, read_again: Callable[[], Settings] | None = None) -> int:
+    """Serve until told to stop; the exit status. `read_again`: the settings as they are in their file now,
+    for SIGHUP; raises ConfigError.
+    """
     rsa = RsaKey()
     rsa.warm()
     secret = secrets.token_bytes(32)
@@ -51,13 +53,15 @@ def serve(settings: Settings, schema: Schema) -> int:
         print(f"shardgate: {error}", file=sys.stderr)
         return 2
     if settings.workers == 1:
-        return run_worker(settings, schema, rsa, secret, certificates, 0)
+        return run_worker(settings, schema, rsa, secret, certificates, 0, read_again=read_again)
     supervisor = os.getpid()
     with tempfile.TemporaryDirectory(prefix="shardgate-", dir=_short_folder()) as directory:
 
         def work(number: int, supervised: int) -> int:
             peers = Peers(Path(directory), number, settings.workers)
-            status = run_worker(settings, schema, rsa, secret, certificates, number, peers, supervised)
+            status = run_worker(
+                settings, schema, rsa, secret, certificates, number, peers, supervised, read_again
+            )
             if os.getppid() != supervisor:
                 with contextlib.suppress(OSError):  # the last one out
                     os.rmdir(directory)
@@ -81,6 +85,7 @@ def run_worker(
     number: int,
     peers: Peers | None = None,
     supervised: int | None = None,
+    read_again: Callable[[], Settings] | None = None,
 ) -> int:
     """One worker in this process; the exit status. `peers`: the other workers, when there are any.
     `supervised`: the end of a pipe that is at its end of file when the supervisor is no more.
@@ -92,7 +97,7 @@ def run_worker(
         return 1
 
     async def main() -> None:
-        worker = Worker(settings, schema, sockets, rsa, secret, certificates, number, peers)
+        worker = Worker(settings, schema, sockets, rsa, secret, certificates, number, peers, read_again)
         loop = asyncio.get_running_loop()
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number_of_signal, worker.stop)

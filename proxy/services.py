@@ -7,16 +7,17 @@ statements.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import structlog
 
 from config.schema import Schema
 from config.settings import Settings as ProxySettings
+from config.settings import User as UserSettings
 from config.topology import State, Topology
 from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, ShardSelect, ShardWrite
@@ -97,7 +98,8 @@ class Services:
         self.connections: set[ClientConnection] = set()
         self.draining = False
         self.started = time.time()
-        self.users = {user.name: _user(user) for user in settings.users}
+        self.users: dict[str, User] = {}
+        self.set_users(settings.users)
         self.topology = topology
         self.rewriter = Rewriter(
             schema,
@@ -190,7 +192,9 @@ class Services:
         """A session for a client that has logged in, perhaps in place of another. ProxyError when the user
         has too many.
         """
-        user = self.users[user_name]
+        user = self.users.get(user_name)
+        if user is None:  # just removed
+            raise ProxyError("access_denied", user=user_name, address=address, using="YES")
         if user.max_connections is not None:
             others = [other for other in self.clients.values() if other is not client]
             count = sum(other.session.user.name == user_name for other in others)
@@ -215,6 +219,10 @@ class Services:
         self.connections.discard(client)
         if client.session is not None:
             self.clients.pop(client.session.id, None)
+
+    def set_users(self, users: Iterable[UserSettings]) -> None:
+        """What users may do from their next log-in on."""
+        self.users = {user.name: _user(user) for user in users}
 
     def renew(self, defaults: Mapping[str, bytes]) -> None:
         """Something was set for all sessions (SET GLOBAL): use new connections, and these defaults."""
@@ -330,7 +338,7 @@ class Services:
         return values
 
 
-def _user(user: Any) -> User:
+def _user(user: UserSettings) -> User:
     """A user of the settings as sessions use it."""
     databases = None if "*" in user.databases else frozenset(user.databases)
     return User(

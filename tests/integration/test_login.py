@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +17,7 @@ from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
 from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import AUTOCOMMIT, IN_TRANS, NATIVE, SHA2, Closed, query
 from tests.support.demo import Demo
+from tests.support.waiting import wait_until
 
 PASSWORD = "pässwört"
 
@@ -241,3 +243,42 @@ def test_status_flags_from_the_first_packet(connect: Connect, raw: MakeRaw) -> N
     assert raw(login=False).login().status & (AUTOCOMMIT | IN_TRANS) == AUTOCOMMIT
     connection = connect(autocommit=False)  # PyMySQL sends SET AUTOCOMMIT = 0 only if the flag differs
     assert connection.get_autocommit() is False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_users_are_read_again(own: MakeOwn, workers: int) -> None:
+    """On SIGHUP: new passwords, users and roles hold from the next log-in on; a bad file changes nothing."""
+    demo = {"name": "demo", "password": "demo", "role": "admin"}
+    users = [demo, {"name": "old", "password": "old"}, {"name": "kept", "password": "one", "role": "read"}]
+    proxy = own({"users": users, "workers": workers}, expected=("settings refused",))
+
+    def code(user: str, password: str) -> int:
+        with proxy.raw(login=False) as client:
+            return client.login(user, password, "legacy").code or 0
+
+    def said(what: str) -> int:
+        return proxy.log.read_text().count(what)
+
+    def put(users: object) -> None:
+        proxy.proxy.configure(proxy.settings | {"users": users})
+        proxy.signal(signal.SIGHUP)
+
+    assert (code("old", "old"), code("new", "new"), code("kept", "one")) == (0, 1045, 0)
+    standing = proxy.raw(login=False)
+    assert standing.login("old", "old", "legacy").kind == "ok"
+    put([demo, {"name": "new", "password": "new"}, {"name": "kept", "password": "two"}])
+    wait_until(lambda: said("users read again") == workers, "the new users in every worker")
+    assert (code("new", "new"), code("old", "old"), code("kept", "one"), code("kept", "two")) == (
+        0,
+        1045,
+        1045,
+        0,
+    )
+    assert standing.ask("SELECT 1").value == b"1"
+    assert standing.change_user("old", "old").code == 1045
+    client = proxy.raw(login=False)
+    assert client.login("kept", "two", "legacy").kind == "ok"
+    assert client.ask("DELETE FROM customers WHERE 1 = 0").kind == "ok"
+    put([{"name": "demo"}])
+    wait_until(lambda: said("settings refused") == workers, "the refusal")
+    assert code("new", "new") == 0

@@ -273,7 +273,7 @@ def more_refusals(proxy: OwnProxy, before: int, what: str) -> None:
 
 def test_a_new_certificate(own: MakeOwn, authority: LocalAuthority) -> None:
     """By signal and by itself; a bad one is refused, and who is connected stays so."""
-    proxy = own(settings(authority), expected=("certificate refused",))
+    proxy = own(settings(authority), expected=("certificate refused", "settings refused"))
     context = trusting(authority.ca)
     old = proxy.connect(ssl=context)
 
