@@ -8,13 +8,14 @@ from .context import Statement
 from .edits import Edits
 from .effects import effects_of
 from .fills import fill_database_facts, fill_slots
+from .nowhere import plan_nowhere
 from .plan import Access, Plan
 from .plans import Assignment, Builtin
 from .scope import INFORMATION_SCHEMA, Refuse
 from .splice import Template
 from .statement import PRIVILEGED, access_of
 from .tokens import NAME, STRING, WORD, Source, Unreadable
-from .unsharded import plan_confined
+from .unsharded import About, plan_confined
 from .values import Slots
 
 _LEVELS: Final = {
@@ -106,6 +107,8 @@ def _begin(words: Words) -> Plan:
         modes.append(mode)
         if not words.op(","):
             break
+    if "READ ONLY" in modes and "READ WRITE" in modes:
+        raise Unreadable("one of READ ONLY and READ WRITE")
     sql = "START TRANSACTION" + (" " + ", ".join(modes) if modes else "")
     return Builtin(name="begin", arguments={"sql": Template((sql.encode(),))})
 
@@ -122,6 +125,8 @@ def _end(words: Words, name: str) -> Plan:
         release = True
     elif words.take("NO", "RELEASE"):
         release = False
+    if chain and release:
+        raise Unreadable("unexpected RELEASE")
     return Builtin(name=name, arguments={"chain": chain, "release": release})
 
 
@@ -176,6 +181,10 @@ def set_(statement: Statement) -> Plan | None:
         return None
     if source.is_word(1, "STATEMENT"):
         return _set_statement(statement)
+    if source.is_word(1, "PASSWORD") and source.is_word(2, "FOR") and not source.is_word(3, "CURRENT_USER"):
+        plan = _set_password(statement)
+        if plan is not None:
+            return plan
     if source.is_word(1, "PASSWORD", "ROLE", "RESOURCE") or words.take("DEFAULT", "ROLE"):
         raise _unsupported(f"SET {source.tokens[1].text}")
     texts = Texts(statement, variables=False)
@@ -206,6 +215,12 @@ def _for_admins(assignment: Assignment) -> bool:
     """Whether servers want a privilege for it that is not about rows. SET GLOBAL has an error of its own."""
     privileged = assignment.scope == "session" and assignment.name in PRIVILEGED
     return privileged or assignment.scope.startswith("persist")
+
+
+def _set_password(statement: Statement) -> Plan | None:
+    """SET PASSWORD FOR an account of the servers, where it is clear of which."""
+    plan = plan_confined(statement, Access.ADMIN, implicit_commit=True)
+    return plan or plan_nowhere(statement, About(Access.ADMIN, implicit_commit=True))
 
 
 def _set_statement(statement: Statement) -> Plan:

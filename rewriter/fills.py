@@ -15,7 +15,7 @@ from .facts import Span
 from .scope import Refuse
 from .splice import Part
 from .tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
-from .values import ID_FUNCTIONS, LOCK_HOLDERS, SLOT_TYPES, Slots, slot_at
+from .values import ID_FUNCTIONS, LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,13 @@ def fill_slots(
     variables: bool = True,
     parameters: bool = True,
     warned: bool = False,
+    numbered: bool = False,
 ) -> None:
     """Put the session's values in the place of what stands for them (`typed`: with the type it has), and the
     `parameters` of a prepared statement.
 
-    `warned`: the server shall warn, as MySQL does, that FOUND_ROWS() is deprecated.
+    `warned`: the server shall warn, as MySQL does, that FOUND_ROWS() is deprecated. `numbered`:
+    CONNECTION_ID() is an INT UNSIGNED, as on MariaDB.
 
     Without `variables` user variables are left to the server, whose connection has them as the session does.
     """
@@ -79,16 +81,38 @@ def fill_slots(
         if found[0][0] == "?" and not parameters:
             at += 1
             continue
-        value = slots.index(found[0])
-        type_ = SLOT_TYPES.get(found[0]) if typed else None
-        # |0: MariaDB's CAST of a short number is an INT, where the functions give a BIGINT
-        parts: tuple[Part, ...] = (value,) if type_ is None else (b"CAST(", value, b"|0 AS " + type_ + b")")
+        compared = source.is_op(at - 1, *_COMPARISONS) or source.is_op(found[1], *_COMPARISONS)
+        parts: tuple[Part, ...] = (slots.index(found[0]),)
+        if typed and not (compared and found[0] in TYPED_BY):
+            parts = _typed(source, slots, found[0], numbered)
         if warned and found[0] == "FOUND_ROWS()":
-            parts = (b"CAST(", value, b"|0*FOUND_ROWS() AS SIGNED)")
+            parts = (b"CAST(", slots.index(found[0]), b"|0*FOUND_ROWS() AS SIGNED)")
         if STRING in (source.at(at - 1).kind, source.at(found[1]).kind):
             parts = (b"(", *parts, b")")  # neighbouring strings are one
         edits.replace(Span(at, found[1]), *parts)
         at = found[1]
+
+
+def _typed(source: Source, slots: Slots, name: str, numbered: bool) -> tuple[Part, ...]:
+    """A session's value with the type of the server's."""
+    if numbered and name == "CONNECTION_ID()":
+        return b"CRC32(", slots.index(NUMBERED), b")"
+    value = slots.index(name)
+    if name in TYPED_BY and (source.is_word(0, *_ASKING) or source.is_op(0, "(")):
+        return b"IF(1,", value, b"," + TYPED_BY[name] + b")"
+    type_ = SLOT_TYPES.get(name)
+    # |0: MariaDB's CAST of a short number is an INT, where the functions give a BIGINT
+    return (value,) if type_ is None else (b"CAST(", value, b"|0 AS " + type_ + b")")
+
+
+#: Where the session's texts stay what they are: servers look for literals there (`table_schema = 'x'`).
+_COMPARISONS: Final = ("=", "<=>", "<>", "!=", "<", ">", "<=", ">=")
+
+#: Statements in which CURRENT_USER is a value, not an account.
+_ASKING: Final = (
+    *("SELECT", "WITH", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "DO", "CALL"),
+    *("EXPLAIN", "DESCRIBE", "DESC", "ANALYZE"),
+)
 
 
 def fill_parameters(source: Source, slots: Slots, edits: Edits) -> None:

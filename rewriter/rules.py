@@ -11,6 +11,7 @@ from .context import Statement, not_yet, refused
 from .env import Env
 from .facts import Block, Query, Span, TableRef
 from .literals import NotPlain, unquote
+from .nowhere import plan_nowhere
 from .origins import unsharded_origins
 from .parse import Parser
 from .parse_write import WriteParser, changes_behind_with
@@ -234,6 +235,7 @@ def admin(statement: Statement) -> Plan | None:
         return _database(statement, about)
     if verb in _KNOWN:
         found = _elsewhere(statement, about)
+        found = found or plan_nowhere(statement, about)
         if found is not None:
             return found
         what = f"{verb} {second}" if verb in ("CREATE", "ALTER", "DROP", "LOCK", "LOAD") else verb

@@ -113,7 +113,7 @@ def _token_pattern(env: Env) -> re.Pattern[bytes]:
         rb"(?P<hex>0[xX][0-9a-fA-F]++(?!" + _WORD + rb"))",
         rb"(?P<number>0b[01]++(?!" + _WORD + rb")"
         rb"|(?:[0-9]++\.[0-9]*+|(?<![\w$`\x80-\xff])\.[0-9]++)(?:[eE][-+]?[0-9]++)?(?!" + _WORD + rb")"
-        rb"|[0-9]++[eE][-+]?[0-9]++(?!" + _WORD + rb"))",
+        rb"|[0-9]++[eE][-+]?[0-9]++(?!" + _WORD + rb")|\\N(?!" + _WORD + rb"))",  # \N: MariaDB's other NULL
         rb"(?P<integer>[0-9]++(?!" + _WORD + rb"))",
         rb"(?P<word>" + _WORD + rb"++)",
         rb"(?P<operator><=>|->>|->|<<|>>|<=|>=|<>|!=|:=|\|\||&&|[-+*/%^~&|!=<>(),.;:?{}\[\]])",

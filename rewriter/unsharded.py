@@ -68,9 +68,17 @@ class Text:
         self.mariadb = statement.names.env.mariadb
         self.slots = Slots(len(source.literals))
         self.edits = Edits(source)
-        if not defines_routine(source):
-            warned = not self.mariadb
-            fill_slots(source, self.slots, self.edits, variables=False, parameters=parameters, warned=warned)
+        if not defines(source):
+            mariadb = self.mariadb
+            fill_slots(
+                source,
+                self.slots,
+                self.edits,
+                variables=False,
+                parameters=parameters,
+                warned=not mariadb,
+                numbered=mariadb,
+            )
             fill_lock_holders(source, self.slots, self.edits)
         take_hints(source, self.edits)
         fill_functions(source, self.edits, statement.layout([]))
@@ -106,6 +114,28 @@ def whole(source: Source) -> Template:
     """The statement's very bytes."""
     parts = (literal if literal >= 0 else source.sql[start:end] for start, end, literal in source.pieces)
     return Template(parts)
+
+
+def defines(source: Source) -> bool:
+    """Whether the statement has a text that runs another time, with the values of that time: the body of a
+    routine, a view, the defaults and conditions of a table (but the query that fills it). LOAD assigns its
+    user variables by itself.
+    """
+    if defines_routine(source) or not source.is_word(0, "CREATE", "ALTER"):
+        return defines_routine(source)
+    for at in range(1, len(source.tokens)):
+        if source.is_word(at, "DATABASE", "USER", "SERVER"):
+            return False
+        if source.is_word(at, "TABLE"):
+            return _first(source, "SELECT") == len(source.tokens)
+        if source.is_word(at, "VIEW", "INDEX"):
+            return True
+    return False
+
+
+def _first(source: Source, word: str) -> int:
+    """Where `word` stands first, or else the end."""
+    return next((at for at in range(len(source.tokens)) if source.is_word(at, word)), len(source.tokens))
 
 
 def plan_unsharded(
@@ -207,6 +237,8 @@ def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool
     text = Text(statement)
     if text.slots.names and source.is_word(0, "SELECT", "WITH"):
         _label(statement, text)
+    elif text.slots.names and source.is_word(0, "CREATE"):
+        _label(statement, text, _first(source, "SELECT"))
     about = About(access, _asked_for(statement, database, others), database, implicit_commit)
     if home.form == "physical":
         if others or _names_default(statement):
@@ -278,9 +310,10 @@ def _names_default(statement: Statement) -> bool:
     return False
 
 
-def _label(statement: Statement, text: Text) -> None:
+def _label(statement: Statement, text: Text, first: int = 0) -> None:
     """Keep the result names of a query with session values in it, if it can be read."""
     parser = Parser(statement.source)
+    parser.at = first
     try:
         query: Query = parser.query(None)
     except Unreadable:

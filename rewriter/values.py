@@ -153,9 +153,6 @@ SLOT_VARIABLES: Final = {
     "@@pseudo_thread_id": "CONNECTION_ID()",
     "@@warning_count": "@@warning_count",
     "@@error_count": "@@error_count",
-    "@@autocommit": "@@autocommit",
-    "@@session.autocommit": "@@autocommit",
-    "@@local.autocommit": "@@autocommit",
     "@@in_transaction": "@@in_transaction",
     "@@session.in_transaction": "@@in_transaction",
 }
@@ -172,10 +169,16 @@ SLOT_TYPES: Final = {
     "ROW_COUNT()": b"SIGNED",
     "@@warning_count": b"UNSIGNED",
     "@@error_count": b"UNSIGNED",
-    "@@autocommit": b"SIGNED",
     "@@in_transaction": b"SIGNED",
 }
 """The types of numbers that only the session knows: a bare literal would have a smaller one."""
+
+TYPED_BY: Final = {"USER()": b"USER()", "CURRENT_USER()": b"CURRENT_USER()", "DATABASE()": b"DATABASE()"}
+"""Texts that only the session knows, and the server's function that lends them type, length, collation."""
+
+NUMBERED: Final = "(connection)"
+"""The slot for the bytes whose CRC32 is the session's number: on MariaDB no other constant is of the type of
+CONNECTION_ID(), an INT UNSIGNED."""
 
 
 class Slots:

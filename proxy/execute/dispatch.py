@@ -111,7 +111,7 @@ def plan_masked(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, V
     """
     check_length(client.services, sql)
     if can_mask(env.charset):
-        masked = mask(sql, env.charset)
+        masked = mask(sql, env.charset, env.no_backslash_escapes)
         plan, literals = client.services.rewriter.plan(masked, env)
         if isinstance(plan, _WHOLE):
             return plan, literals

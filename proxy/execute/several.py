@@ -67,7 +67,10 @@ class Statements(Numbered):
             rest = self.text[self.at :]
             rest = unmask(rest) if self.charset else rest
             self.charset = charset if can_mask(charset) else ""
-            self.text, self.at = mask(rest, charset) if self.charset else rest, 0
+            self.text, self.at = (
+                mask(rest, charset, self.client.session.env.no_backslash_escapes) if self.charset else rest,
+                0,
+            )
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self.behind and data[4:7] == _SYNTAX_ERROR:
@@ -103,7 +106,7 @@ class Statements(Numbered):
 def first_statement(text: bytes, env: Env) -> bytes:
     """The first statement of a text, without what stands behind it."""
     if can_mask(env.charset):
-        return unmask(first_of(mask(text, env.charset), env))
+        return unmask(first_of(mask(text, env.charset, env.no_backslash_escapes), env))
     return first_of(text, env)
 
 

@@ -68,7 +68,7 @@ async def definitions(client: ClientConnection, database: str, table: str) -> li
     return found
 
 
-def _own_host(client: ClientConnection, database: str) -> str | None:
+def own_host(client: ClientConnection, database: str) -> str | None:
     """The host that answers for a database that is not sharded; None for one the schema describes."""
     services = client.services
     known = services.schema.databases.get(database)
@@ -83,7 +83,7 @@ def _own_host(client: ClientConnection, database: str) -> str | None:
 
 def _to_host(client: ClientConnection, database: str) -> bool:
     """Relay the client's own statement when its database answers for itself."""
-    host = _own_host(client, database)
+    host = own_host(client, database)
     if host is None:
         return False
     # The database is named in the statement, or is the session's: only then must the connection be in it.

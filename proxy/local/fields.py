@@ -9,18 +9,25 @@ from proxy.wire.packets import Err, eof_packet, frame
 from proxy.wire.resultset import fitted
 from rewriter.plans import BindError
 
-from .catalog import definitions
+from .catalog import definitions, own_host
 from .rows import like_pattern
+from .whole_server import pass_fields
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 
-async def field_list(client: ClientConnection, table: str, pattern: bytes) -> None:
-    """Answer with the definitions of the logical columns whose names match `pattern` (LIKE; empty: all)."""
+async def field_list(client: ClientConnection, table: str, pattern: bytes, payload: bytes) -> None:
+    """Answer with the definitions of the logical columns whose names match `pattern` (LIKE; empty: all).
+    `payload`: the command, which goes to a server as it is where the database is not sharded.
+    """
     database = client.session.database
     if database is None:
         raise ProxyError("no_database")
+    host = None if database.lower() == "information_schema" else own_host(client, database)
+    if host is not None:
+        await pass_fields(client, host, database, payload)
+        return
     try:
         found = await definitions(client, database, table)
     except BindError as error:

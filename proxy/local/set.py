@@ -41,6 +41,11 @@ _CHARACTER_SETS = (
     "character_set_connection",
     "collation_connection",
 )
+#: What SET TRANSACTION sets for one transaction, and whether it is the isolation level.
+_MODES = {
+    "transaction_isolation": True, "tx_isolation": True,
+    "transaction_read_only": False, "tx_read_only": False,
+}  # fmt: skip
 _OLD_NAMES = {"transaction_isolation": "tx_isolation", "transaction_read_only": "tx_read_only"}
 
 #: Literals that mean the same whatever the session sets later: its character set, or what a backslash is.
@@ -274,6 +279,9 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         session.settings = type(session.settings).of(kept)
         if session.tracker is not None:
             session.tracker.variables = await shown_by(conn, session, names)
+        for assignment in plan.assignments:
+            if assignment.scope == "session" and assignment.name in _MODES:
+                session.drop_next(isolation=_MODES[assignment.name])
         conn.settings = session.settings.base
         await read_variables(session, conn, variables)
     if everywhere:
@@ -334,7 +342,7 @@ def _statement(
         if name in ("transaction_mode", "scatter_writes") or assignment.scope == "next":
             continue
         if assignment.scope in _KEYWORDS:
-            everywhere.append(_KEYWORDS[assignment.scope] + quote_name(name) + b" = " + value)
+            everywhere.append(_KEYWORDS[assignment.scope] + _quoted(name) + b" = " + value)
             parts.append(everywhere[-1])
         elif assignment.scope == "names":
             collate = assignment.collate.render(values) if assignment.collate is not None else None
@@ -349,12 +357,17 @@ def _statement(
             parts.append(variable_name(name) + b" := " + value)
             variables.append(name)
         else:
-            parts.append(b"SESSION " + quote_name(name) + b" = " + value)
+            parts.append(b"SESSION " + _quoted(name) + b" = " + value)
             names.append(f"@@session.{name}")
             if name in ("character_set_connection", "collation_connection"):
                 names += [f"@@session.{one}" for one in _CHARACTER_SETS[2:]]
     reads = list(dict.fromkeys(names)), list(dict.fromkeys(variables))
     return b", ".join(parts), *reads, b", ".join(everywhere)
+
+
+def _quoted(name: str) -> bytes:
+    """A variable's name; a key cache's (`hot.key_buffer_size`) has two parts."""
+    return b".".join(quote_name(part) for part in name.split("."))
 
 
 def _server_name(client: ClientConnection, name: str) -> str:

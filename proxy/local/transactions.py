@@ -160,7 +160,7 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
         transaction.savepoints.clear()
         transaction.spots = []
         transaction.next_isolation = None
-        client.relay.run(hosts[0], sql)
+        client.relay.run(hosts[0], sql + _PLAIN if session.settings.get("completion_type") else sql)
     else:
         TaskWork(client, steady=True).start(_end_on_all(client, sql, after))
 

@@ -15,6 +15,7 @@ from proxy.local.fields import field_list
 from proxy.local.kill import kill
 from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
+from proxy.local.whole_server import debug, process_info, refresh
 from proxy.wire.constants import Command
 from proxy.wire.packets import ProtocolError, eof_packet, frame, read_nul_bytes
 
@@ -58,7 +59,7 @@ def _field_list(client: ClientConnection, payload: bytes) -> None:
     if name is None:
         database = client.session.database or ""
         raise ProxyError("unknown_table", database=database, table=table.decode("utf-8", "replace"))
-    TaskWork(client).start(field_list(client, name, pattern))
+    TaskWork(client).start(field_list(client, name, pattern, payload))
 
 
 def _name(data: bytes) -> str | None:
@@ -101,8 +102,11 @@ _COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
     Command.QUIT: _quit,
     Command.INIT_DB: _init_db,
     Command.FIELD_LIST: _field_list,
+    Command.REFRESH: refresh,
     Command.STATISTICS: _statistics,
+    Command.PROCESS_INFO: process_info,
     Command.PROCESS_KILL: _process_kill,
+    Command.DEBUG: debug,
     Command.PING: _ping,
     Command.CHANGE_USER: change_user,
     Command.RESET_CONNECTION: _reset,

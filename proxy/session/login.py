@@ -72,6 +72,10 @@ CAPABILITIES = (
 )
 
 
+#: No client may have these: a server cannot read SQL in them.
+_WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
+
+
 class Authentication(ABC):
     """Finds out who a client is, and makes its session. It is the client's `Phase` until then."""
 
@@ -189,6 +193,10 @@ class Authentication(ABC):
         if Capability.SESSION_TRACK in self.introduction.capabilities:
             session.tracker = Tracker()
         values = services.collations.settings_for(response.collation or self.introduction.collation)
+        charset = values.get("character_set_client", b"").decode()
+        if charset in _WIDE:
+            self.refuse(ProxyError("wrong_variable_value", variable="character_set_client", value=charset))
+            return
         if Capability.IGNORE_SPACE in response.capabilities:
             values = {
                 **values,

@@ -185,6 +185,18 @@ class Session:
         self.transaction.next_isolation = b", ".join(one for _, one in sorted(kinds.items()) if one)
         self.settings = self.settings.with_values({NEXT: b"1"})
 
+    def drop_next(self, *, isolation: bool) -> None:
+        """SET SESSION TRANSACTION: what was said for the next transaction gives way to it; `isolation`: of
+        the isolation level, else of READ ONLY.
+        """
+        if self.transaction.next_isolation is None or self.transaction.open:
+            return
+        parts = self.transaction.next_isolation.split(b", ")
+        left = b", ".join(one for one in parts if one.startswith(b"READ ") is isolation)
+        self.transaction.next_isolation = left or None
+        if not left:
+            self.settings = self.settings.base
+
     def use_up(self) -> None:
         """What was set for the next transaction has had its turn, or has gone over to the one that begins."""
         self.settings = self.settings.base

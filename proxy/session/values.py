@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
+from typing import Final
 
 from proxy.errors import ProxyError
 from rewriter.literals import NotPlain, parameter_integer
 from rewriter.plan import Plan, Values
-from rewriter.values import LOCK_HOLDERS
+from rewriter.values import LOCK_HOLDERS, NUMBERED
 
 from .state import Session
+
+_CRC32: Final = [zlib.crc32(bytes((byte,))) ^ zlib.crc32(b"\0") for byte in range(256)]
+"""The table of CRC-32, byte by byte."""
+
+
+def of_crc32(wanted: int) -> int:
+    """The number whose four bytes, the highest first, have the CRC-32 `wanted`. There is one for each."""
+    state = wanted ^ 0xFFFFFFFF
+    for _ in range(4):
+        at = next(at for at, entry in enumerate(_CRC32) if entry >> 24 == state >> 24)
+        state = (state ^ _CRC32[at]) << 8 & 0xFFFFFFFF | at
+    return int.from_bytes((state ^ 0xFFFFFFFF).to_bytes(4, "little"))
 
 
 def quote(value: str | bytes, no_backslash_escapes: bool = False) -> bytes:
@@ -52,9 +66,9 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "ROW_COUNT()": lambda session: b"%d" % session.row_count,
     "@@warning_count": lambda session: b"%d" % session.warning_count,
     "@@error_count": lambda session: b"%d" % sum(d.level == "Error" for d in session.diagnostics),
-    "@@autocommit": lambda session: b"1" if session.autocommit else b"0",
     "@@in_transaction": _in_transaction,
     "@@version": lambda session: _text(session, session.server_version),
+    NUMBERED: lambda session: b"0x" + of_crc32(session.id).to_bytes(4).hex().encode(),
     LOCK_HOLDERS: lambda session: _lock_holders(session),
     "@@pseudo_thread_id": lambda session: b"%d" % session.id,
 }

@@ -10,10 +10,14 @@ import re
 
 ESCAPE = b"\xff"  # in none of these character sets part of a character
 
+#: A backslash takes the one byte behind it along, though a character may begin there.
+_ESCAPED = rb"\\."
+
 #: A character by its bytes, as the servers' lexers take them (MySQL's `ismbchar` of each set); what does not
 #: match stands for itself. A lone 0xFF is doubled by `mask`.
 _CHARACTERS = {
-    charset: re.compile(b"|".join((*pattern, ESCAPE)), re.DOTALL)
+    (charset, raw): re.compile(b"|".join((*(() if raw else (_ESCAPED,)), *pattern, ESCAPE)), re.DOTALL)
+    for raw in (False, True)
     for charset, pattern in {
         "big5": (rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",),
         "cp932": (rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",),
@@ -26,18 +30,20 @@ _MASKED = re.compile(rb"\xff(.)", re.DOTALL)
 
 
 def can_mask(charset: str) -> bool:
-    return charset in _CHARACTERS
+    return (charset, False) in _CHARACTERS
 
 
-def mask(sql: bytes, charset: str) -> bytes:
+def mask(sql: bytes, charset: str, no_backslash_escapes: bool = False) -> bytes:
     """`sql` with 0xFF and the byte plus 0x80 for each byte below 0x80 in a character of several bytes.
     KeyError where there is no way (`can_mask`).
     """
-    return _CHARACTERS[charset].sub(_masked, sql)
+    return _CHARACTERS[charset, no_backslash_escapes].sub(_masked, sql)
 
 
 def _masked(found: re.Match[bytes]) -> bytes:
     character = found[0]
+    if character[:1] == b"\\":
+        return character.replace(ESCAPE, ESCAPE * 2)
     if character == ESCAPE:
         return ESCAPE * 2
     if len(character) == 2 and character[1] >= 0x80:

@@ -13,7 +13,9 @@ be a reply raises `ProtocolError`, nothing else; the scanner is of no use after 
 
 Prepared statements add two forms. The reply to COM_STMT_PREPARE (`start` with PREPARED) is a packet with
 the numbers of parameters and columns, then the definitions of both, each with its EOF. And when an EXECUTE
-opens a cursor, the EOF behind the column definitions says so (CURSOR_EXISTS), and no rows follow.
+opens a cursor, the EOF behind the column definitions says so (CURSOR_EXISTS), and no rows follow. Behind the
+values of a routine's OUT parameters (PS_OUT_PARAMS, in the same place) comes one more reply, though MySQL's
+EOF behind the row does not say so.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ FIRST, COLUMNS, COLUMNS_END, ROWS, DONE, PREPARED = range(6)
 _HEADER_LIMIT = 1 << 13
 _MORE = int(Status.MORE_RESULTS_EXISTS)
 _CURSOR = int(Status.CURSOR_EXISTS)
+_OUT = int(Status.PS_OUT_PARAMS)
 _PREPARE_OK = Struct("<xIHHxH")
 
 
@@ -54,6 +57,7 @@ class ReplyScanner:
         "_definitions",
         "_fed",
         "_header",
+        "_out",
         "_skip",
         "database",
         "ending",
@@ -77,6 +81,7 @@ class ReplyScanner:
         self.rows = 0
         self.files = False
         self._header = b""  # count, definitions and EOF of the last result set that came in one piece
+        self._out = False  # the result set at hand has a routine's OUT parameters
         self._definitions = -1  # of a COM_STMT_PREPARE: how many follow the block at hand; else -1
         self.database = b""
         self._fed = True
@@ -103,6 +108,7 @@ class ReplyScanner:
             self._columns = 0
             self._skip = 0
             self._continued = False
+            self._out = False
 
     def whole(self, data: bytes) -> bool:
         """Whether `data` is a whole reply of one of the two usual forms: rows under known columns, or an OK
@@ -230,7 +236,7 @@ class ReplyScanner:
                     if first != 0xFE or length != 5:
                         raise ProtocolError("no EOF packet ends the column definitions")
                     state = self._definitions_end(data[pos + 4 : stop])
-                    if begun and state == ROWS and stop <= _HEADER_LIMIT:
+                    if begun and state == ROWS and stop <= _HEADER_LIMIT and not self._out:
                         self._header = data[:stop]
             if stop > end:
                 self._skip = stop - end
@@ -301,6 +307,7 @@ class ReplyScanner:
         if status & _CURSOR and not status & _MORE:  # in a CALL the flag may be that of a cursor of its own
             self.warnings, self.status = warnings, status
             return DONE
+        self._out = bool(status & _OUT)
         return ROWS
 
     def _end(self, payload: bytes) -> int:
@@ -313,4 +320,6 @@ class ReplyScanner:
         if len(payload) != 5:
             raise ProtocolError("not an EOF packet")
         self.warnings, self.status = _EOF.unpack_from(payload, 1)
-        return FIRST if self.status & _MORE else DONE
+        more = self.status & _MORE or self._out
+        self._out = False
+        return FIRST if more else DONE

@@ -16,6 +16,7 @@ from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
 CURSOR, LAST_ROW = 0x40, 0x80
+PS_MULTI_RESULTS = 1 << 18
 
 
 @pytest.fixture
@@ -454,3 +455,31 @@ def test_a_procedure_with_a_cursor_of_its_own(client: Binary) -> None:
     assert client.answer().kind == "ok"
     assert client.raw.ask("SELECT 1").value == b"1"
     client.raw.ask("DROP PROCEDURE legacy.test_own_cursor")
+
+
+def test_a_procedure_with_out_parameters(demo: Demo, raw: MakeRaw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MySQL does not say behind their values that one more reply follows: the end is found all the same."""
+    monkeypatch.setattr("tests.integration.raw.CAPABILITIES", wire.CAPABILITIES | PS_MULTI_RESULTS)
+    client = Binary(raw(database="legacy"))
+    client.raw.ask("DROP PROCEDURE IF EXISTS test_out")
+    made = client.raw.ask(
+        "CREATE PROCEDURE test_out(IN n INT, OUT a INT, INOUT b VARCHAR(10))"
+        " BEGIN IF n THEN SELECT n; END IF; SET a = n + 1, b = CONCAT(b, 'z'); END"
+    )
+    assert made.kind == "ok", made
+    try:
+        with direct(demo) as plain:
+            heard = []
+            for side in (Binary(plain), client):
+                statement = side.statement("CALL test_out(?, ?, ?)")
+                side.raw.heard.clear()
+                for n in (0, 3, 0):
+                    answer = side.execute(statement.id, [b.integer(n), b.NOTHING, b.text("y")])
+                    while answer.kind == "rows":
+                        answer = side.answer()
+                    assert answer.kind == "ok"
+                heard.append([payload for _, payload in side.raw.heard])
+        assert heard[0] == heard[1]
+        assert client.raw.ask("SELECT 1").value == b"1"
+    finally:
+        client.raw.ask("DROP PROCEDURE test_out")

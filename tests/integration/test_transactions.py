@@ -261,6 +261,46 @@ def test_commit_and_chain(raw: MakeRaw, user: int) -> None:
     assert number_of(raw(), user) == 4
 
 
+def test_no_chain_whatever_completion_type_is(raw: MakeRaw) -> None:
+    client = raw(database="legacy")
+    client.ask("SET completion_type = 1, autocommit = 0")
+    client.ask("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    client.ask("SELECT COUNT(*) FROM customers")
+    assert flags(client.ask("COMMIT AND NO CHAIN")) == (False, False)
+    client.ask("SELECT COUNT(*) FROM customers")
+    assert flags(client.ask("ROLLBACK AND NO CHAIN")) == (False, False)
+
+
+def test_the_session_overrides_what_was_set_for_the_next_transaction(raw: MakeRaw) -> None:
+    client, other = raw(database="legacy"), raw(database="legacy")
+    client.ask("SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY")
+    client.ask("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    client.ask("START TRANSACTION")
+    before = client.ask("SELECT COUNT(*) FROM customers").value
+    other.ask("INSERT INTO customers (name, email) VALUES ('next', 'next@example.com')")
+    try:
+        assert client.ask("SELECT COUNT(*) FROM customers").value == before
+        assert client.ask("DELETE FROM customers WHERE name = 'next'").code == 1792  # READ ONLY holds
+        client.ask("COMMIT")
+    finally:
+        other.ask("DELETE FROM customers WHERE name = 'next'")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "START TRANSACTION READ ONLY, READ WRITE",
+        "START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT, READ WRITE",
+        "COMMIT AND CHAIN RELEASE",
+        "ROLLBACK AND CHAIN RELEASE",
+    ],
+)
+def test_what_contradicts_itself_is_no_sql(raw: MakeRaw, sql: str) -> None:
+    client = raw(database="legacy")
+    assert client.ask(sql).code == 1064
+    assert client.ask("SELECT 1").value == b"1"
+
+
 def test_last_insert_id_inside_and_after(raw: MakeRaw, things: Things) -> None:
     client = raw()
     client.ask("BEGIN")

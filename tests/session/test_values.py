@@ -64,7 +64,7 @@ def test_slots(session: Session) -> None:
         for name in (
             "LAST_INSERT_ID()", "@@last_insert_id", "@@identity", "DATABASE()", "CONNECTION_ID()", "USER()",
             "CURRENT_USER()", "FOUND_ROWS()", "ROW_COUNT()", "@@warning_count", "@@error_count",
-            "@@autocommit", "@@version", "@@pseudo_thread_id", "@x",
+            "@@version", "@@pseudo_thread_id", "@x",
         )
     }  # fmt: skip
     assert found == {
@@ -79,7 +79,6 @@ def test_slots(session: Session) -> None:
         "ROW_COUNT()": b"-1",
         "@@warning_count": b"2",
         "@@error_count": b"1",
-        "@@autocommit": b"1",
         "@@version": b"'9.7.0'",
         "@@pseudo_thread_id": b"7",
         "@x": b"NULL",

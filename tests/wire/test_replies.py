@@ -166,6 +166,25 @@ def test_status_stays_over_an_error() -> None:
     assert scanner.err is not None
 
 
+def test_out_parameters() -> None:
+    """Behind a routine's OUT parameters comes an OK packet, though MySQL's EOF behind the row has no sign of
+    it; also with the same columns again.
+    """
+    scanner = ReplyScanner()
+    data = b"".join(
+        packet(payload, seq)
+        for seq, payload in enumerate(
+            (b"\x01", b"\x03def", b"\xfe\0\0\x08\x10", b"\0\0\x05", b"\xfe\0\0\0\0", b"\0\0\0\2\0\0\0"), 1
+        )
+    )
+    for _ in range(2):
+        scanner.start()
+        assert scanner.feed(data[:-5]) == -1
+        assert scanner.feed(data[-5:]) == 5
+        assert scanner.status == AUTOCOMMIT
+        assert scanner.ok is not None
+
+
 def test_field_list() -> None:
     """Definitions without a count, ended by EOF."""
     scanner = ReplyScanner()
