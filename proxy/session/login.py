@@ -177,6 +177,8 @@ class Authentication(ABC):
     def _logged_in(self, done: Done) -> None:
         services, client, response = self.client.services, self.client, self.response
         assert response is not None
+        assert self.authenticator is not None
+        self.introduction.nonce = self.authenticator.nonce
         services.failed_logins.succeeded(self.introduction.host, done.user)
         try:
             session = services.open_session(client, self.id, done.user, self.introduction.address)

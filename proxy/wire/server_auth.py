@@ -147,9 +147,9 @@ class _State(Enum):
 class ServerAuthenticator:
     """Checks one client at a time.
 
-    `nonce` is the greeting's (20 bytes) and serves the auth switch too. `secure`: the transport is a Unix
-    socket or, with `tls`, TLS, so a password may cross it in clear text. `announced` is the greeting's
-    plugin.
+    `nonce` is the greeting's (20 bytes) and serves the auth switch too; the attribute is the latest. `secure`:
+    the transport is a Unix socket or, with `tls`, TLS, so a password may cross it in clear text. `announced`
+    is the greeting's plugin.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class ServerAuthenticator:
         announced: str = CACHING_SHA2,
     ) -> None:
         self._authority = authority
-        self._nonce = nonce
+        self.nonce = nonce
         self._secure = secure or tls
         self._tls = tls
         self._announced = announced
@@ -189,12 +189,16 @@ class ServerAuthenticator:
     def change_user(self, response: HandshakeResponse) -> tuple[Step, ...]:
         """COM_CHANGE_USER. As MySQL does, ask again with a new nonce: the old one may have been used already.
 
-        A client that does not know auth switches is checked with the old one.
+        A client that does not know auth switches is checked with the old one, and so is a right answer of
+        mysql_native_password: MariaDB asks for no other, and libmariadb gives none.
         """
         if Capability.PLUGIN_AUTH not in response.capabilities:
             return self.start(response)
-        self._begin(response)
-        self._nonce = make_nonce()
+        if self._begin(response) == self._plugin == NATIVE and self._known and response.auth:
+            step = self._check_scramble(response.auth)
+            if isinstance(step[0], Done):
+                return step
+        self.nonce = make_nonce()
         return self._switch()
 
     def receive(self, payload: bytes) -> tuple[Step, ...]:
@@ -238,7 +242,7 @@ class ServerAuthenticator:
 
     def _switch(self) -> tuple[Step, ...]:
         self._state = _State.SCRAMBLE
-        return (Send(_AUTH_SWITCH + self._plugin.encode("ascii") + b"\0" + self._nonce + b"\0"),)
+        return (Send(_AUTH_SWITCH + self._plugin.encode("ascii") + b"\0" + self.nonce + b"\0"),)
 
     def _check_scramble(self, scramble: bytes) -> tuple[Step, ...]:
         if scramble in (b"", b"\0"):
@@ -249,7 +253,7 @@ class ServerAuthenticator:
         if self._plugin == NATIVE:
             plain = credential.form is Form.PLAIN
             stage2 = native_stage2(credential.secret) if plain else credential.secret
-            if native_verify(scramble, self._nonce, stage2) and self._known:
+            if native_verify(scramble, self.nonce, stage2) and self._known:
                 return (Done(self._user, NATIVE),)
             return self._fail("wrong password", True)
         if len(scramble) != 32:
@@ -257,7 +261,7 @@ class ServerAuthenticator:
         learnt = self._authority.cache.get(self._user, credential)
         if credential.form is Form.PLAIN:
             learnt = sha2_stage2(credential.secret)
-        if learnt is not None and sha2_verify(scramble, self._nonce, learnt) and self._known:
+        if learnt is not None and sha2_verify(scramble, self.nonce, learnt) and self._known:
             return Send(_MORE_DATA + FAST_OK), Done(self._user, CACHING_SHA2)
         self._state = _State.PASSWORD
         return (Send(_MORE_DATA + FULL_AUTHENTICATION),)
@@ -269,7 +273,7 @@ class ServerAuthenticator:
             password = payload[:-1]
         else:
             try:
-                password = self._authority.rsa.decrypt(payload, self._nonce)
+                password = self._authority.rsa.decrypt(payload, self.nonce)
             except ValueError:
                 return self._fail("not a password encrypted with this server's public key", True)
         if not (self._credential.check_password(password) and self._known):

@@ -50,7 +50,8 @@ def test_another_user(users: OwnProxy, plugin: str) -> None:
             b"%d" % client.id,
         )
     assert client.change_user("native", PASSWORD, plugin=plugin).kind == "ok"
-    assert client.switched_to == NATIVE
+    # a right answer to the last nonce is enough with this plugin, as with MariaDB
+    assert client.switched_to == ("" if plugin == NATIVE else NATIVE)
     assert client.ping().kind == "ok"
 
 

@@ -260,7 +260,6 @@ def test_when_native_was_announced() -> None:
     ("user", "plugin", "checked"),
     [
         ("plain", CACHING_SHA2, CACHING_SHA2),
-        ("plain", NATIVE, NATIVE),
         ("plain", "", NATIVE),
         ("native", CACHING_SHA2, NATIVE),
     ],
@@ -278,6 +277,17 @@ def test_change_user_asks_with_a_new_nonce(user: str, plugin: str, checked: str)
     assert subject.receive(scramble(SECRET, nonce[:20]))[-1] == Done(user, checked)
     assert isinstance(subject.change_user(hello("plain", plugin, old_proof))[0], Send)
     assert not isinstance(subject.receive(old_proof)[-1], Done)
+
+
+def test_change_user_with_a_right_native_answer() -> None:
+    """libmariadb has no other answer for a new nonce."""
+    subject = machine()
+    assert subject.start(hello("plain", NATIVE, native())) == (Done("plain", NATIVE),)
+    assert subject.change_user(hello("native", NATIVE, native())) == (Done("native", NATIVE),)
+    wrong = auth.native_scramble(b"wrong", NONCE)
+    assert isinstance(subject.change_user(hello("plain", NATIVE, wrong))[0], Send)
+    assert subject.nonce != NONCE
+    assert isinstance(subject.change_user(hello("plain", NATIVE, native()))[0], Send)  # no old nonce twice
 
 
 def test_change_user_of_a_client_before_plugins() -> None:
