@@ -147,9 +147,9 @@ class _State(Enum):
 class ServerAuthenticator:
     """Checks one client at a time.
 
-    `nonce` is the greeting's (20 bytes) and serves the auth switch too; the attribute is the latest. `secure`:
-    the transport is a Unix socket or, with `tls`, TLS, so a password may cross it in clear text. `announced`
-    is the greeting's plugin.
+    `nonce` is the greeting's (20 bytes) and serves the auth switch too; the attribute is the latest.
+    `secure`: the transport is a Unix socket or, with `tls`, TLS, so a password may cross it in clear text.
+    `announced` is the greeting's plugin.
     """
 
     def __init__(
