@@ -1,7 +1,7 @@
 """A statement through the binary protocol: its literals as parameters, its rows' values as their very bits.
 
-Numbers are given as text, FLOAT and DOUBLE as hexadecimal digits (so that -0 and the last bit count), times
-as the bytes on the wire. PyMySQL knows no prepared statements; only its packets are used.
+Numbers are given as text, FLOAT and DOUBLE as hexadecimal digits (so that -0 and the last bit count; but for
+sums), times as the bytes on the wire. PyMySQL knows no prepared statements; only its packets are used.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _UNSIGNED: Final = 32
 _SHOWN: Final = 1 | 2 | 512
 """The status flags that are compared: in a transaction, autocommit, no backslash escapes."""
 NOT_PREPARED: Final = 1295
+_SUMS: Final = re.compile(r"\b(?:SUM|AVG|STD\w*|VAR\w*)\s*\(", re.IGNORECASE)
+"""What is computed in the order of rows: there the last bits of a DOUBLE are not certain."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def _run(connection: Any, sql: str, parameters: Sequence[Parameter]) -> Prepared
         if packet.is_ok_packet():
             answer, status = _ok(packet.get_all_data())
         else:
-            answer, status = _result(connection, packet.get_all_data())
+            answer, status = _result(connection, packet.get_all_data(), loose=_SUMS.search(sql) is not None)
     finally:
         if connection.open:
             connection._execute_command(CLOSE, struct.pack("<I", number))
@@ -112,19 +114,19 @@ def _ok(data: bytes) -> tuple[Answer, int]:
     return Answer(affected=affected, insert_id=insert_id, warnings=warnings, info=text), status
 
 
-def _result(connection: Any, first: bytes) -> tuple[Answer, int]:
+def _result(connection: Any, first: bytes, *, loose: bool) -> tuple[Answer, int]:
     columns = tuple(map(_info, _definitions(connection, _lenenc(first, 0)[0])))
     rows = []
     while True:
         data = connection._read_packet().get_all_data()
         if data[0] == 0xFE and len(data) < 9:
             break
-        rows.append(_row(data, columns))
+        rows.append(_row(data, columns, loose=loose))
     warnings, status = struct.unpack_from("<HH", data, 1)
     return Answer(columns=columns, rows=tuple(rows), warnings=warnings), status
 
 
-def _row(data: bytes, columns: Sequence[ColumnInfo]) -> RawRow:
+def _row(data: bytes, columns: Sequence[ColumnInfo], *, loose: bool) -> RawRow:
     at = 1 + (len(columns) + 9) // 8
     values: list[bytes | None] = []
     for number, column in enumerate(columns, 2):
@@ -137,7 +139,11 @@ def _row(data: bytes, columns: Sequence[ColumnInfo]) -> RawRow:
             values.append(b"%d" % int.from_bytes(data[at : at + size], "little", signed=signed))
         elif column.type in (FLOAT, DOUBLE):
             size = 4 if column.type == FLOAT else 8
-            values.append(b"bits " + data[at : at + size][::-1].hex().encode())
+            raw = data[at : at + size]
+            if column.type == DOUBLE and loose:
+                values.append(repr(struct.unpack("<d", raw)[0]).encode())
+            else:
+                values.append(b"bits " + raw[::-1].hex().encode())
         else:
             length, begin = _lenenc(data, at)
             size = begin - at + length
@@ -204,6 +210,11 @@ _SIZED: Final = frozenset(
 """Functions and types whose type, or length, follows from the value of a literal in the parentheses."""
 
 
+_READING: Final = re.compile(
+    r"\W*(?:/\*.*?\*/\s*)?\(*\s*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE | re.DOTALL
+)
+
+
 def with_parameters(
     sql: str, rng: random.Random, share: float, *, backslashes: bool = True
 ) -> tuple[str, tuple[Parameter, ...]]:
@@ -212,6 +223,7 @@ def with_parameters(
     found: list[Parameter] = []
     words: list[str] = [""]  # the word before each open parenthesis
     before, listed = "", False
+    nulls = _READING.match(sql) is not None  # else both sides make up values of their own
     for token in _TOKEN.finditer(sql):
         text, kind = token[0], token.lastgroup
         if kind == "space":
@@ -222,7 +234,7 @@ def with_parameters(
         if kind in ("number", "text") and before not in _NOT_BEHIND and not sized and not listed:
             introduced = before.startswith("_") or before in (".", "->", "->>", ":=")
             if not introduced and rng.random() < share:
-                parameter = _parameter(text, kind, rng, backslashes=backslashes)
+                parameter = _parameter(text, kind, rng, backslashes=backslashes, nulls=nulls)
         if parameter is not None:
             pieces.append("?")
             found.append(parameter)
@@ -240,8 +252,10 @@ def with_parameters(
     return "".join(pieces), tuple(found)
 
 
-def _parameter(text: str, kind: str, rng: random.Random, *, backslashes: bool) -> Parameter | None:
-    if rng.random() < 0.03:
+def _parameter(
+    text: str, kind: str, rng: random.Random, *, backslashes: bool, nulls: bool
+) -> Parameter | None:
+    if nulls and rng.random() < 0.03:
         return Parameter(rng.choice((NULL, LONGLONG, VAR_STRING)), None)
     if kind == "text":
         inner = text[1:-1].replace("''", "'")

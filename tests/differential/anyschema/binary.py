@@ -50,7 +50,12 @@ class BinaryLoop(Loop):
         sql, parameters = self._prepared(case, step)
         return f"{sql}  {[(one.type, one.data) for one in parameters]}" if parameters else sql
 
-    def more(self, step: Step) -> list[Difference]:
+    def judge(self, step: Step, expected: Answer, got: Answer) -> list[Difference]:
+        found = super().judge(step, expected, got) + self._more(step)
+        # a parameter that is shown has the type of its value's literal (docs/sql.md)
+        return [replace(one, soft=one.soft or "of '?'" in one.detail) for one in found]
+
+    def _more(self, step: Step) -> list[Difference]:
         """What only the binary protocol shows."""
         if step.kind in _AS_TEXT:
             return []

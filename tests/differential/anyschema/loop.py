@@ -200,7 +200,7 @@ class Loop:
                 self.tally.failed[expected.error.code] += 1
             if step.twin is not None or "select" in step.kind:  # made here; that of the row read last
                 got = replace(got, insert_id=expected.insert_id)
-            found = judge.judge(step.form, expected, got) + self.more(step)
+            found = self.judge(step, expected, got)
             if count:
                 for one in found:
                     if one.soft:
@@ -227,9 +227,9 @@ class Loop:
         """The statement as it is shown."""
         return step.sql
 
-    def more(self, step: Step) -> list[Difference]:
-        """Further differences between the last two answers."""
-        return []
+    def judge(self, step: Step, expected: Answer, got: Answer) -> list[Difference]:
+        """How the last two answers differ."""
+        return judge.judge(step.form, expected, got)
 
     def _count(self, step: Step, got: Answer, reason: str | None, count: bool) -> None:
         if not count:
