@@ -14,6 +14,7 @@ from .context import Splicer, not_yet
 from .digits import perhaps_rounded, rounded, show_all, whole
 from .edits import Edits
 from .facts import Block, Limit, Projection, SortItem, Span
+from .json_values import is_json
 from .plan import Reject
 from .scope import Refuse, chain_at, chains
 from .sharded import Several
@@ -379,10 +380,5 @@ def _enumerated(splicer: Splicer, block: Block, span: Span) -> bool:
 
 def _refuse_json(splicer: Splicer, block: Block, span: Span) -> None:
     """JSON values have an order of their own, which only a server knows."""
-    source = splicer.source
-    definition = splicer.columns.definition(block, span) or ""
-    column = re.match(r"\s*json\b", definition, re.IGNORECASE)
-    part = any(source.is_op(at, "->") for at in range(*span))
-    call = source.is_word(span.first, "JSON_EXTRACT") and source.closing.get(span.first + 1) == span.end - 1
-    if column or part or call:
+    if is_json(splicer, block, span):
         raise _Cannot("ordering JSON values", "their order is not known here", "Use ->> or CAST.")

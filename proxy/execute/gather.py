@@ -11,6 +11,7 @@ read on the session's own connections, so that a transaction sees its own rows.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from proxy.errors import ProxyError
 from proxy.session.settings import FRESH, Settings
 from proxy.session.state import Diagnostics
 from proxy.session.values import quote, values_of
+from proxy.wire.origins import changed
 from proxy.wire.packets import Err, query_packet
 from rewriter.gather import SCRATCH, Gather, Piece, quoted
 from rewriter.plan import Choose, Values
@@ -35,7 +37,7 @@ from .loading import FITTING, LOADING, apply, reading_settings, resting_settings
 from .origins import gathered_place
 from .partial import UNFIT, Making
 from .policies import check_scatter
-from .preparing import execution
+from .preparing import columns_of, execution
 from .rest import Rest
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
 from .scratch_host import CREATE_DATABASE, begin, in_own_words
@@ -48,21 +50,21 @@ if TYPE_CHECKING:
 
     from proxy.session.client import ClientConnection
 
+Told = Callable[[list[bytes], list[bytes]], bytes]
+"""Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns."""
+
 _NO_DATABASE: Final = 1049
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself: a statement that it does not know, and one that is too much for it."""
 
 
 def start_gather(
-    client: ClientConnection, plan: Gather, values: Values, choose: Choose, *, empty: bool = False
+    client: ClientConnection, plan: Gather, values: Values, choose: Choose, told: Told | None = None
 ) -> None:
-    """Run a Gather as the client's work. `values` are the literals and the session's. `empty`: without any
-    rows, for its columns.
-    """
+    """Run a Gather as the client's work, or prepare it (`told`). `values`: the literals and the session's."""
     work = GatherWork(client)
-    if empty:
-        plan = plan.full or plan
-    work.start(_Gathering(client, plan, values, choose, work).run(empty=empty))
+    plan = plan if told is None else plan.full or plan
+    work.start(_Gathering(client, plan, values, choose, work).run(told))
 
 
 class _Gathering:
@@ -95,7 +97,7 @@ class _Gathering:
         #: Warnings of what only the shards compute.
         self.told = Diagnostics()
 
-    async def run(self, *, empty: bool) -> None:
+    async def run(self, told: Told | None) -> None:
         services = self.client.services
         topology = services.topology
         host = topology.default or topology.hosts[0]
@@ -103,7 +105,9 @@ class _Gathering:
         conn = await pool.connection(LOADING, variant=self.client.session.variant)
         self.work.conns.add(conn)
         try:
-            await self._answer(conn, empty=empty)
+            await self._ready(conn)
+            await self._define(conn)
+            await (self._answer(conn) if told is None else self._tell(conn, told))
         except ServerError as error:
             self.client.fail(in_own_words(error.err, self.names, self.plan.pieces))
         finally:
@@ -112,17 +116,25 @@ class _Gathering:
                 pool.discard(conn, kill=True)
             services.spawn(self._clean(conn), "scratch tables")
 
-    async def _answer(self, conn: BackendConnection, *, empty: bool) -> None:
-        await self._ready(conn)
-        await self._define(conn)
+    async def _answer(self, conn: BackendConnection) -> None:
         if self.plan.full is not None:
             await self._make_groups(conn)
         else:
             await self._make(conn)
-        if not empty:
-            await self._fill_all(conn)
+        await self._fill_all(conn)
         self.work.check()
         await self._rest(conn)
+
+    async def _tell(self, conn: BackendConnection, told: Told) -> None:
+        """Have the rest prepared over empty tables, with its parameters: the reply to COM_STMT_PREPARE."""
+        for name, scratch, piece in zip(self.names, self.tables, self.plan.pieces, strict=True):
+            self.pending.append(scratch.create(name, real=piece.real))
+        self._set(conn, resting_settings(self.client))
+        await self._put(conn)
+        parameters, columns = await columns_of(conn, self.plan.rest_sql(self.values, self.names))
+        place = gathered_place(self.plan.pieces)
+        self.client.transport.write(told(parameters, changed(columns, place)))
+        self.client.finish("ok")
 
     # -- the scratch tables
     # -----------------------------------------------------------------------------------------
@@ -353,8 +365,6 @@ class _Gathering:
             await rest.run(conn, packets + query_packet(text), count)
         else:
             found = await execution(conn, packets, count, text)
-            if isinstance(found, Err):
-                raise ServerError(found)
             sink.passes = True
             await rest.run(conn, found, 0)
         if rest.err is not None:

@@ -8,8 +8,9 @@ server is asked about the statement of one shard; what only the proxy can answer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from proxy.backends.pool import ATTRIBUTES
@@ -134,16 +135,15 @@ def _prepare(client: ClientConnection, sql: bytes, env: Env, plan: Plan, found: 
             first = plan.bind(values_of(session, plan, found), services.topology, lambda _: 0).statements[0]
             relay.learn(first.host, first.sql, None)
         elif isinstance(plan, Gather):
-            session.prepared.values = tuple(b"0" if "L" in slot else b"NULL" for _, slot in places.places)
-            DefinitionsSink(client, lambda columns: _reply(client, statement, columns))
-            start_gather(client, plan, values_of(session, plan, found), choose, empty=True)
+            values = values_of(session, plan, found)
+            start_gather(client, plan, values, choose, partial(_reply, client, statement))
         elif isinstance(plan, Sharded | Insert):
             host, _, text = plan.probe(values_of(session, plan, found), services.topology)
             relay.learn(host, text, None)
         elif isinstance(plan, Builtin):
             _builtin(client, relay, plan)
         else:
-            client.transport.write(_reply(client, statement, []))
+            client.transport.write(_reply(client, statement, (), []))
             client.finish("ok")
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
@@ -176,7 +176,7 @@ def _builtin(client: ClientConnection, relay: StatementRelay, plan: Builtin) -> 
         relay.own = True
         relay.learn(next(iter(session.transaction.held), None) or topology.hosts[0], statement.sql, None)
     elif statement.parameters:
-        client.transport.write(_reply(client, statement, []))
+        client.transport.write(_reply(client, statement, (), []))
         client.finish("ok")
     else:
         _show(client, statement)
@@ -184,11 +184,13 @@ def _builtin(client: ClientConnection, relay: StatementRelay, plan: Builtin) -> 
 
 def _show(client: ClientConnection, statement: Statement) -> None:
     """Run a statement for its columns."""
-    DefinitionsSink(client, lambda columns: _reply(client, statement, columns))
+    DefinitionsSink(client, lambda columns: _reply(client, statement, (), columns))
     run_plan(client, statement.plan, statement.literals)
 
 
-def _reply(client: ClientConnection, statement: Statement, columns: list[bytes]) -> bytes:
+def _reply(
+    client: ClientConnection, statement: Statement, parameters: Sequence[bytes], columns: list[bytes]
+) -> bytes:
     session = client.session
     if isinstance(statement.plan, _LEARNT):
         statement.exact = exact_of(columns)
@@ -199,7 +201,7 @@ def _reply(client: ClientConnection, statement: Statement, columns: list[bytes])
         client.seq + 1,
         status,
         statement.parameters,
-        (),
+        parameters,
         columns,
         extended=session.extended,
     )

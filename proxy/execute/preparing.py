@@ -13,10 +13,11 @@ from proxy.backends.statements import ServerStatements, close_packet
 from proxy.errors import ProxyError
 from proxy.session.values import values_of
 from proxy.wire.binary import Execute
-from proxy.wire.packets import Err, frame
+from proxy.wire.packets import frame
 from proxy.wire.replies import PREPARED
 from rewriter.plans import BindError, Gather, Sharded
 
+from .gathered import ServerError
 from .loading import apply
 from .transcode import definitions, exact_of
 
@@ -47,14 +48,33 @@ class Preparation(Collector):
         self.reply += data
 
 
-async def execution(conn: BackendConnection, packets: bytes, preludes: int, sql: bytes) -> bytes | Err:
-    """Prepare `sql`, which has no parameters, behind `packets`: what executes and closes it, or the error."""
+async def preparation(
+    conn: BackendConnection, sql: bytes, packets: bytes = b"", preludes: int = 0
+) -> Preparation:
+    """Prepare `sql` behind `packets`. Raises ServerError."""
     reply = Preparation()
     await reply.run(conn, packets + frame(b"\x16" + sql), preludes)
     if reply.err is not None:
-        return reply.err
+        raise ServerError(reply.err)
+    return reply
+
+
+async def execution(conn: BackendConnection, packets: bytes, preludes: int, sql: bytes) -> bytes:
+    """Prepare `sql`, which has no parameters, behind `packets`: what executes and closes it. Raises
+    ServerError.
+    """
+    reply = await preparation(conn, sql, packets, preludes)
     packed = _PLAIN.attributed if isinstance(conn, AttributedConnection) else _PLAIN.packet
     return frame(packed(reply.number, b"", 0)) + close_packet(reply.number)
+
+
+async def columns_of(conn: BackendConnection, sql: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The definitions of a statement's parameters and columns. Raises ServerError."""
+    reply = await preparation(conn, sql)
+    if conn.statements is None:
+        conn.statements = ServerStatements()
+    conn.statements.leaving += close_packet(reply.number)
+    return definitions(reply.reply)
 
 
 async def learn_again(client: ClientConnection, statement: Statement) -> None:
@@ -76,16 +96,12 @@ async def learn_again(client: ClientConnection, statement: Statement) -> None:
     held = session.transaction.held.get(host)
     settings = session.settings.base
     conn = held or await pool.connection(settings, None, session.variant)
-    reply = Preparation()
     try:
         if held is None:
             await apply(conn, settings)
-        await reply.run(conn, frame(b"\x16" + sql))
-        if reply.err is None:
-            statement.exact = exact_of(definitions(reply.reply)[1])
-            if conn.statements is None:
-                conn.statements = ServerStatements()
-            conn.statements.leaving += close_packet(reply.number)
+        statement.exact = exact_of((await columns_of(conn, sql))[1])
+    except ServerError:
+        return
     finally:
         if held is None:
             pool.release(conn)

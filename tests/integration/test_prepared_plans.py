@@ -18,6 +18,18 @@ def test_rows_that_are_gathered(raw: MakeRaw) -> None:
     assert (answer.names, len(answer.rows)) == (["id", "place"], 3)
 
 
+def test_parameters_of_what_is_gathered(raw: MakeRaw) -> None:
+    """A server knows them as parameters: no value stands for them, which might be none of their type."""
+    binary = Binary(raw())
+    made = binary.statement(
+        "SELECT u.id + ? AS n, ? COLLATE utf8mb4_bin AS t, COUNT(*) OVER () AS c"
+        " FROM users u WHERE u.id > ? LIMIT ?"
+    )
+    assert (made.parameters, made.columns) == (4, 3)
+    answer = binary.execute(made.id, [integer(0), text("x"), integer(0), integer(2)])
+    assert (answer.names, len(answer.rows)) == (["n", "t", "c"], 2)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
