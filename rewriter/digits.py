@@ -12,7 +12,7 @@ from .aggregates import is_aggregate
 from .context import Splicer
 from .edits import Edits
 from .facts import Block, Projection, Span
-from .scope import chains
+from .scope import chains_within
 from .splice import Part
 from .tokens import quote_name
 
@@ -47,11 +47,18 @@ def rounded(splicer: Splicer, block: Block, span: Span) -> bool:
 
 
 def perhaps_rounded(splicer: Splicer, block: Block, span: Span) -> bool:
-    """Whether this may be rounded, for all that is known: an expression with such a column."""
+    """Whether this may be rounded, for all that is known: an expression with such a column, or a column of a
+    derived table, or a subquery.
+    """
     keeping = any(splicer.source.is_word(at, *_KEEPING) for at in range(*span))
-    for chain in chains(splicer.source, span, block):
-        definition = splicer.columns.definition(block, Span(chain.first, chain.end))
-        if definition is not None and is_rounded(definition) and (keeping or _FIXED.match(definition)):
+    for chain, within in chains_within(splicer.source, span, block):
+        ref = splicer.scope.table_of(chain, within)
+        if ref is not None and splicer.scope.targets[ref].form == "inner":
+            return True
+        definition = splicer.columns.definition(within, Span(chain.first, chain.end))
+        if definition is None or not is_rounded(definition):
+            continue
+        if keeping or within is not block or _FIXED.match(definition):
             return True
     return False
 

@@ -121,6 +121,7 @@ def _token_pattern(env: Env) -> re.Pattern[bytes]:
     return re.compile(b"|".join(groups), re.DOTALL)
 
 
+_DOT: Final = ord(".")
 _PATTERNS: Final[dict[tuple[bool, bool], re.Pattern[bytes]]] = {}
 
 
@@ -158,8 +159,8 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         if kind == "skip":
             at = end
             continue
-        if after_dot and kind in (INTEGER, NUMBER, HEX, WORD):  # t.1e5, t.end: behind a dot stands a name
-            kind, end = NAME, _word_end(sql, at)
+        if after_dot and kind in (INTEGER, NUMBER, HEX, WORD) and sql[at] != _DOT:
+            kind, end = NAME, _word_end(sql, at)  # t.1e5, t.end: behind a dot stands a name
         token = _token(sql, kind, at, end, lifted)
         after_dot = token.text == "." and kind == OPERATOR
         tokens.append(token)
