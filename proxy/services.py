@@ -20,7 +20,7 @@ from config.settings import Settings as ProxySettings
 from config.settings import User as UserSettings
 from config.topology import State, Topology
 from rewriter.planner import LONG, Rewriter
-from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, ShardSelect, ShardWrite
+from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, Reject, ShardSelect, ShardWrite, Values
 from rewriter.routines import Routines
 
 from .backends import Backends
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from .session.client import ClientConnection
 
 log = structlog.get_logger("proxy")
+
+MOST_DEFINITIONS = 64
+"""Of so many states of settings and shown values the column definitions of a plan are remembered."""
 
 
 class Services:
@@ -111,7 +114,7 @@ class Services:
         self.all_serving = _all_serving(topology)
         self.recent_changes: list[tuple[float, str]] = []
         self.view_columns: dict[str, dict[str, tuple[str, ...]]] = {}  # by server version and view
-        self._definitions: WeakKeyDictionary[Plan, dict[tuple[bytes, bool], Definitions]] = (
+        self._definitions: WeakKeyDictionary[Plan, dict[tuple[object, ...], Definitions]] = (
             WeakKeyDictionary()
         )
         self._next_id = worker << 24
@@ -125,14 +128,18 @@ class Services:
     def first_database(self, client: ClientConnection, database: str) -> None:
         use_database(client, database, at_login=True)
 
-    def definitions_of(self, plan: ShardSelect, session: Session) -> Definitions:
-        """The memory of a plan's column definitions, one for each character set of results, with and without
-        extended metadata.
+    def definitions_of(self, plan: ShardSelect, session: Session, values: Values) -> Definitions:
+        """The memory of a plan's column definitions, one for each state of settings and for the values that
+        the select list shows, with and without extended metadata.
         """
         kept = self._definitions.setdefault(plan, {})
-        key = session.settings.get("character_set_results") or b"", session.extended
+        several = None if isinstance(plan.several, Reject) else plan.several
+        shown = () if several is None else tuple([values[one] for one in several.values])
+        key = session.settings.system, session.extended, shown
         found = kept.get(key)
         if found is None:
+            if len(kept) >= MOST_DEFINITIONS:
+                kept.clear()
             origins = plan.origins
             place = None if origins is None else place_of(origins, self.topology)
             found = kept[key] = Definitions(place, exact=plan.exact)

@@ -1,8 +1,9 @@
 """What a UNION changes: values whose digits depend on whether a server keeps a result in a temporary table.
 
-MySQL shows what IF and CASE give as it is: `IF(n > 1, price, 0)` is `9.90` or `0`. In a UNION, whose rows go
-through a table, the same is `0.00`. And an average within an expression has all its digits only until it is
-kept, as ORDER BY does. So such a SELECT is sent for each shard by itself, as the client wrote it.
+MySQL shows what IF, CASE and a user variable give as it is: `IF(n > 1, price, 0)` is `9.90` or `0`. In a
+UNION, whose rows go through a table, the same is `0.00`. And an average within an expression has all its
+digits only until it is kept, as ORDER BY does. So such a SELECT is sent for each shard by itself, as the
+client wrote it.
 """
 
 from __future__ import annotations
@@ -51,11 +52,13 @@ def _averaged(splicer: Splicer, span: Span) -> bool:
 
 
 def _chosen(splicer: Splicer, span: Span) -> bool:
-    """Whether this is IF(…) or CASE … END."""
+    """Whether this is a user variable, IF(…), NULLIF(…) or CASE … END."""
     source = splicer.source
+    if source.tokens[span.first].kind == VARIABLE:
+        return span.end - span.first == 1
     if source.is_word(span.first, "CASE"):
         return source.is_word(span.end - 1, "END")
-    called = source.is_word(span.first, "IF") and source.is_op(span.first + 1, "(")
+    called = source.is_word(span.first, "IF", "NULLIF") and source.is_op(span.first + 1, "(")
     return called and source.closing[span.first + 1] == span.end - 1
 
 

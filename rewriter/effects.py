@@ -207,8 +207,13 @@ def _insert_id(source: Source, verb: str) -> str:
         function = token.kind == WORD and token.text == "LAST_INSERT_ID" and source.is_op(at + 1, "(")
         if function and not source.is_op(at + 2, ")"):
             return "ask"
-    if verb in ("LOAD", "CALL", "EXECUTE", "WITH"):
-        return "ask" if verb != "WITH" or any(token.text == "INSERT" for token in source.tokens) else ""
+    if verb == "WITH":
+        words = [
+            at for at, token in enumerate(source.tokens) if token.kind == WORD and token.text == "INSERT"
+        ]
+        return "ask" if any(not source.is_op(at + 1, "(") for at in words) else ""
+    if verb in ("LOAD", "CALL", "EXECUTE"):
+        return "ask"
     if verb not in ("INSERT", "REPLACE"):
         return ""
     at = next((at for at in range(len(source.tokens)) if source.is_word(at, "VALUES", "VALUE")), -1)

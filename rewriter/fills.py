@@ -60,6 +60,7 @@ def fill_slots(
     typed: bool = True,
     variables: bool = True,
     parameters: bool = True,
+    known: bool = False,
     warned: bool = False,
     numbered: bool = False,
 ) -> None:
@@ -69,13 +70,18 @@ def fill_slots(
     `warned`: the server shall warn, as MySQL does, that FOUND_ROWS() is deprecated. `numbered`:
     CONNECTION_ID() is an INT UNSIGNED, as on MariaDB.
 
-    Without `variables` user variables are left to the server, whose connection has them as the session does.
+    Without `variables` user variables are left to the server, whose connection has them as the session does;
+    with `known` their values are slots all the same, for what is routed by them.
     """
     tokens = source.tokens
     at = 0
     while at < len(tokens):
         found = slot_at(source, at)
-        if found is None or (found[0].startswith("@") and found[0][1:2] != "@" and not variables):
+        if found is not None and found[0][0] == "@" and found[0][1:2] != "@" and not variables:
+            if known:
+                slots.index(found[0])
+            found = None
+        if found is None:
             at += 1
             continue
         if found[0][0] == "?" and not parameters:

@@ -9,41 +9,22 @@ from .aggregates import is_aggregate
 from .apart import apart
 from .bound import Aggregate, SortKey
 from .closed import closed
+from .column_types import Cannot, by_value, constant, enumerated, is_exact, position, refuse_json
 from .columns import Extra
-from .context import Splicer, not_yet
+from .context import Splicer
 from .digits import perhaps_rounded, rounded, show_all, whole
-from .edits import Edits
+from .edits import Edits, original
 from .facts import Block, Limit, Projection, SortItem, Span
-from .json_values import is_json
 from .plan import Reject
 from .scope import Refuse, chain_at, chains
 from .sharded import Several
 from .splice import Part
 from .together import outside
+from .tokens import OPERATOR, VARIABLE
 from .values import Value, slot_at
 
 _MERGED: Final = {"COUNT": "count", "SUM": "sum", "MIN": "min", "MAX": "max"}
 _NOT_IN_UNION: Final = frozenset({"HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BUFFER_RESULT"})
-_BY_VALUE: Final = re.compile(
-    r"\s*(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|dec|fixed|float|double|real|bit|bool"
-    r"|boolean|date|datetime|timestamp|time|year|binary|varbinary|tinyblob|blob|mediumblob|longblob)\b",
-    re.IGNORECASE,
-)
-_EXACT: Final = re.compile(
-    r"\s*(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|dec|fixed|bool|boolean|year)\b",
-    re.IGNORECASE,
-)
-"""Types whose sums are the same in any order."""
-
-
-class _Cannot(Exception):
-    """Why a SELECT cannot run on several shards."""
-
-    def __init__(self, what: str, reason: str, alternative: str = "") -> None:
-        super().__init__(what)
-        self.plan = not_yet(what, reason, alternative)
-
-
 _ONE_SHARD: Final = "Name the shard by an ID."
 
 
@@ -56,7 +37,7 @@ def plan_several(splicer: Splicer, block: Block, exact: str) -> Several | Reject
         if aggregates:
             return _aggregated(splicer, block, aggregates, exact)
         return _ordered(splicer, block, exact)
-    except _Cannot as cannot:
+    except Cannot as cannot:
         return cannot.plan
 
 
@@ -65,17 +46,17 @@ def _check(splicer: Splicer, block: Block) -> bool:
     source = splicer.source
     whole = closed(splicer, block)
     if not whole and {"DISTINCT", "DISTINCTROW"} & set(block.modifiers):
-        raise _Cannot("DISTINCT", "the rows of several shards are not compared", _ONE_SHARD)
+        raise Cannot("DISTINCT", "the rows of several shards are not compared", _ONE_SHARD)
     if not whole and block.group:
-        raise _Cannot("GROUP BY", "groups of several shards are not combined here", _ONE_SHARD)
+        raise Cannot("GROUP BY", "groups of several shards are not combined here", _ONE_SHARD)
     if not whole and block.having is not None:
-        raise _Cannot("HAVING", "it is not evaluated over several shards", _ONE_SHARD)
+        raise Cannot("HAVING", "it is not evaluated over several shards", _ONE_SHARD)
     for clause, span in block.expressions():
         for at in outside(block, span):
             if source.is_word(at, "OVER") and not source.is_op(at - 1, ",", "("):
-                raise _Cannot("a window function", "a window does not reach over shards", _ONE_SHARD)
+                raise Cannot("a window function", "a window does not reach over shards", _ONE_SHARD)
             if not whole and clause != "field list" and is_aggregate(splicer.source, at):
-                raise _Cannot("an aggregate function here", f"it stands in the {clause}", _ONE_SHARD)
+                raise Cannot("an aggregate function here", f"it stands in the {clause}", _ONE_SHARD)
     return whole
 
 
@@ -91,7 +72,7 @@ def _aggregates(splicer: Splicer, block: Block) -> list[Projection]:
     ]
     if found and len(found) != len(block.projections):
         reason = "what is not aggregated is of no certain row"
-        raise _Cannot("a select list with and without aggregates", reason, _ONE_SHARD)
+        raise Cannot("a select list with and without aggregates", reason, _ONE_SHARD)
     return found
 
 
@@ -109,16 +90,16 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection], e
         whole = is_aggregate(splicer.source, span.first) and source.closing[span.first + 1] == span.end - 1
         if not whole or name not in _MERGED or source.is_word(span.first + 2, "DISTINCT"):
             text = source.text(*span).decode("utf-8", "replace")
-            raise _Cannot(text, "only plain COUNT, SUM, MIN and MAX are combined yet", _ONE_SHARD)
+            raise Cannot(text, "only plain COUNT, SUM, MIN and MAX are combined yet", _ONE_SHARD)
         argument = Span(span.first + 2, span.end - 1)
-        if name == "SUM" and not _exact(splicer, block, argument):
+        if name == "SUM" and not is_exact(splicer, block, argument):
             reason = "the sum of floating point numbers depends on their order"
-            raise _Cannot("this sum", reason, _ONE_SHARD)
+            raise Cannot("this sum", reason, _ONE_SHARD)
         if name in ("MIN", "MAX"):
-            _refuse_json(splicer, block, argument)
+            refuse_json(splicer, block, argument)
             if re.match(r"\s*bit\b", splicer.columns.definition(block, argument) or "", re.IGNORECASE):
-                raise _Cannot(f"{name} of a BIT column", "MariaDB gives it another form than a column's")
-        weigh = name in ("MIN", "MAX") and not _by_value(splicer, block, argument)
+                raise Cannot(f"{name} of a BIT column", "MariaDB gives it another form than a column's")
+        weigh = name in ("MIN", "MAX") and not by_value(splicer, block, argument)
         if weigh:
             weights.append(column)
             merged_text = edits.inside(span)
@@ -145,12 +126,13 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection], e
         offset=offset,
         aggregates=merged,
         exact=bool(exact),
+        values=_values(splicer, block),
     )
 
 
 def _show_all(splicer: Splicer, block: Block, edits: Edits, exact: str) -> None:
     if exact and not show_all(splicer, block, edits, exact):
-        raise _Cannot("FLOAT columns in this statement", "their text has too few digits", _ONE_SHARD)
+        raise Cannot("FLOAT columns in this statement", "their text has too few digits", _ONE_SHARD)
 
 
 def _weight(text: Parts) -> Parts:
@@ -171,10 +153,11 @@ def _ordered(splicer: Splicer, block: Block, exact: str) -> Several:
     edits = splicer.edits.copy()
     for modifier in _NOT_IN_UNION & set(block.modifiers):
         edits.remove(Span(block.modifiers[modifier], block.modifiers[modifier] + 1))
-    keys = [_key(splicer, block, item, number) for number, item in enumerate(block.order)]
+    items = [item for item in block.order if not constant(splicer, item.span)]
+    keys = [_key(splicer, block, item, number) for number, item in enumerate(items)]
     hidden = [column for key in keys for column in key.hidden]
     order = []
-    for key, item in zip(keys, block.order, strict=True):
+    for key, item in zip(keys, items, strict=True):
         column = key.visible
         if column is None:
             column = hidden.index(key.hidden[0]) - len(hidden)
@@ -191,8 +174,7 @@ def _ordered(splicer: Splicer, block: Block, exact: str) -> Several:
     reference = splicer.edits.copy()
     _cut(reference, block)
     outer = [
-        key.outer + (b" DESC" if item.descending else b"")
-        for key, item in zip(keys, block.order, strict=True)
+        key.outer + (b" DESC" if item.descending else b"") for key, item in zip(keys, items, strict=True)
     ]
     return Several(
         part=edits.template(),
@@ -203,8 +185,23 @@ def _ordered(splicer: Splicer, block: Block, exact: str) -> Several:
         rows=rows,
         offset=offset,
         exact=bool(exact),
+        values=_values(splicer, block),
         apart=apart(splicer, block),
     )
+
+
+def _values(splicer: Splicer, block: Block) -> tuple[int, ...]:
+    """The literals and user variables in the select list: its columns' definitions are made of them."""
+    source = splicer.source
+    found: list[int] = []
+    for projection in block.projections:
+        tokens = source.tokens[projection.span.first : projection.span.end]
+        found += [part for part in original(source, tokens[0].start, tokens[-1].end) if isinstance(part, int)]
+        for at in range(*projection.span):
+            mark = slot_at(source, at) if source.tokens[at].kind in (VARIABLE, OPERATOR) else None
+            if mark is not None:
+                found.append(splicer.slots.index(mark[0]))
+    return tuple(dict.fromkeys(found))
 
 
 def _cut(edits: Edits, block: Block) -> None:
@@ -232,7 +229,7 @@ def _limit(splicer: Splicer, limit: Limit | None) -> tuple[Value | None, Value |
             found.append(Value("parameter", splicer.slots.index(mark[0])))
             continue
         if span.end - span.first != 1 or token.kind != "integer" or token.literal < 0:
-            raise _Cannot("this LIMIT", "it is no plain number", "Write the number.")
+            raise Cannot("this LIMIT", "it is no plain number", "Write the number.")
         found.append(Value("integer", token.literal))
     return found[0], found[1]
 
@@ -263,15 +260,15 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
     place = _place(splicer, block, item)
     if place is not None:
         span, visible = block.projections[place[0]].span, place[1]
-    _refuse_json(splicer, block, span)
+    refuse_json(splicer, block, span)
     name = b"`sg_key_%d`" % number
     expression = splicer.edits.inside(span)
-    if _enumerated(splicer, block, span):
+    if enumerated(splicer, block, span):
         return _Key((name,), name, None, [(b"(", *expression, b" + 0) AS " + name)])
     if rounded(splicer, block, span):
         return _Key(splicer.edits.inside(item.span), name, None, [(*whole(expression), b" AS " + name)])
     if perhaps_rounded(splicer, block, span):
-        raise _Cannot("ordering by an expression of FLOAT", "its text has too few digits to be compared")
+        raise Cannot("ordering by an expression of FLOAT", "its text has too few digits to be compared")
     if visible is not None:
         key = _Key(splicer.edits.inside(item.span), b"%d" % (visible + 1), visible, [])
     else:
@@ -280,10 +277,10 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
         inner = expression if full else (name,)
         expression = full or expression
         key = _Key(inner, name, None, [(*expression, b" AS " + name)])
-    if not _by_value(splicer, block, span):
+    if not by_value(splicer, block, span):
         if block.group and not _whole(splicer, span):
             reason = "MySQL does not take an expression of a key for one in a function of it"
-            raise _Cannot("ordering groups by an expression", reason)
+            raise Cannot("ordering groups by an expression", reason)
         key.hidden.append((*_weight(expression)[1:], b" AS `sg_weight_%d`" % number))
         key.hidden.append((b"COLLATION(", *expression, b") AS `sg_collation_%d`" % number))
         key.weighed = True
@@ -299,7 +296,7 @@ def _refuse_aliases(splicer: Splicer, block: Block, span: Span) -> None:
     for chain in chains(splicer.source, span, block):
         name = chain.parts[-1].lower()
         if len(chain.parts) == 1 and name in aliases and name not in known:
-            raise _Cannot("ORDER BY an expression with an alias", "the shards do not know it", "Repeat it.")
+            raise Cannot("ORDER BY an expression with an alias", "the shards do not know it", "Repeat it.")
 
 
 def _whole(splicer: Splicer, span: Span) -> bool:
@@ -326,8 +323,10 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
     """The projection that an ORDER BY key names by its number or alias, and that projection's column."""
     source, span = splicer.source, item.span
     token = source.tokens[span.first]
+    if source.is_op(span.first, "+", "(") and position(source, span):
+        raise Cannot("ORDER BY a number in parentheses", "it is a column's number", "Leave them out.")
     if source.is_op(span.first, "+") or (span.end - span.first == 1 and token.text in ("TRUE", "FALSE")):
-        raise _Cannot("ORDER BY a constant", "a server may take it for a column's number", "Leave it out.")
+        raise Cannot("ORDER BY a constant", "a server may take it for a column's number", "Leave it out.")
     if span.end - span.first != 1:
         return None
     if token.kind == "integer":
@@ -337,7 +336,7 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
             width = splicer.columns.width(block, projection)
             if column + 1 <= int(token.text[:9]) <= column + width:
                 if projection.star:
-                    raise _Cannot("ORDER BY a number", "the column is one of *", "Write the column's name.")
+                    raise Cannot("ORDER BY a number", "the column is one of *", "Write the column's name.")
                 return number, column
             column += width
         raise Refuse("unknown_column", column=token.text, clause="order clause")
@@ -346,39 +345,3 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
         return None
     number = block.projections.index(aliased)
     return number, sum(splicer.columns.width(block, one) for one in block.projections[:number])
-
-
-def _by_value(splicer: Splicer, block: Block, span: Span) -> bool:
-    """Whether values order by themselves: numbers, dates, bytes; not text."""
-    source = splicer.source
-    definition = splicer.columns.definition(block, span)
-    if definition is not None:
-        return _BY_VALUE.match(definition) is not None
-    if source.is_word(span.first, "COUNT", "SUM", "LENGTH", "CHAR_LENGTH", "ABS", "RAND", "UNIX_TIMESTAMP"):
-        return source.is_op(span.first + 1, "(") and source.closing[span.first + 1] == span.end - 1
-    return False
-
-
-def _exact(splicer: Splicer, block: Block, span: Span) -> bool:
-    """Whether the sum of these values is certainly the same in any order."""
-    source = splicer.source
-    definition = splicer.columns.definition(block, span)
-    if definition is not None:
-        return _EXACT.match(definition) is not None
-    if source.is_word(span.first, "LENGTH", "CHAR_LENGTH", "SIGN", "YEAR") and source.is_op(
-        span.first + 1, "("
-    ):
-        return source.closing[span.first + 1] == span.end - 1
-    return span.end - span.first == 1 and source.tokens[span.first].kind == "integer"
-
-
-def _enumerated(splicer: Splicer, block: Block, span: Span) -> bool:
-    """Whether this is an ENUM or SET column, which orders by number."""
-    definition = splicer.columns.definition(block, span) or ""
-    return re.match(r"\s*(enum|set)\b", definition, re.IGNORECASE) is not None
-
-
-def _refuse_json(splicer: Splicer, block: Block, span: Span) -> None:
-    """JSON values have an order of their own, which only a server knows."""
-    if is_json(splicer, block, span):
-        raise _Cannot("ordering JSON values", "their order is not known here", "Use ->> or CAST.")

@@ -168,7 +168,8 @@ class Several:
     `aggregates` need; `tail` orders a host's result. `rows` and `offset` are those of LIMIT: a shard gives
     the first `rows` + `offset`. `reference` has the column definitions that the client must get. `exact`:
     some columns of `part` come as DOUBLEs, so that these must always be asked for (`Env.exact`). `apart`:
-    each shard gets a statement of its own, see apart.py.
+    each shard gets a statement of its own, see apart.py. `values`: the literals and user variables (indexes)
+    that the columns' definitions depend on.
     """
 
     part: Template
@@ -181,6 +182,7 @@ class Several:
     aggregates: tuple[Aggregate, ...] = ()
     exact: bool = False
     apart: bool = False
+    values: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -263,7 +263,7 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
     ):
         client.relay.run(statements[0].host, statements[0].sql, origins=plan.origins)
         return
-    FanOut(client, bound, services.definitions_of(plan, session), ceiling).start()
+    FanOut(client, bound, services.definitions_of(plan, session, values), ceiling).start()
 
 
 def _gather(client: ClientConnection, plan: Gather, literals: Values) -> None:

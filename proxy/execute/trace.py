@@ -15,7 +15,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.routines import routines_on
-from proxy.session.settings import variable_name
+from proxy.session.settings import TYPED_NULL, variable_name
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok
 from proxy.wire.resultset import NUMERIC, Column, decode_column
@@ -227,6 +227,19 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
     conn.settings = session.settings.base
 
 
+def _typed_null(column: Column, collation: bytes) -> bytes:
+    """NULL of a variable's type; without one for what may never have been set."""
+    if column.type in (ColumnType.FLOAT, ColumnType.DOUBLE):
+        return TYPED_NULL + b"DOUBLE)"
+    if column.type in (ColumnType.NEWDECIMAL, ColumnType.DECIMAL):
+        return TYPED_NULL + b"DECIMAL(65,30))"
+    if column.type in NUMERIC:
+        return TYPED_NULL + (b"UNSIGNED)" if column.flags & ColumnFlag.UNSIGNED else b"SIGNED)")
+    if collation == b"binary":
+        return b"NULL"
+    return TYPED_NULL + b"CHAR CHARACTER SET %s) COLLATE %s" % (collation.partition(b"_")[0], collation)
+
+
 def variable_literal(
     column: Column, value: bytes | None, digits: bytes | None, collation: bytes | None
 ) -> bytes:
@@ -235,7 +248,7 @@ def variable_literal(
     `digits`: its bytes in hexadecimal, for text.
     """
     if value is None:
-        return b"NULL"
+        return _typed_null(column, collation or b"binary")
     if column.type in (ColumnType.FLOAT, ColumnType.DOUBLE):
         return value if b"e" in value.lower() else value + b"e0"
     if column.type in (ColumnType.NEWDECIMAL, ColumnType.DECIMAL):

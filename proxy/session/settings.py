@@ -33,6 +33,9 @@ LOGIN_VALUES: Mapping[str, bytes] = {
 }
 
 
+#: How NULL is written as the value of a user variable that has a type.
+TYPED_NULL = b"CAST(NULL AS "
+
 #: Stands among a session's settings while something is set for its next transaction only: so no connection
 #: ever has the same settings, and what must be said before that transaction is.
 NEXT = "(next transaction)"

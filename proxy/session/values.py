@@ -11,6 +11,7 @@ from rewriter.literals import NotPlain, parameter_integer
 from rewriter.plan import Plan, Values
 from rewriter.values import LOCK_HOLDERS, NUMBERED
 
+from .settings import TYPED_NULL
 from .state import Session
 
 _CRC32: Final = [zlib.crc32(bytes((byte,))) ^ zlib.crc32(b"\0") for byte in range(256)]
@@ -93,7 +94,8 @@ def slot(session: Session, name: str) -> bytes:
     if name.startswith("?"):
         return parameter(session, name)
     if name.startswith("@") and not name.startswith("@@"):
-        return session.settings.values.get(name, b"NULL")
+        value = session.settings.values.get(name, b"NULL")
+        return b"NULL" if value.startswith(TYPED_NULL) else value
     raise KeyError(name)
 
 

@@ -80,7 +80,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     services.execute = execute
     services.max_statement = services.long_statement = 1000
     services.all_serving = True
-    services.definitions_of = lambda plan, session: Definitions()
+    services.definitions_of = lambda plan, session, values: Definitions()
     services.settings.limits.scatter_rows = 0
     return world
 

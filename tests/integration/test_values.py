@@ -1,0 +1,72 @@
+"""Values and column definitions of reads over several shards: those of one server that has the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fleet.demo.servers import LocalServer
+from proxy.wire.resultset import decode_column
+from tests.integration.raw import Raw
+from tests.support.demo import Demo
+
+
+@pytest.fixture
+def sides(demo: Demo, plain: LocalServer) -> Iterator[tuple[Raw, Raw, str]]:
+    """A client of the proxy in `demo`, one of a server that has some of its pins in `lone`, and their IDs."""
+    with demo.connect() as logical, logical.cursor() as shown, plain.connect() as server:
+        shown.execute("SHOW CREATE TABLE pins")
+        (created,) = shown.fetchall()
+        shown.execute("SELECT id, data, ts FROM pins ORDER BY id % 977, id LIMIT 9")
+        rows = shown.fetchall()
+        with server.cursor() as made:
+            made.execute("CREATE DATABASE lone")
+            made.execute("USE lone")
+            made.execute(created[1])
+            made.executemany("INSERT INTO pins (id, data, ts) VALUES (%s, %s, %s)", rows)
+            with Raw(demo.host, demo.port) as through, Raw("127.0.0.1", plain.port) as direct:
+                assert through.login("demo", "demo", "demo").kind == "ok"
+                assert direct.login(plain.user, plain.password, "lone").kind == "ok"
+                yield through, direct, ", ".join(str(row[0]) for row in rows)
+            made.execute("DROP DATABASE lone")
+
+
+def answer(client: Raw, sql: str) -> tuple[list[tuple[object, ...]], list[tuple[bytes | None, ...]]]:
+    """Name, type, collation and decimals of the columns, and the rows."""
+    before = len(client.heard)
+    reply = client.ask(sql)
+    assert reply.kind == "rows", (sql, reply)
+    payloads = [payload for _, payload in client.heard[before:]]
+    columns = [decode_column(payload) for payload in payloads[1 : 1 + payloads[0][0]]]
+    return [(one.name, one.type, one.collation, one.decimals) for one in columns], reply.rows
+
+
+STATEMENTS = (
+    # one column, several scales
+    "SELECT id, IF(id % 2, 1.5, 2.25), CASE id % 3 WHEN 1 THEN 1.125 WHEN 2 THEN 3 END, NULLIF(1.50, id)",
+    "SELECT IF(id % 2, 1.5, 2.25) AS x, IF(id % 2, 0.1, 1e0), IF(id % 2, id, 0), IF(id % 2, 'a', 1.5)",
+    # user variables have types of their own
+    "SELECT @n, @d, @e, @t, @never, @d + 1, CONCAT(@d), id",
+    "SELECT @i, @d, id",
+    # definitions follow literals and settings
+    "SELECT 'a', 1, 1.5, id / 3",
+    "SELECT 'abcdef', 99999999999, 1.55555, id / 3",
+)
+
+
+def test_the_values_of_one_server(sides: tuple[Raw, Raw, str]) -> None:
+    through, direct, ids = sides
+    for setting in (
+        "SET NAMES utf8mb4",
+        "SET @n = NULL, @i = 5, @d = 1.5, @e = 2e0, @t = 'é'",
+        "SET @i = 'text', @d = 7",
+        "SET div_precision_increment = 8",
+        "SELECT AVG(NULL), MIN('2024-02-29'), SUM(1) FROM pins WHERE 1 = 0 INTO @i, @d, @e",
+    ):
+        for client in (through, direct):
+            assert client.ask(setting).kind == "ok"
+        for sql in STATEMENTS:
+            for order in ("id", "2 DESC, id", "id LIMIT 3"):
+                whole = f"{sql} FROM pins WHERE id IN ({ids}) ORDER BY {order}"
+                assert answer(through, whole) == answer(direct, whole), (setting, whole)
