@@ -175,6 +175,7 @@ class Worker:
     async def _meet(self, peers: Peers, services: Services) -> None:
         """Answer the other workers' questions."""
         started = time.time()
+        peers.handlers["alive"] = lambda _: True
         peers.handlers["kill"] = lambda request: end(services, **request)
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
@@ -309,7 +310,7 @@ class Worker:
             await self.status.step_aside()
         deadline = time.monotonic() + self.settings.timeouts.drain
         log.info("draining", clients=len(services.connections))
-        while services.connections and time.monotonic() < deadline:
+        while time.monotonic() < deadline and (services.connections or await self._tells_of_others()):
             for client in list(services.connections):
                 if (client.ready and not client.session.transaction.open) or client.session is None:
                     client.close()
@@ -317,6 +318,12 @@ class Worker:
         for client in list(services.connections):
             client.transport.abort()
         log.info("drained")
+
+    async def _tells_of_others(self) -> bool:
+        """Whether this process has the status page, which tells of other workers that still drain."""
+        return (
+            self.status is not None and self.peers is not None and bool(await self.peers.ask_others("alive"))
+        )
 
     async def _close(self) -> None:
         if self.services is not None:

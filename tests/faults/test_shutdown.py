@@ -72,6 +72,27 @@ def test_a_new_process_takes_over(own: MakeOwn, tmp_path: Path) -> None:
     assert new.returncode == 0
 
 
+def test_the_status_page_stays_until_all_workers_are_done(own: MakeOwn) -> None:
+    proxy = own({"workers": 2})
+    holders = [proxy.raw(database="legacy")]
+
+    def of_the_second() -> bool:
+        holders.append(proxy.raw(database="legacy"))
+        return holders[-1].id >> 24 == 1
+
+    wait_until(of_the_second, "a client of the second worker")
+    holders[-1].ask("BEGIN")
+    assert holders[-1].ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    proxy.signal(signal.SIGTERM)
+    assert holders[0].closed
+    wait_until(lambda: proxy.metric("shardgate_client_connections") == 1, "only that client is left")
+    assert proxy.metric("shardgate_draining") == 1
+    assert proxy.metric("shardgate_client_sessions_in_transaction") == 1
+    assert holders[-1].ask("COMMIT").kind == "ok"
+    assert proxy.proxy.process is not None
+    assert proxy.proxy.process.wait(10) == 0
+
+
 def test_draining_has_a_limit(own: MakeOwn) -> None:
     proxy = own({"timeouts": {"drain": "500ms"}})
     holder = proxy.raw(database="legacy")
