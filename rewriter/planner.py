@@ -6,7 +6,7 @@ comments), cut into tokens and shown to `RULES`, in order, until one of them kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -159,10 +159,13 @@ class Rewriter:
         """How many shapes are in the cache."""
         return len(self._cache)
 
-    def kept(self) -> Iterator[tuple[Plan, str, str]]:
-        """The plans in the cache, each with its statement's digest and current database ("" for none)."""
+    def kept(self, only: Container[Plan] | None = None) -> Iterator[tuple[Plan, str, str]]:
+        """The plans in the cache (or `only` these), each with its statement's digest and current database (""
+        for none).
+        """
         for (shape, key), plan in self._cache.items():
-            yield plan, digest_of(shape), database_of(key)
+            if only is None or plan in only:
+                yield plan, digest_of(shape), database_of(key)
 
     def replace(self, topology: Topology, schema: Schema | None = None) -> None:
         """Plan for another topology (and schema) from now on. Plans given before stay valid to bind with

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .snapshot import Clients, Host, PlanCache, Process, Snapshot, Statements
+from .snapshot import Clients, Host, PlanCache, Process, Query, Snapshot, Statements, slowest
 
 #: So many snapshots of workers that are gone are kept apart; more become one.
 _MANY = 16
@@ -70,6 +70,7 @@ def combine(own: Snapshot, *others: Snapshot) -> Snapshot:
     clients = [one["clients"] for one in every if one["clients"] is not None]
     together["clients"] = _clients(clients) if clients else None
     together["statements"] = _statements(every)
+    together["slowest"] = _slowest(every)
     caches = [one["plan_cache"] for one in every if one["plan_cache"] is not None]
     together["plan_cache"] = _caches(caches) if caches else None
     together["hosts"] = _hosts(every)
@@ -118,6 +119,20 @@ def _statements(snapshots: Sequence[Snapshot]) -> list[Statements]:
             known["buckets"] = [a + b for a, b in zip(known["buckets"], one["buckets"], strict=True)]
             known["seconds"] += one["seconds"]
     return [found[plan] for plan in sorted(found)]
+
+
+def _slowest(snapshots: Sequence[Snapshot]) -> list[Query]:
+    found: dict[tuple[str, str, str], Query] = {}
+    for taken in snapshots:
+        for one in taken["slowest"]:
+            known = found.setdefault((one["digest"], one["database"], one["plan"]), one)
+            if known is not one:
+                total: Query = {**known, "longest": max(known["longest"], one["longest"])}
+                total["count"] += one["count"]
+                total["errors"] += one["errors"]
+                total["seconds"] += one["seconds"]
+                found[one["digest"], one["database"], one["plan"]] = total
+    return slowest(list(found.values()))
 
 
 def _caches(parts: Sequence[PlanCache]) -> PlanCache:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import resource
 import time
+from collections.abc import Sequence
 from functools import cache
+from heapq import nlargest
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypedDict
 
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
     from proxy.services import Services
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+
+SLOWEST = 10
+"""So many of the slowest statements are told."""
+
+_LONG = 300
+"""So many characters of a statement are told."""
 
 
 class Clients(TypedDict):
@@ -103,6 +111,18 @@ class TopologyState(TypedDict):
     keyspaces: list[KeyspaceMap]
 
 
+class Query(TypedDict):
+    """One kind of statement whose plan is kept: its text without literals, and seconds in all and at most."""
+
+    digest: str
+    database: str
+    plan: str
+    count: int
+    errors: int
+    seconds: float
+    longest: float
+
+
 class PlanCache(TypedDict):
     """The rewriter's plans by statement shape."""
 
@@ -135,6 +155,7 @@ class Snapshot(TypedDict):
     process: Process
     clients: Clients | None
     statements: list[Statements]
+    slowest: list[Query]
     plan_cache: PlanCache | None
     topology: TopologyState | None
     hosts: list[Host]
@@ -164,6 +185,7 @@ def take(
         "process": _process(),
         "clients": None,
         "statements": [],
+        "slowest": [],
         "plan_cache": None,
         "topology": None,
         "hosts": [],
@@ -172,6 +194,7 @@ def take(
         taken["server_version"] = services.server_version
         taken["clients"] = _clients(services)
         taken["statements"] = _statements(services)
+        taken["slowest"] = _slowest(services)
         taken["plan_cache"] = _plan_cache(services)
         taken["topology"] = _topology(services, source)
         taken["hosts"] = _hosts(services)
@@ -243,6 +266,31 @@ def _statements(services: Services) -> list[Statements]:
         }
         for plan, one in sorted(services.stats.kinds.items())
     ]
+
+
+def _slowest(services: Services) -> list[Query]:
+    uses = services.stats.uses
+    wanted = set(nlargest(SLOWEST, uses, key=lambda plan: uses[plan].seconds / uses[plan].count))
+    found: list[Query] = []
+    for plan, digest, database in services.rewriter.kept(wanted):
+        use = uses[plan]
+        found.append(
+            {
+                "digest": digest if len(digest) <= _LONG else digest[:_LONG] + " …",
+                "database": database,
+                "plan": plan.kind,
+                "count": use.count,
+                "errors": use.errors,
+                "seconds": use.seconds,
+                "longest": use.longest,
+            }
+        )
+    return slowest(found)
+
+
+def slowest(queries: Sequence[Query]) -> list[Query]:
+    """Those that take longest in the mean come first, and only so many."""
+    return sorted(queries, key=lambda one: -one["seconds"] / one["count"])[:SLOWEST]
 
 
 def _plan_cache(services: Services) -> PlanCache:

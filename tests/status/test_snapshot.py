@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from proxy.stats import BUCKETS
+from proxy.status import page
 from proxy.status.combine import Workers
 from proxy.status.snapshot import Snapshot, Statements, mean, quantile, take, total, why_not_ready
+from rewriter.plan import Plan
+from rewriter.plans import Builtin
 
 from .conftest import FIRST, SECOND, THIRD, add_client, make_services
 
@@ -132,6 +135,35 @@ def test_workers_are_summed(services: Any) -> None:
     first = together["hosts"][0]
     assert (first["busy"], first["limit"], first["waiting"]) == (17, 200, 4)
     assert together["plan_cache"] == {"entries": 84, "limit": 20_000, "hits": 197_530, "misses": 246}
+
+
+def slow(services: Any, *uses: tuple[str, float, int]) -> None:
+    """Statements whose plans are kept: digest, seconds each time, times."""
+    plans: dict[Plan, str] = {}
+    for digest, seconds, times in uses:
+        plan = Builtin(name=digest)
+        plans[plan] = digest
+        for _ in range(times):
+            services.stats.observe("builtin", "ok", seconds, plan)
+    services.rewriter.kept = lambda only: ((one, plans[one], "demo") for one in plans if one in only)
+
+
+def test_the_slowest_statements_of_all_workers(services: Any) -> None:
+    slow(services, ("SELECT ?", 0.5, 2), *((f"fast {number}", 0.001, 1) for number in range(30)))
+    other = make_services()
+    slow(other, ("SELECT ?", 2.0, 2), ("SELECT <b>, ?", 9.0, 1), ("x" * 999, 1.0, 1))
+    together = Workers().combine(snapshot_of(services, 1), [snapshot_of(other, 2)])
+    first, second, third, *rest = together["slowest"]
+    assert (first["digest"], first["count"]) == ("SELECT <b>, ?", 1)
+    assert (second["digest"], second["count"], second["seconds"], second["longest"]) == (
+        "SELECT ?",
+        4,
+        5.0,
+        2.0,
+    )
+    assert len(third["digest"]) < 310
+    assert len(rest) == 7
+    assert "SELECT &lt;b&gt;, ?" in page.render(together)
 
 
 def test_one_worker_alone_is_itself(services: Any) -> None:
