@@ -8,7 +8,7 @@ names that the client would have seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from .facts import Block, Projection, Span, TableRef
 from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
-from .tokens import Source, quote_name
+from .tokens import INTEGER, Source, quote_name
 from .values import slot_at
 
 
@@ -77,6 +77,7 @@ class Columns:
     edits: Edits
     extras: Extras
     conditions: Conditions | None = None
+    steer: Callable[[Span], None] | None = None  # told of literals that the edits depend on
     matched: dict[int, bool] = field(default_factory=dict)
 
     def block(self, block: Block) -> None:
@@ -211,12 +212,39 @@ class Columns:
         """GROUP BY and ORDER BY: a key that is just `id` groups and orders as the local id does."""
         folded = "DISTINCT" in block.modifiers or "DISTINCTROW" in block.modifiers or bool(block.group)
         for item in block.group:
-            self._key(item.span, block, local=True)
+            if not self._numbered_id(item.span, block):
+                self._key(item.span, block, local=True)
         for item in block.order:
             if self.aliased(item.span, block) is None:
                 self._key(item.span, block, local=not folded)
             else:
                 self._check_alias(item.span, block)
+
+    def _numbered_id(self, span: Span, block: Block) -> bool:
+        """`GROUP BY 1` where that column is the virtual `id`: MySQL takes the group's other columns to follow
+        from the local id, but not from an expression of it.
+        """
+        token = self.source.tokens[span.first]
+        if self.steer is None or token.kind != INTEGER or span.end - span.first > 1 or len(block.tables) > 1:
+            return False
+        self.steer(span)
+        number = int(token.text[:9])
+        for projection in block.projections:
+            width = self.width(block, projection)
+            if projection.star and 0 < number <= width:
+                target = self.scope.targets[block.tables[0]]
+                if target.is_object and (target.columns or ())[number - 1] == "id":
+                    self.edits.replace(span, b"local_id")
+                    return True
+                return False
+            chain = chain_at(self.source, projection.span.first)
+            if number == 1 and chain is not None and self._is_column(projection):
+                ref = self.scope.table_of(chain, block)
+                if chain.column == "ID" and ref is not None and self.scope.targets[ref].is_object:
+                    self.edits.replace(span, self.qualifier(chain) + b"local_id")
+                    return True
+            number -= width
+        return False
 
     def _check_alias(self, span: Span, block: Block) -> None:
         """`ORDER BY x` when several result columns are named so, perhaps the virtual one.

@@ -70,7 +70,7 @@ class Splicer:
             ConstantReader(source, self.slots, layout),
             strict=statement.strict,
         )
-        self.columns = Columns(source, scope, self.edits, self.extras, self.conditions)
+        self.columns = Columns(source, scope, self.edits, self.extras, self.conditions, statement.steer)
 
     def routes(self, refs: list[TableRef]) -> list[Route]:
         """The route of each of these references to sharded tables, as WHERE, ON and hints narrow them."""

@@ -7,25 +7,47 @@ from typing import Final
 
 from .context import Splicer
 from .facts import Block, Span
+from .scope import Refuse, chains
+from .spans import unwrapped
 
 _COLUMN: Final = re.compile(r"\s*json\b", re.IGNORECASE)
 _WORDS: Final = """
 JSON_EXTRACT JSON_OBJECT JSON_ARRAY JSON_SET JSON_INSERT JSON_REPLACE JSON_REMOVE JSON_MERGE JSON_MERGE_PATCH
 JSON_MERGE_PRESERVE JSON_KEYS JSON_SEARCH JSON_ARRAY_APPEND JSON_ARRAY_INSERT JSON_OBJECTAGG JSON_ARRAYAGG
-JSON_QUERY
+JSON_QUERY JSON_COMPACT JSON_LOOSE JSON_DETAILED
 """
-_OTHERS: Final = "JSON_UNQUOTE JSON_VALUE JSON_LENGTH JSON_TYPE JSON_VALID JSON_DEPTH LENGTH"
 _GIVING: Final = tuple(_WORDS.split())
-_TAKING: Final = tuple(_OTHERS.split())
-"""Functions that give something else of it."""
+_PASSING: Final = (
+    "IF",
+    "IFNULL",
+    "COALESCE",
+    "NULLIF",
+    "GREATEST",
+    "LEAST",
+    "MIN",
+    "MAX",
+    "ANY_VALUE",
+    "ELT",
+)
+"""Functions whose value may be one of their arguments."""
 
 
 def is_json(splicer: Splicer, block: Block, span: Span) -> bool:
     """Whether this may be JSON."""
     source = splicer.source
-    if _COLUMN.match(splicer.columns.definition(block, span) or ""):
+    span = unwrapped(source, span)
+    if source.is_op(span.first + 1, "(") and source.closing[span.first + 1] == span.end - 1:
+        if source.is_word(span.first, "CAST", "CONVERT", "JSON_VALUE"):
+            return any(source.is_word(at, "JSON") for at in range(*span))
+        if not source.is_word(span.first, *_GIVING, *_PASSING):
+            return False
+    if any(source.is_op(at, "->") or source.is_word(at, "JSON", *_GIVING) for at in range(*span)):
         return True
-    if not any(source.is_op(at, "->") or source.is_word(at, *_GIVING) for at in range(*span)):
-        return False
-    whole = source.closing.get(span.first + 1) == span.end - 1
-    return not (whole and source.is_word(span.first, *_TAKING))
+    for chain in chains(source, span, block):
+        try:
+            declared = splicer.columns.definition(block, Span(chain.first, chain.end))
+        except Refuse:
+            continue
+        if _COLUMN.match(declared or "") and not source.is_op(chain.end, "->>"):
+            return True
+    return False
