@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from .backends.collect import Collector
 from .backends.connection import BackendConnection
 from .errors import ProxyError
+from .session.settings import RESULTS, Settings
+from .wire.constants import BINARY_COLLATION, UTF8MB4_GENERAL_CI
 
 #: UCA 14 with a language's own rules: seldom used, and slow to ask for. The rules of the others are shared.
 _TAILORED = re.compile(r"_uca1400_(?!(?:nopad_)?a[is]_c[is]$)")
@@ -33,7 +35,7 @@ class Collations:
         unknown one.
         """
         charset, collation = self.by_id.get(number, self.server)
-        return _names(charset, collation)
+        return self._names(charset, collation)
 
     def names(self, charset: str, collation: str | None) -> dict[str, bytes] | None:
         """The session settings of SET NAMES; None when the pair is not known to be right."""
@@ -42,18 +44,36 @@ class Collations:
             return None
         name = "utf8mb3" if charset == "utf8" and "utf8" not in self.defaults else charset
         if collation is None:
-            return _names(name, known)
-        return _names(name, collation) if (name, collation) in self.by_id.values() else None
+            return self._names(name, known)
+        return self._names(name, collation) if (name, collation) in self.by_id.values() else None
 
+    def results(self, charset: str, collation: str) -> bytes:
+        """The setting for the collation of results, b"" for the character set's default one."""
+        return b"" if self.defaults.get(charset) == collation else collation.encode()
 
-def _names(charset: str, collation: str) -> dict[str, bytes]:
-    name = charset.encode()
-    return {
-        "character_set_client": name,
-        "character_set_results": name,
-        "character_set_connection": name,
-        "collation_connection": collation.encode(),
-    }
+    def of_results(self, settings: Settings) -> int:
+        """The number of the collation that texts in results have. Without a character set they are as servers
+        keep names and messages.
+        """
+        charset, collation = (
+            (settings.get(name) or b"").decode("ascii", "replace").strip("'")
+            for name in ("character_set_results", RESULTS)
+        )
+        if charset.startswith(("binary", "_binary ")):  # read back, it was in its own character set
+            return BINARY_COLLATION
+        charset = "utf8mb3" if charset == "NULL" else charset
+        wanted = (charset, collation or self.defaults.get(charset, ""))
+        return next((number for number, one in self.by_id.items() if one == wanted), UTF8MB4_GENERAL_CI)
+
+    def _names(self, charset: str, collation: str) -> dict[str, bytes]:
+        name = charset.encode()
+        return {
+            "character_set_client": name,
+            "character_set_results": name,
+            "character_set_connection": name,
+            "collation_connection": collation.encode(),
+            RESULTS: self.results(charset, collation),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +143,7 @@ async def _pads(conn: BackendConnection, collations: Iterable[tuple[str, str]]) 
     """
     parts = []
     for charset, collation in collations:
-        if charset == "binary":
+        if charset.startswith(("binary", "_binary ")):  # read back, it was in its own character set
             continue
         one, two, space = (
             f"CONVERT('{text}' USING {charset}) COLLATE {collation}" for text in ("a", "a ", " ")

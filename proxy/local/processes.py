@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proxy.backends.collect import Collector
 from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed, write_result
+from proxy.execute.ends import fetch_warnings
 from proxy.execute.task import TaskWork
 from proxy.session.state import Role, User
 from proxy.wire.resultset import NUMERIC, Column, decode_column, encode_row, text_column, text_value
@@ -96,6 +98,7 @@ async def _process_list(client: ClientConnection, *, full: bool) -> None:
     topology = client.services.topology
     async with borrowed(client, topology.default or topology.hosts[0]) as conn:
         reply = await Collector().query(conn, b"SHOW PROCESSLIST")
+        found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []  # MySQL's: deprecated
     if reply.err is not None:
         client.fail(reply.err)
         return
@@ -105,7 +108,9 @@ async def _process_list(client: ClientConnection, *, full: bool) -> None:
         info = process["info"]
         shown = process if full or info is None else process | {"info": info[:_SHORT]}
         rows.append(encode_row(_values(shown, columns)))
-    write_result(client, reply.columns, rows, counts=False)
+    if found:
+        client.session.diagnostics = found
+    write_result(client, reply.columns, rows, len(found), counts=False)
 
 
 async def process_constants(
@@ -139,7 +144,9 @@ def grants(client: ClientConnection, plan: Builtin, values: Values) -> None:
     if user is None or (user.name != me.name and me.role < Role.ADMIN):
         raise ProxyError("no_grant", user=str(name))
     rows = [encode_row([line]) for line in _grants(user)]
-    write_result(client, [text_column(f"Grants for {user.name}@%").encode()], rows, counts=False)
+    number = client.services.collations.of_results(client.session.settings)
+    column = replace(text_column(f"Grants for {user.name}@%"), collation=number)
+    write_result(client, [column.encode()], rows, counts=False)
 
 
 def _grants(user: User) -> list[str]:

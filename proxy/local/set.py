@@ -8,6 +8,7 @@ values are read back (`CONCAT(@@sql_mode, …)` becomes the resulting text). Wha
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -19,7 +20,7 @@ from proxy.execute.task import TaskWork
 from proxy.execute.trace import effects_on, read_variables, tie, trace
 from proxy.execute.tracked import choose_relay
 from proxy.facts import ask_defaults
-from proxy.session.settings import variable_name
+from proxy.session.settings import RESULTS, variable_name
 from proxy.session.state import Diagnostic, Role
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import query_packet
@@ -46,6 +47,7 @@ _MODES = {
     "transaction_isolation": True, "tx_isolation": True,
     "transaction_read_only": False, "tx_read_only": False,
 }  # fmt: skip
+_RESULTS_CHARSET = "character_set_results"
 _OLD_NAMES = {"transaction_isolation": "tx_isolation", "transaction_read_only": "tx_read_only"}
 
 #: Literals that mean the same whatever the session sets later: its character set, or what a backslash is.
@@ -152,7 +154,7 @@ class _Simple:
 
     def _track(self, tracker: Tracker) -> None:
         """Have the OK packet tell what was set."""
-        names = [name for name in self.settings if name[0] != "@" and name != "collation_connection"]
+        names = [name for name in self.settings if name[0] not in "@(" and name != "collation_connection"]
         tracker.variables |= shown(self.settings, names)
         tracker.changed = tracker.changed or bool(self.settings) or not self.next
         choose_relay(self.client)
@@ -237,6 +239,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
     tables = b"FROM" in client.sql.upper()
     async with borrowed(client, host, database, joins=True) as conn:
         touched = [name.removeprefix("@@session.") for name in names] + [f"@{name}" for name in variables]
+        touched += [RESULTS] if "character_set_results" in touched else []
         uses_up = tables and session.settings is not session.settings.base
         packets, count = preludes(session, conn) if tables else (b"", 0)
         conn.settings = session.settings.base.unsure_of(touched)  # until it is known what was set
@@ -274,6 +277,8 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             if name in changed:
                 session.last_insert_id = int(changed.pop(name))
         kept.update({name.removeprefix("@@session."): value for name, value in changed.items()})
+        if "character_set_results" in touched:
+            kept[RESULTS] = _results(client, plan, changed)
         for name in defaults:
             kept.pop(name, None)
         session.settings = type(session.settings).of(kept)
@@ -309,6 +314,19 @@ async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes)
     if services.peers is not None:
         told = {name: value.decode("latin-1") for name, value in defaults.items()}
         await services.peers.ask_others("renew", defaults=told)
+
+
+def _results(client: ClientConnection, plan: Builtin, changed: Mapping[str, bytes]) -> bytes:
+    """The collation of results that a SET has left: a named one, or else their character set's default."""
+    last = [
+        one for one in plan.assignments if one.scope in ("names", "charset") or one.name == _RESULTS_CHARSET
+    ][-1]
+    if last.scope != "names" or last.collate is None:
+        return b""
+    charset, collation = (
+        _word(changed.get(f"@@session.{name}")) for name in (_RESULTS_CHARSET, "collation_connection")
+    )
+    return client.services.collations.results(charset, collation)
 
 
 _KEYWORDS = {"global": b"GLOBAL ", "persist": b"PERSIST ", "persist_only": b"PERSIST_ONLY "}

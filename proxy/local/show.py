@@ -11,6 +11,7 @@ from config.topology import Keyspace
 from proxy.execute.task import TaskWork
 from proxy.session.state import Role
 from proxy.stats import Use
+from proxy.wire.charsets import bytes_of, codec_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
 from rewriter.plans import Builtin, Values
@@ -262,8 +263,11 @@ def _diagnostics(client: ClientConnection, plan: Builtin, values: Values, *, err
     found = found[offset or 0 :]
     if limit is not None:
         found = found[:limit]
-    columns = _diagnostics_columns(client.session.env.mariadb)
-    _answer(client, columns, [[item.level, item.code, item.message] for item in found])
+    number = client.services.collations.of_results(client.session.settings)
+    columns = _diagnostics_columns(client.session.env.mariadb, number)
+    codec = codec_of(number)
+    rows = [[item.level.encode(codec), item.code, item.message.encode(codec, "replace")] for item in found]
+    _answer(client, columns, rows)
 
 
 def _count(name: str) -> Column:
@@ -271,13 +275,14 @@ def _count(name: str) -> Column:
     return Column(name.encode(), ColumnType.LONGLONG, BINARY_COLLATION, 21, int(flags))
 
 
-def _diagnostics_columns(mariadb: bool) -> list[Column]:
-    """As the servers define them."""
+def _diagnostics_columns(mariadb: bool, collation: int) -> list[Column]:
+    """As the servers define them, with texts in the collation of that number."""
     flags = int(ColumnFlag.NOT_NULL | ColumnFlag.UNSIGNED | ColumnFlag.BINARY)
     decimals, digits = (39, 4) if mariadb else (31, 5)
-    level = Column(b"Level", ColumnType.VAR_STRING, length=28, flags=1, decimals=decimals)
+    width = bytes_of(collation)
+    level = Column(b"Level", ColumnType.VAR_STRING, collation, 7 * width, flags=1, decimals=decimals)
     code = Column(b"Code", ColumnType.LONG, BINARY_COLLATION, digits, flags)
-    return [level, code, replace(level, name=b"Message", length=2048)]
+    return [level, code, replace(level, name=b"Message", length=512 * width)]
 
 
 def _number(argument: object, values: Values) -> int | None:

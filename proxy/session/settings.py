@@ -23,6 +23,10 @@ _BACK = {name: b"@@global." + name.encode() for name in ("foreign_key_checks", "
 #: Variables that have no DEFAULT to go back to: seeds of RAND(), which may be anything.
 _NO_WAY_BACK = frozenset({"rand_seed1", "rand_seed2"})
 
+#: Stands among the settings for the collation of results, where it is not their character set's default one:
+#: the number in column definitions. It comes with a log-in or SET NAMES … COLLATE, and in no other way.
+RESULTS = "(results)"
+
 #: What a fresh backend connection has (it logs in with utf8mb4_general_ci): these have no useful DEFAULT to
 #: go back to.
 LOGIN_VALUES: Mapping[str, bytes] = {
@@ -30,6 +34,7 @@ LOGIN_VALUES: Mapping[str, bytes] = {
     "character_set_results": b"utf8mb4",
     "character_set_connection": b"utf8mb4",
     "collation_connection": b"utf8mb4_general_ci",
+    RESULTS: b"",
 }
 
 
@@ -39,6 +44,9 @@ TYPED_NULL = b"CAST(NULL AS "
 #: Stands among a session's settings while something is set for its next transaction only: so no connection
 #: ever has the same settings, and what must be said before that transaction is.
 NEXT = "(next transaction)"
+
+
+_UNKNOWN, _LOGGED_IN = b"(unknown)", b"(log-in)"
 
 
 class Settings:
@@ -66,6 +74,8 @@ class Settings:
             for name, value in values.items()
             if LOGIN_VALUES.get(name) != value and not (value == b"NULL" and name[0] == "@")
         }
+        if RESULTS in kept and not _of_charset(kept[RESULTS], kept.get("character_set_results", b"utf8mb4")):
+            del kept[RESULTS]  # the character set was changed without it
         key = frozenset(kept.items())
         found = cls._interned.get(key)
         if found is None:
@@ -85,7 +95,7 @@ class Settings:
 
     def unsure_of(self, names: Iterable[str]) -> Settings:
         """What a connection has that was to get new values for these, where nobody knows whether it did."""
-        return Settings.of({**self.values, **dict.fromkeys(names, b"(unknown)")})
+        return Settings.of({**self.values, **dict.fromkeys(names, _UNKNOWN)})
 
     def get(self, name: str) -> bytes | None:
         """The SQL text of a variable's value, None where the server's own default holds."""
@@ -114,20 +124,58 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
         if name not in new and name not in _NO_WAY_BACK
     }
     wanted.update({name: value for name, value in new.items() if old.get(name) != value})
+    first = b""
+    if wanted.pop(RESULTS, None) is not None or "character_set_results" in wanted:
+        first = _set_results(wanted, new)
     if "character_set_connection" in wanted and "collation_connection" not in wanted:
         # setting the character set moves the collation to that set's default
         wanted["collation_connection"] = new.get("collation_connection", LOGIN_VALUES["collation_connection"])
     if not wanted:
-        return b"DO 0"
+        return b"SET " + first.rstrip(b",") if first else b"DO 0"
     names = [name for name in _FIRST if name in wanted] + sorted(
         name for name in wanted if name not in _FIRST
     )
-    return b"SET " + b",".join(
-        (variable_name(name[1:]) if name[0] == "@" else name.encode("utf-8", "surrogateescape"))
-        + b"="
-        + wanted[name]
-        for name in names
+    return (
+        b"SET "
+        + first
+        + b",".join(
+            (variable_name(name[1:]) if name[0] == "@" else name.encode("utf-8", "surrogateescape"))
+            + b"="
+            + wanted[name]
+            for name in names
+        )
     )
+
+
+def _set_results(wanted: dict[str, bytes], new: Mapping[str, bytes]) -> bytes:
+    """What gives the results their collation, if it is not the character set's default: only SET NAMES can,
+    and it sets the rest, too. Otherwise the character set is among those `wanted`.
+    """
+    charset, collation = new.get("character_set_results", b"utf8mb4"), new.get(RESULTS)
+    wanted["character_set_results"] = charset
+    if not collation or collation == _UNKNOWN or charset == _UNKNOWN:
+        return b""
+    del wanted["character_set_results"]
+    given = {
+        "character_set_client": charset,
+        "character_set_connection": charset,
+        "collation_connection": collation,
+    }
+    for name, value in given.items():
+        target = new.get(name, LOGIN_VALUES[name])
+        if target == value:
+            wanted.pop(name, None)
+        else:
+            wanted[name] = target
+    if "character_set_connection" in wanted:
+        wanted["collation_connection"] = new.get("collation_connection", LOGIN_VALUES["collation_connection"])
+    return b"NAMES %s COLLATE %s," % (charset, collation)
+
+
+def _of_charset(collation: bytes, charset: bytes) -> bool:
+    """Whether the collation may be one of that character set's."""
+    unknown = _UNKNOWN in (collation, charset) or collation == _LOGGED_IN
+    return unknown or collation.strip(b"'").partition(b"_")[0] == charset.strip(b"'")
 
 
 def _never_set(name: str) -> bytes:
@@ -140,8 +188,7 @@ def variable_name(name: str) -> bytes:
     return b"@`" + name.replace("`", "``").encode("utf-8", "surrogateescape") + b"`"
 
 
-#: Sent after a reset: both servers then have just these values. (SET NAMES … COLLATE would give results that
-#: collation too, and clients would see its number in column definitions.)
+#: Sent after a reset: both servers then have just these values.
 LOGIN_STATEMENT = _set_statement({}, LOGIN_VALUES)
 
 #: What a session has that has set nothing.
@@ -150,4 +197,4 @@ LOGIN = Settings.of({})
 #: What a connection has that has just logged in: these character sets, but results in the collation that the
 #: log-in named, where a character set set by name gives them the server's default one. So the first statement
 #: sets them, whatever its session wants.
-FRESH = Settings.of(dict.fromkeys(LOGIN_VALUES, b"(log-in)"))
+FRESH = Settings.of(dict.fromkeys(LOGIN_VALUES, _LOGGED_IN))

@@ -137,6 +137,18 @@ _CODECS = {
 }
 
 
+_WIDTHS = {
+    **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
+    **dict.fromkeys(("utf8mb3", "ujis", "eucjpms"), 3),
+    **dict.fromkeys(("big5", "sjis", "cp932", "euckr", "gb2312", "gbk", "ucs2"), 2),
+}
+
+
+def bytes_of(collation: int) -> int:
+    """How many bytes a character of the collation's character set has at most."""
+    return _WIDTHS.get(COLLATIONS.get(collation, ("utf8mb4", ""))[0], 1)
+
+
 def codec_of(collation: int) -> str:
     """Python's codec for text a client with this collation sends. UTF-8 for a number or set unknown here."""
     charset, _ = COLLATIONS.get(collation, ("utf8mb4", ""))

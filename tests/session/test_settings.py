@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.session.settings import FRESH, LOGIN, LOGIN_STATEMENT, LOGIN_VALUES, Settings
+from proxy.session.settings import FRESH, LOGIN, LOGIN_STATEMENT, LOGIN_VALUES, RESULTS, Settings
 
 #: Character sets and their collations, the default one first.
 CHARSETS = {
@@ -18,6 +18,9 @@ CHARSETS = {
     b"ascii": (b"ascii_general_ci",),
 }
 DEFAULTS = {"sql_mode": b"'STRICT'", "time_zone": b"'SYSTEM'", "wait_timeout": b"28800", "autocommit": b"1"}
+
+
+CHARACTER_SETS = ("character_set_client", "character_set_results", "character_set_connection")
 
 
 class Server:
@@ -29,6 +32,11 @@ class Server:
     def run(self, statement: bytes) -> None:
         assert statement.startswith(b"SET ")
         for assignment in _split(statement[4:]):
+            if assignment.startswith(b"NAMES "):
+                _, charset, _, collation = assignment.split()
+                self.values |= dict.fromkeys(CHARACTER_SETS, charset)
+                self.values |= {"collation_connection": collation, RESULTS: collation}
+                continue
             name, _, value = assignment.partition(b"=")
             self.set(name.decode(), value)
 
@@ -37,6 +45,8 @@ class Server:
             assert name in DEFAULTS, "a character set has no useful default"
             value = DEFAULTS[name]
         self.values[name] = value
+        if name == "character_set_results":
+            self.values[RESULTS] = b""
         if name == "character_set_connection":
             self.values["collation_connection"] = CHARSETS[value][0]
         if name == "collation_connection":
@@ -80,6 +90,9 @@ def some_settings(draw: st.DrawFn) -> Settings:
         charset = draw(st.sampled_from(list(CHARSETS)))
         values["character_set_connection"] = charset
         values["collation_connection"] = draw(st.sampled_from(CHARSETS[charset]))
+    results = values.get("character_set_results", LOGIN_VALUES["character_set_results"])
+    if results in CHARSETS and draw(st.booleans()):
+        values[RESULTS] = draw(st.sampled_from(CHARSETS[results]))
     return Settings.of(values)
 
 
@@ -124,12 +137,15 @@ def test_a_statement_is_made_once() -> None:
 
 def test_the_order_of_assignments() -> None:
     """The character sets first: what follows may be read in them."""
-    names = dict.fromkeys(LOGIN_VALUES, b"latin1")
+    names = dict.fromkeys(CHARACTER_SETS, b"latin1")
     new = Settings.of({"a": b"1", **names, "collation_connection": b"latin1_bin"})
     assert new.statement_from(LOGIN) == (
         b"SET character_set_client=latin1,character_set_results=latin1,character_set_connection=latin1,"
         b"collation_connection=latin1_bin,a=1"
     )
+    new = new.with_values({RESULTS: b"latin1_bin", "character_set_client": b"ascii"})
+    assert new.statement_from(LOGIN) == b"SET NAMES latin1 COLLATE latin1_bin,character_set_client=ascii,a=1"
+    assert LOGIN.with_values({RESULTS: b"latin1_bin"}) is LOGIN, "of another character set"
 
 
 def test_forgotten_settings_leave_no_wrong_statement() -> None:
