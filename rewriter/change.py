@@ -85,8 +85,9 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     for written, target in zip(found.targets, targets, strict=False):
         _edit_target(splicer, written, target.ref)
     table = scope.targets[targets[0].ref].table
+    origins = None
     if found.returning is not None and table is not None:
-        edit_returning(
+        origins = edit_returning(
             statement.source, splicer.edits, found.returning, table, _base(splicer, targets[0].ref)
         )
     routes = splicer.routes(refs)
@@ -113,6 +114,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         unrouted=unrouted,
         together=together,
         returning=found.returning is not None,
+        origins=origins,
         point=point(routing, template, splicer.slots.end),
         fallback=fallback,
     )

@@ -254,7 +254,8 @@ class _Finding:
         )
 
     def _setting(self, one: Assigned, ref: TableRef) -> Setting:
-        column = Template([quote_name(ref.label) + b"." + quote_name(one.name)])
+        label = quote_name(ref.label) + b"." if len(self.block.tables) > 1 else b""
+        column = Template([label + quote_name(one.name)])
         if not self._foreign(one, ref):
             return Setting(column, Template(parts_of(self.source, self.edits, *one.value)))
         self.read = True

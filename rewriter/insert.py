@@ -119,8 +119,9 @@ class _Planner:
                 alternative="Name the row only: AS new.",
             )
         self._duplicate([column.name for column in rows[0]] if rows else [])
+        origins = None
         if found.returning is not None:
-            edit_returning(self.source, splicer.edits, found.returning, self.table, self.first + 1)
+            origins = edit_returning(self.source, splicer.edits, found.returning, self.table, self.first + 1)
         self._column_list(dropped)
         for row in rows:  # all of them before the first row's text is taken
             self._local_ids(row)
@@ -142,6 +143,7 @@ class _Planner:
             backslashes=self.backslashes,
             timed=self.is_timed,
             returning=found.returning is not None,
+            origins=origins,
             ignore=found.ignore,
             asks=self.asks,
         )

@@ -14,6 +14,7 @@ from config.topology import Keyspace, Topology
 from .binding import host, keyspace_of, some_shard, why_not
 from .bound import BindError, Bound, HostStatement, Inserted
 from .literals import NotPlain
+from .origins import Origins
 from .plan import Access, Choose, Plan, Values
 from .routing import Key
 from .rows import Repeat
@@ -66,9 +67,9 @@ class Insert(Plan):
     holes are: the shard's database, K, and (in a row) the row's local id. `type` is that of an object table.
 
     `timed`: a row without an `id` gets one that the proxy makes, and the hole is for the whole `id`. Ask
-    `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause.
-    `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`: the statement has many rows of the kinds in
-    `rows` (rows.py).
+    `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause,
+    whose columns have these `origins`. `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`: the
+    statement has many rows of the kinds in `rows` (rows.py).
     """
 
     kind: ClassVar[str] = "insert"
@@ -82,6 +83,7 @@ class Insert(Plan):
     backslashes: bool = True
     timed: bool = False
     returning: bool = False
+    origins: Origins | None = None
     ignore: bool = False
     asks: bool = False
     repeat: Repeat | None = None

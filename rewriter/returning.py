@@ -6,24 +6,34 @@ from config.schema import Kind, Table
 
 from .edits import Edits
 from .facts import Span
-from .scope import Refuse, chain_at
+from .origins import Origins, Virtual
+from .scope import Chain, Refuse, chain_at
 from .splice import Part
-from .tokens import Source, quote_name
+from .tokens import STRING, Source, quote_name
 
 
-def edit_returning(source: Source, edits: Edits, span: Span, table: Table, base: int) -> None:
-    """Edit the clause at `span` (from its word on). `base` is the index of the shard's K. Raises Refuse."""
+def edit_returning(source: Source, edits: Edits, span: Span, table: Table, base: int) -> Origins:
+    """Edit the clause at `span` (from its word on). `base` is the index of the shard's K. Gives where its
+    columns come from. Raises Refuse.
+    """
+    virtual: dict[int, Virtual] = {}
+    bare = 0  # columns so far for which the server knows no origin
     for item in by_commas(source, Span(span.first + 1, span.end)):
         last = item.end - 1
         if source.is_op(last, "*") and (last == item.first or source.is_op(last - 1, ".")):
             if table.kind is Kind.OBJECT:
                 edits.replace(item, *_all(table, base))
+                virtual[bare] = _virtual(table, b"id")
+                bare += 1
             elif last - item.first > 2:  # the database before the table
                 edits.remove(Span(item.first, last - 2))
             continue
         chain = chain_at(source, item.first)
         whole = chain is not None and chain.end == item.end
         changed = _expression(source, edits, item, table, base)
+        if changed and (whole or _is_alias(source, chain, item)):
+            virtual[bare] = _virtual(table, source.text(last, last + 1).strip(b"`"))
+        bare += changed or not (whole or _is_alias(source, chain, item))
         if changed and whole and chain is not None:
             edits.insert_behind(last, b" AS ", source.text(chain.end - 1, chain.end))
         elif changed and not _named(source, item):
@@ -33,6 +43,23 @@ def edit_returning(source: Source, edits: Edits, span: Span, table: Table, base:
                 reason="the result's column would have another name",
                 alternative="Write AS and a name behind it.",
             )
+    return Origins({_bytes(table.name): _bytes(table.database)}, virtual)
+
+
+def _virtual(table: Table, label: bytes) -> Virtual:
+    return Virtual(label, _bytes(table.name), _bytes(table.name), _bytes(table.database))
+
+
+def _is_alias(source: Source, chain: Chain | None, item: Span) -> bool:
+    """Whether an item is a column with another name."""
+    if chain is None:
+        return False
+    behind = chain.end + source.is_word(chain.end, "AS")
+    return behind + 1 == item.end and (source.is_name(behind) or source.at(behind).kind == STRING)
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _expression(source: Source, edits: Edits, item: Span, table: Table, base: int) -> bool:

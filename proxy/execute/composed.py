@@ -5,11 +5,29 @@ session has no current database any more.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.session.state import Diagnostics, Session
 from proxy.wire.packets import err_packet, ok_packet, tracked_ok_packet
 from rewriter.bound import composed_message
+
+from .naming import logical_error
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+def told(client: ClientConnection, conn: BackendConnection, data: bytes) -> bytes:
+    """An error with the logical database in the place of the shard's."""
+    err = conn.scanner.err
+    if err is None or conn.scanner.rows_begun:
+        return data
+    shown = logical_error(client, err)
+    if shown is err:
+        return data
+    conn.scanner.err = shown
+    return err_packet(data[3], err.code, err.sqlstate, shown.message)
 
 
 def composed(conn: BackendConnection, data: bytes, base: int) -> bytes:

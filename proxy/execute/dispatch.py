@@ -323,12 +323,14 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
         host, _, sql = statements[0]
         if bound.inserted:
             inserted = bound.inserted[0]
-            client.relay.run(host, sql, base=inserted.base, keeps_insert_id=not inserted.generated)
+            keeps = not inserted.generated
+            client.relay.run(host, sql, base=inserted.base, keeps_insert_id=keeps, origins=plan.origins)
         else:
-            client.relay.run(host, sql)
+            client.relay.run(host, sql, origins=plan.origins)
         return
     work = TaskWork(client)
-    work.start(run_writes(client, bound, work.conns, returning=plan.returning))
+    origins = plan.origins if plan.returning else None
+    work.start(run_writes(client, bound, work.conns, returning=plan.returning, origins=origins))
 
 
 def _views(client: ClientConnection, plan: SystemViews, literals: Values) -> None:

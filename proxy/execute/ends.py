@@ -16,6 +16,7 @@ from rewriter.effects import Effects
 from rewriter.found_rows import PRIMED
 from rewriter.plans import Values
 
+from .naming import logical_rows
 from .trace import counts, generated, trace, trace_routine
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ async def settle(
                 await client.services.routines_changed(conn.host)
     except (ProxyError, TimeoutError):
         conn.close()
+    found[:] = logical_rows(client, found)
     return found
 
 

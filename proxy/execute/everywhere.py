@@ -17,6 +17,7 @@ from proxy.errors import ProxyError
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
 
+from .aside import write_result
 from .writes import HostWork, Outcome, connect, give_back, run_host, undo
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ async def run_everywhere(client: ClientConnection, bound: Bound, running: set[Ba
             failed = [outcome for outcome in outcomes if outcome.error is not None]
             if failed and within:
                 # where it did not run, the savepoint is still that of an earlier statement
-                await undo(work for work in works if work.outcomes[0].ok or work.outcomes[0].error)
+                await undo(work for work in works if work.outcomes[0].answered or work.outcomes[0].error)
             elif not within:
                 await _end(works[0], commit=not failed)
     except BaseException:
@@ -73,7 +74,7 @@ async def _end(work: HostWork, *, commit: bool) -> None:
 def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) -> None:
     """The first host's answer, or what went wrong and where."""
     failed = [work for work in works if work.outcomes[0].error is not None]
-    done = [work.host for work in works[1:] if work.outcomes[0].ok is not None and work not in failed]
+    done = [work.host for work in works[1:] if work.outcomes[0].answered and work not in failed]
     if failed:
         first = failed[0].outcomes[0].error
         assert first is not None
@@ -87,10 +88,11 @@ def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) ->
             failed=", ".join(work.host for work in works if work.host not in done),
             reason=f"{text} (error {first.code})",
         )
-    ok = works[0].outcomes[0].ok
-    if ok is None:
-        raise ProxyError("merge_failed", reason="a write was answered by rows")
-    session = client.session
-    session.diagnostics = works[0].outcomes[0].diagnostics
+    outcome, session = works[0].outcomes[0], client.session
+    session.diagnostics = outcome.diagnostics
+    ok = outcome.ok
+    if ok is None:  # RETURNING: every host has the same rows
+        write_result(client, outcome.columns, outcome.rows, outcome.warnings)
+        return
     session.row_count = ok.affected
     client.reply_ok(affected=ok.affected, insert_id=ok.insert_id, warnings=ok.warnings, info=ok.info)

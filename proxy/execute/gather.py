@@ -34,6 +34,7 @@ from .ends import fetch_warnings
 from .gather_work import GatherWork
 from .gathered import Reading, ServerError
 from .loading import FITTING, LOADING, apply, reading_settings, resting_settings
+from .naming import logical_rows
 from .origins import gathered_place
 from .partial import UNFIT, Making
 from .policies import check_scatter
@@ -375,7 +376,7 @@ class _Gathering:
             return
         diagnostics = self.told
         diagnostics.total += rest.warnings
-        diagnostics += await fetch_warnings(conn) if rest.warnings else []
+        diagnostics += logical_rows(client, await fetch_warnings(conn)) if rest.warnings else []
         rest.warnings = diagnostics.total
         client.session.found_rows = rest.rows
         if effects is not None:

@@ -37,9 +37,13 @@ def gathered_place(pieces: Sequence[Piece]) -> Place:
 
     def place(name: bytes, was: Origin, bare: int) -> Placed | None:
         del name, bare
-        if was.schema != _SCRATCH:
-            return None
         found = _NUMBERED.fullmatch(was.org_table)
+        if was.schema != _SCRATCH:
+            if was.schema or found is None or int(found[1]) > len(pieces):
+                return None
+            # a derived table's column, for which MariaDB names the table behind it
+            table = pieces[int(found[1]) - 1].home.table.encode("utf-8", "surrogateescape")
+            return Placed(was._replace(org_table=table))
         if found is None or int(found[1]) > len(pieces):  # a column of a derived table, as MariaDB tells it
             return Placed(was._replace(schema=pieces[0].database))
         piece = pieces[int(found[1]) - 1]

@@ -23,7 +23,7 @@ from rewriter.found_rows import KEEP, PRIMED
 from rewriter.origins import Origins
 from rewriter.plans import Values
 
-from .composed import composed, composed_rows, left_database
+from .composed import composed, composed_rows, left_database, told
 from .ends import (
     connection_lost_in_transaction,
     discard,
@@ -245,6 +245,8 @@ class Relay:
                 data = header.shown + data[header.size :]
             else:
                 data = self._placed(conn, data, self.origins)
+        elif conn.scanner.err is not None:
+            data = told(self.client, conn, data)
         if not self.plain:
             if self.base is not None:
                 data = composed(conn, data, self.base)
@@ -256,6 +258,8 @@ class Relay:
 
     def _placed(self, conn: BackendConnection, data: bytes, origins: Origins) -> bytes:
         """The reply with the origins of its columns as a client must see them."""
+        if conn.scanner.err is not None:
+            return told(self.client, conn, data)
         placing, first = self.placing, self.placing is None
         if placing is None:
             placing = self.placing = Placing(place_of(origins, self.client.services.topology))

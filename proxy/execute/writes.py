@@ -19,14 +19,19 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import Settings
 from proxy.session.state import Diagnostic
-from proxy.wire.packets import Err, Ok, ProtocolError, lenenc_bytes, query_packet, read_lenenc_bytes
+from proxy.wire.origins import changed
+from proxy.wire.packets import Err, Ok, ProtocolError, query_packet
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
+from rewriter.origins import Origins
 from rewriter.plans import Bound, HostStatement, Inserted
 
 from .aside import write_result
 from .ends import connection_lost_in_transaction, give_all_back, settle
+from .naming import logical, logical_rows
+from .origins import place_of
 from .preludes import preludes
+from .tally import first_id, summed_info
 from .warned import OF_TEXT
 
 if TYPE_CHECKING:
@@ -123,10 +128,15 @@ class HostWork:
 
 
 async def run_writes(
-    client: ClientConnection, bound: Bound, running: set[BackendConnection], *, returning: bool = False
+    client: ClientConnection,
+    bound: Bound,
+    running: set[BackendConnection],
+    *,
+    returning: bool = False,
+    origins: Origins | None = None,
 ) -> None:
     """Run the statements of `bound` and answer the client. Their connections are put into `running`.
-    `returning`: with the rows that they give.
+    `returning`: with the rows that they give, whose columns' `origins` these are.
     """
     outcomes = [
         Outcome(statement, bound.inserted[index] if bound.inserted else None)
@@ -157,7 +167,7 @@ async def run_writes(
     if failed:
         _report(client, outcomes, failed, undone=atomic or not reached)
     elif returning:
-        _answer_rows(client, bound, outcomes)
+        _answer_rows(client, bound, outcomes, origins)
     else:
         _answer(client, bound, outcomes)
 
@@ -234,9 +244,10 @@ def _report(
     if undone or not done:
         client.fail(first)
         if len(worst.diagnostics) > 1:
-            client.session.diagnostics = [_of_row(worst.inserted, one)[1] for one in worst.diagnostics]
+            found = [_of_row(worst.inserted, one)[1] for one in worst.diagnostics]
+            client.session.diagnostics = logical_rows(client, found)
         return
-    text = first.text() if isinstance(first, Err) else str(first)
+    text = logical(client, first.text()) if isinstance(first, Err) else str(first)
     code = first.code
     error = ProxyError(
         "partial_write", done=_shards(done), failed=_shards(failed), reason=f"{text} (error {code})"
@@ -278,7 +289,9 @@ def _shards(outcomes: list[Outcome]) -> str:
     return "; ".join(parts)
 
 
-def _answer_rows(client: ClientConnection, bound: Bound, outcomes: list[Outcome]) -> None:
+def _answer_rows(
+    client: ClientConnection, bound: Bound, outcomes: list[Outcome], origins: Origins | None
+) -> None:
     """The rows of RETURNING: those of an INSERT in the order of its own."""
     session = client.session
     if session.transaction.next_isolation is not None and session.autocommit:
@@ -290,9 +303,12 @@ def _answer_rows(client: ClientConnection, bound: Bound, outcomes: list[Outcome]
         rows += [(numbers[at] if told else 0, row) for at, row in enumerate(outcome.rows)]
     rows.sort(key=lambda pair: pair[0])
     diagnostics, _ = _all_diagnostics(outcomes)
-    session.diagnostics = diagnostics + client.services.notices(bound.warnings)
+    session.diagnostics = logical_rows(client, diagnostics) + client.services.notices(bound.warnings)
     warnings = len(session.diagnostics)
-    write_result(client, outcomes[0].columns, [row for _, row in rows], warnings)
+    columns = outcomes[0].columns
+    if origins is not None:
+        columns = changed(columns, place_of(origins, client.services.topology))
+    write_result(client, columns, [row for _, row in rows], warnings)
 
 
 def _answer(client: ClientConnection, bound: Bound, outcomes: list[Outcome]) -> None:
@@ -300,14 +316,14 @@ def _answer(client: ClientConnection, bound: Bound, outcomes: list[Outcome]) -> 
     if session.transaction.next_isolation is not None and session.autocommit:
         session.use_up()
     affected = sum(outcome.ok.affected for outcome in outcomes if outcome.ok is not None)
-    insert_id, generated = _first_id(outcomes)
+    insert_id, generated = first_id(outcomes)
     diagnostics, repeated = _all_diagnostics(outcomes)
     warnings = sum(outcome.ok.warnings for outcome in outcomes if outcome.ok is not None) - repeated
-    session.diagnostics = diagnostics + services.notices(bound.warnings)
+    session.diagnostics = logical_rows(client, diagnostics) + services.notices(bound.warnings)
     session.row_count = affected
     if generated:
         session.last_insert_id = insert_id
-    info = _info(outcomes, warnings + len(bound.warnings))
+    info = summed_info(outcomes, warnings + len(bound.warnings))
     client.reply_ok(
         affected=affected, insert_id=insert_id, warnings=warnings + len(bound.warnings), info=info
     )
@@ -355,58 +371,3 @@ def _of_row(inserted: Inserted | None, one: Diagnostic) -> tuple[int, Diagnostic
         number = inserted.numbers[int(row[1]) - 1] + 1
         text = text[: row.start()] + str(number)
     return number, Diagnostic(one.level, one.code, text)
-
-
-def _first_id(outcomes: list[Outcome]) -> tuple[int, bool]:
-    """The insert id to report, composed, and whether a server has generated it.
-
-    As with one MySQL: that of the first row whose id was generated, or else that of the last row.
-    """
-    made: list[tuple[Inserted, int]] = []
-    generated: list[tuple[Inserted, int]] = []
-    for outcome in outcomes:
-        inserted, ok = outcome.inserted, outcome.ok
-        if inserted is None or ok is None or not ok.insert_id:
-            continue
-        made.append((inserted, ok.insert_id))
-        if inserted.generated or (inserted.asks and ok.affected != inserted.rows):
-            generated.append(made[-1])
-    if not made:
-        return 0, False
-    if generated:
-        inserted, id = min(generated, key=lambda pair: pair[0].first)
-    else:
-        inserted, id = max(made, key=lambda pair: pair[0].last)
-    return id + (inserted.base or 0), bool(generated)
-
-
-def _info(outcomes: list[Outcome], warnings: int) -> bytes:
-    """`Rows matched: 3  Changed: 2  Warnings: 0`, summed over the shards; encoded as in an OK packet."""
-    totals = {"Records": 0, "Duplicates": 0} if _many_rows(outcomes) else {}
-    for outcome in outcomes:
-        if outcome.ok is None:
-            continue
-        try:
-            text = read_lenenc_bytes(outcome.ok.info, 0)[0] if outcome.ok.info else None
-        except ProtocolError:
-            text = None  # the counts of a server that talks nonsense are not told on
-        if text is None and outcome.inserted is not None and totals:
-            # a server says nothing of a single row, and counts one in the place of another as 2
-            duplicates = max(outcome.ok.affected - 1, 0)
-            if outcome.inserted.ignore and not outcome.ok.affected:
-                duplicates = 1
-            text = b"Records: %d  Duplicates: %d" % (outcome.inserted.rows, duplicates)
-        for part in (text or b"").decode("latin-1").split("  "):
-            name, colon, number = part.rpartition(": ")
-            if colon and number.isdigit() and name != "Warnings":
-                totals[name] = totals.get(name, 0) + int(number)
-    if not totals:
-        return b""
-    return lenenc_bytes(
-        "  ".join(f"{name}: {number}" for name, number in (*totals.items(), ("Warnings", warnings))).encode()
-    )
-
-
-def _many_rows(outcomes: list[Outcome]) -> bool:
-    """Whether the client's INSERT had more than one row: then it gets their number."""
-    return sum(outcome.inserted.rows for outcome in outcomes if outcome.inserted is not None) > 1

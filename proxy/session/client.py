@@ -17,6 +17,7 @@ import structlog
 
 from proxy.backends.pool import ATTRIBUTES
 from proxy.errors import ProxyError
+from proxy.execute.naming import logical_error
 from proxy.execute.relay import Relay
 from proxy.wire.attributes import NOTHING, text_at
 from proxy.wire.constants import MAX_PAYLOAD, Command
@@ -264,6 +265,8 @@ class ClientConnection(asyncio.Protocol):
 
     def fail(self, error: ProxyError | Err, seq: int | None = None) -> None:
         """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS."""
+        if isinstance(error, Err):
+            error = logical_error(self, error)
         message = error.text() if isinstance(error, Err) else str(error)
         self.session.note_error(error.code, message)
         if self.session.tracker is not None:

@@ -115,3 +115,18 @@ def test_a_single_table_is_in_its_logical_database(sides: tuple[Raw, Raw]) -> No
     (count, name) = definitions(through, "SELECT COUNT(*), o.name FROM `global`.countries o LIMIT 1")
     assert b"global" not in count
     assert b"\x06global" in name
+
+
+def test_returning(sides: tuple[Raw, Raw], flavour: str) -> None:
+    if flavour != "mariadb":
+        pytest.skip("MySQL has no RETURNING")
+    through, direct = sides
+    pins = ids(through, "pins", 40)
+    for where in (f"id = {pins[0]}", f"id IN ({pins[0]}, {pins[-1]})"):
+        sql = f"DELETE FROM pins WHERE {where} RETURNING *, 1 + 1, data AS d, id AS x, ts, pins.id"
+        direct.ask(f"INSERT INTO pins (id, data) VALUES ({pins[0]}, '{{}}'), ({pins[-1]}, '{{}}')")
+        expected = definitions(direct, sql)
+        through.ask("BEGIN")
+        got = definitions(through, sql)
+        through.ask("ROLLBACK")
+        assert [one.replace(b"\x04demo", b"\x04lone") for one in got] == expected

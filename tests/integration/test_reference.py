@@ -149,3 +149,16 @@ def test_single_tables_and_reference_tables_read_each_other(connection: Connecti
         assert run(connection, "DELETE FROM usernames WHERE username IN (SELECT name FROM countries)") == 1
     finally:
         run(connection, "DELETE FROM usernames WHERE username LIKE '0%%'")
+
+
+def test_returning(connection: Connection, demo: Demo, flavour: str) -> None:
+    if flavour != "mariadb":
+        pytest.skip("MySQL has no RETURNING")
+    sql = "INSERT INTO countries VALUES ('0a', 'x'), ('0b', 'y') RETURNING name, code"
+    assert rows(connection, sql) == [("x", "0a"), ("y", "0b")]
+    assert all(len(one) == 2 for one in on_hosts(demo))
+    connection.begin()
+    assert rows(connection, "REPLACE INTO countries VALUES ('0a', 'z') RETURNING *") == [("0a", "z")]
+    connection.rollback()
+    assert rows(connection, "DELETE FROM countries WHERE code LIKE '0%' RETURNING name") == [("x",), ("y",)]
+    assert on_hosts(demo) == [[], []]

@@ -78,3 +78,40 @@ def test_a_syntax_error_is_the_server_s(connection: Connection, sql: str) -> Non
     code, text = error(connection, sql)
     assert code == 1064
     assert "the manual that corresponds to your" in text
+
+
+def test_messages_name_the_logical_database(connection: Connection, flavour: str) -> None:
+    """MariaDB names it where a value does not fit. What the client named itself stays."""
+    one, several = [f"({LIKES[0]}, 'x', 1)"], [f"({like}, 'x', 1)" for like in LIKES]
+    sql = "INSERT INTO {}user_likes_pins (user_id, pin_id, sequence) VALUES "
+    for rows in one, several:
+        code, text = error(connection, sql.format("") + ", ".join(rows))
+        assert code == 1366
+        assert "`db000" not in text
+        assert flavour != "mariadb" or "`demo`.`user_likes_pins`.`pin_id`" in text
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW ERRORS")
+            assert [row[2] for row in cursor.fetchall()] == [text]
+    _, text = error(connection, sql.format("db00040.") + one[0])
+    assert flavour != "mariadb" or "`db00040`.`user_likes_pins`.`pin_id`" in text
+    run(connection, "SET sql_mode = ''")
+    for rows in one, several:
+        run(connection, sql.format("") + ", ".join(rows))
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW WARNINGS")
+            texts = [row[2] for row in cursor.fetchall()]
+        assert len(texts) == len(rows)
+        assert not any("`db000" in text for text in texts)
+        assert flavour != "mariadb" or all("`demo`.`user_likes_pins`" in text for text in texts)
+        run(connection, f"DELETE FROM user_likes_pins WHERE user_id IN ({', '.join(map(str, LIKES))})")
+
+
+def test_messages_of_reads(connection: Connection) -> None:
+    """The virtual `id` in an expression that overflows, on one shard, on several, and over copies."""
+    low = ", ".join(str(PINTEREST.compose(shard=shard, type=3, local=1)) for shard in (2, 40))
+    for where in ("id = (SELECT 5) + ", f"id IN ({low}) AND id > "):
+        code, text = error(connection, f"SELECT id - 18446744073709551615 FROM users WHERE {where}0 OR 1 = 1")
+        assert code == 1690
+        assert "local_id" not in text
+        assert "`db000" not in text
+        assert "shardgate_scratch" not in text

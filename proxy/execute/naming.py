@@ -1,0 +1,54 @@
+"""What servers say of their databases, as a client must hear it: with the logical names.
+
+A server names the shard's database in many an error and warning: that of a foreign key, and with MariaDB of
+a CHECK and of a value that does not fit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from proxy.session.state import Diagnostic
+from proxy.wire.packets import Err
+from rewriter.gather import SCRATCH
+from rewriter.plans import Physical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from proxy.session.client import ClientConnection
+
+#: A database before a table: `db00017`.`pins`, "db00017"."pins" (ANSI_QUOTES), Table 'db00017.pins'.
+_BEFORE_TABLE: Final = re.compile(r"""(?<=[`"])[\w$]+(?=`\.`|"\.")|(?<=[Tt]able ')[\w$]+(?=\.)""")
+#: The virtual `id` of an object table, as MariaDB and MySQL print the expression that stands for it.
+_ID: Final = re.compile(r"(\()?((?:`[^`]+`\.){0,2})`local_id` \+ \d+(?(1)\))")
+_SCRATCH: Final = SCRATCH.strip(b"`").decode()
+
+
+def logical(client: ClientConnection, text: str) -> str:
+    """A server's message. Unchanged when the client itself has named the shard's database."""
+    plan = client.plan
+    if plan is None or not plan.databases or isinstance(plan, Physical):
+        return text
+    databases, topology = plan.databases, client.services.topology
+
+    def shown(found: re.Match[str]) -> str:
+        name = found[0]
+        own = name in databases or (name != _SCRATCH and topology.physical(name) is None)
+        return name if own else databases[0]
+
+    return _ID.sub(r"\2`id`", _BEFORE_TABLE.sub(shown, text))
+
+
+def logical_error(client: ClientConnection, error: Err) -> Err:
+    """The same of an error."""
+    text = error.text()
+    told = logical(client, text)
+    return error if told == text else replace(error, message=told.encode())
+
+
+def logical_rows(client: ClientConnection, rows: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The same of what SHOW WARNINGS shows."""
+    return [replace(one, message=logical(client, one.message)) for one in rows]

@@ -1,0 +1,67 @@
+"""What a write over several shards has done, told as of one: the insert id and the info text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from proxy.wire.packets import ProtocolError, lenenc_bytes, read_lenenc_bytes
+from rewriter.plans import Inserted
+
+if TYPE_CHECKING:
+    from .writes import Outcome
+
+
+def first_id(outcomes: Sequence[Outcome]) -> tuple[int, bool]:
+    """The insert id to report, composed, and whether a server has generated it.
+
+    As with one MySQL: that of the first row whose id was generated, or else that of the last row.
+    """
+    made: list[tuple[Inserted, int]] = []
+    generated: list[tuple[Inserted, int]] = []
+    for outcome in outcomes:
+        inserted, ok = outcome.inserted, outcome.ok
+        if inserted is None or ok is None or not ok.insert_id:
+            continue
+        made.append((inserted, ok.insert_id))
+        if inserted.generated or (inserted.asks and ok.affected != inserted.rows):
+            generated.append(made[-1])
+    if not made:
+        return 0, False
+    if generated:
+        inserted, id = min(generated, key=lambda pair: pair[0].first)
+    else:
+        inserted, id = max(made, key=lambda pair: pair[0].last)
+    return id + (inserted.base or 0), bool(generated)
+
+
+def summed_info(outcomes: Sequence[Outcome], warnings: int) -> bytes:
+    """`Rows matched: 3  Changed: 2  Warnings: 0`, summed over the shards; encoded as in an OK packet."""
+    totals = {"Records": 0, "Duplicates": 0} if _many_rows(outcomes) else {}
+    for outcome in outcomes:
+        if outcome.ok is None:
+            continue
+        try:
+            text = read_lenenc_bytes(outcome.ok.info, 0)[0] if outcome.ok.info else None
+        except ProtocolError:
+            text = None  # the counts of a server that talks nonsense are not told on
+        if text is None and outcome.inserted is not None and totals:
+            # a server says nothing of a single row, and counts one in the place of another as 2
+            duplicates = max(outcome.ok.affected - 1, 0)
+            if outcome.inserted.ignore and not outcome.ok.affected:
+                duplicates = 1
+            text = b"Records: %d  Duplicates: %d" % (outcome.inserted.rows, duplicates)
+        for part in (text or b"").decode("latin-1").split("  "):
+            name, colon, number = part.rpartition(": ")
+            if colon and number.isdigit() and name != "Warnings":
+                totals[name] = totals.get(name, 0) + int(number)
+    if not totals:
+        return b""
+    return lenenc_bytes(
+        "  ".join(f"{name}: {number}" for name, number in (*totals.items(), ("Warnings", warnings))).encode()
+    )
+
+
+def _many_rows(outcomes: Sequence[Outcome]) -> bool:
+    """Whether the client's INSERT had more than one row: then it gets their number."""
+    return sum(outcome.inserted.rows for outcome in outcomes if outcome.inserted is not None) > 1
