@@ -112,7 +112,7 @@ def test_a_single_table_is_in_its_logical_database(sides: tuple[Raw, Raw]) -> No
         for definition in definitions(through, sql + " LIMIT 1"):
             assert b"\x04demo" in definition
             assert b"\x06global" not in definition
-    (count, name) = definitions(through, "SELECT COUNT(*), o.name FROM `global`.countries o LIMIT 1")
+    (count, name) = definitions(through, "SELECT 1 + 1, o.name FROM `global`.countries o LIMIT 1")
     assert b"global" not in count
     assert b"\x06global" in name
 
