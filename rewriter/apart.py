@@ -2,8 +2,8 @@
 
 MySQL shows what IF, CASE and a user variable give as it is: `IF(n > 1, price, 0)` is `9.90` or `0`. In a
 UNION, whose rows go through a table, the same is `0.00`. And an average within an expression has all its
-digits only until it is kept, as ORDER BY does. So such a SELECT is sent for each shard by itself, as the
-client wrote it.
+digits only until it is kept, as ORDER BY does. MariaDB makes columns of few digits for `ROUND(ratio, 3)` and
+`CONVERT(n, CHAR) + 1`. So such a SELECT is sent for each shard by itself, as the client wrote it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .context import Splicer
 from .facts import Block, Span
 from .scope import Refuse, chains
 from .spans import unwrapped
-from .tokens import NUMBER, SYSTEM, VARIABLE
+from .tokens import NUMBER, STRING, SYSTEM, VARIABLE
 
 _OTHER: Final = re.compile(
     r"\s*(tinyint|smallint|mediumint|int|integer|bigint|bool|boolean|float|double|real|date|datetime|timestamp"
@@ -25,6 +25,10 @@ _OTHER: Final = re.compile(
     re.IGNORECASE,
 )
 """Types of columns of which no DECIMAL is made but by arithmetic."""
+_WHOLE: Final = re.compile(
+    r"\s*(?:(?:tiny|small|medium|big)?int|integer|bool|decimal|numeric|dec|year)", re.I
+)
+_EXACT: Final = ("ROUND", "TRUNCATE", "ABS", "IF", "IFNULL", "COALESCE", "SUM", "AVG", "COUNT", "MIN", "MAX")
 _DECIMAL: Final = ("SUM", "AVG", "ROUND", "TRUNCATE", "CAST", "CONVERT", "STDDEV", "VARIANCE")
 
 
@@ -38,7 +42,29 @@ def apart(splicer: Splicer, block: Block) -> bool:
         span = unwrapped(splicer.source, one.span)
         if mysql and not kept and _chosen(splicer, span) and _decimal(splicer, block, span):
             return True
-        if _averaged(splicer, span):
+        if _averaged(splicer, span) or (not mysql and _narrow(splicer, block, span)):
+            return True
+    return False
+
+
+def _narrow(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether this may be a DOUBLE with a certain number of decimals, which MariaDB cuts in a UNION."""
+    source = splicer.source
+    if source.is_word(span.first, "CAST", "CONVERT") and source.closing.get(span.first + 1) == span.end - 1:
+        return False
+    if any(source.is_word(at, "CAST", "CONVERT") for at in range(*span)):
+        return any(source.is_word(at, "CHAR", "NCHAR", "BINARY") for at in range(*span))
+    if not any(source.is_word(at, "ROUND", "TRUNCATE") for at in range(*span)):
+        return False
+    for at in range(*span):
+        called = source.is_name(at) and source.is_op(at + 1, "(")
+        if (called and not source.is_word(at, *_EXACT)) or source.tokens[at].kind in (VARIABLE, STRING):
+            return True
+        if source.tokens[at].kind == NUMBER and "E" in source.tokens[at].text.upper():
+            return True
+    for chain in chains(source, span, block):
+        definition = splicer.columns.definition(block, Span(chain.first, chain.end))
+        if definition is None or _WHOLE.match(definition) is None:
             return True
     return False
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from config.schema import Kind, Table
 
-from .context import Statement
+from .context import Splicer, Statement
 from .edits import Edits
 from .everywhere import differs_at
 from .facts import Assigned, Query, Span, TableRef
+from .floats import exact_value
 from .parse_write import Change
 from .pieces import bounded
 from .read_write import ChangeRows, ReadThenWrite, Setting, databases_of, edits_of, parts_of
@@ -123,6 +124,7 @@ class _Finding:
 
     def __init__(self, statement: Statement, found: Change, scope: Scope, targets: list[Target]) -> None:
         self.source = statement.source
+        self.splicer = Splicer(statement, scope)
         self.found = found
         self.block = found.block
         self.scope = scope
@@ -259,7 +261,10 @@ class _Finding:
         if not self._foreign(one, ref):
             return Setting(column, Template(parts_of(self.source, self.edits, *one.value)))
         self.read = True
-        self.shown.append([b"(", *parts_of(self.source, self.edits, *one.value), b")"])
+        text = tuple(parts_of(self.source, self.edits, *one.value))
+        table = self.scope.targets[ref].table
+        text = exact_value(self.splicer, self.block, one.value, text, table, one.name)
+        self.shown.append([b"(", *text, b")"])
         return Setting(column, len(self.shown) - 1)
 
     def _head(self, ref: TableRef) -> list[Part]:

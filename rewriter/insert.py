@@ -27,7 +27,7 @@ from .tokens import STRING, Source
 from .unsharded import on_one_host, plan_unsharded
 from .values import Value
 
-_TEXTS: Final = ("string", "hex", "bytes", "slot", "parameter")
+_TEXTS: Final = ("string", "hex", "bytes", "binary", "slot", "parameter")
 _STEP: Final = re.compile(r"""\.(?:([A-Za-z_$][\w$]*)|"((?:[^"\\]|\\.)*)")|\[(\d+)\]""")
 
 

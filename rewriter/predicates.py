@@ -207,9 +207,10 @@ class Conditions:
         if found is None:
             return None
         value = found[0]
-        if key.takes_text and value.kind not in ("string", "slot", "parameter", "hex", "bytes"):
+        if key.takes_text and value.kind not in ("string", "slot", "parameter", "hex", "bytes", "binary"):
             return None
-        if value.kind == "bytes" and not key.takes_text and self._keys.env.mariadb:
+        mariadb = self._keys.env.mariadb
+        if not key.takes_text and (value.kind == "binary" or (value.kind == "bytes" and mariadb)):
             return None  # a text there, a number on MySQL
         return None if self._strict and Comparison(key, (value,)).may_fail else found
 

@@ -13,6 +13,7 @@ from .context import Statement
 from .edits import Edits
 from .facts import Query
 from .fills import fill_parameters
+from .floats import exact_list
 from .parse_write import Insertion
 from .plan import Access, Plan, Values
 from .rowkeys import RowKey
@@ -226,6 +227,11 @@ def plan_insert(statement: Statement, found: Insertion, query: Query, scope: Sco
     source = statement.source
     tokens, (edits, slots) = source.tokens, edits_of(source)
     begin, end = tokens[query.first].start, tokens[query.end - 1].end
+    table = scope.targets[found.table].table
+    names = [tokens[span.end - 1].name.lower() for span in found.columns or ()]
+    if found.columns is None and table is not None:
+        names = [name.lower() for name in table.logical_columns]
+    exact_list(statement, scope, query, edits, names, table)
     rest = edits.parts(end, tokens[-1].end) if query.end < len(tokens) else ()
     return ReadThenWrite(
         databases=databases_of(scope),

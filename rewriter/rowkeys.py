@@ -77,4 +77,6 @@ def _exact(name: bytes, definition: str) -> bytes | None:
         return b"HEX(CAST(" + name + b" AS CHAR CHARACTER SET utf8mb4))"
     if kind == "bit":
         return b"(" + name + b" + 0)"
+    if kind == "float":
+        return b"(" + name + b" * 1e0)"  # its own text has too few digits
     return name if kind in _NUMBERS else None

@@ -127,6 +127,7 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection], e
         aggregates=merged,
         exact=bool(exact),
         values=_values(splicer, block),
+        apart=apart(splicer, block),
     )
 
 

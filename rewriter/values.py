@@ -30,7 +30,8 @@ from .tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, VARIABLE, Sour
 @dataclass(frozen=True, slots=True)
 class Value:
     """A constant expression: `kind` is "integer", "string", "national" (a string with its character set),
-    "hex" (0x…), "bytes" (x'…'), "double" (1e3), "slot", "parameter" (of a prepared statement), an operation.
+    "hex" (0x…), "bytes" (x'…'), "binary" (_binary x'…', never a number), "double" (1e3), "slot", "parameter"
+    (of a prepared statement), an operation.
 
     `index` is that of a literal or slot (of a double, which stays in the text, it is the number itself),
     `parts` are the operands.
@@ -52,6 +53,8 @@ class Value:
             return self.index
         if kind == "hex":
             return int(values[self.index], 16) & 0xFFFFFFFFFFFFFFFF
+        if kind == "binary":
+            raise NotPlain
         if kind == "slot":
             return slot_integer(values[self.index])
         if kind == "parameter":
@@ -67,7 +70,7 @@ class Value:
         """
         if self.kind == "string":
             return unquote(values[self.index], backslashes)
-        if self.kind == "bytes":
+        if self.kind in ("bytes", "binary"):
             return from_hex(values[self.index][:-1])
         if self.kind == "hex":
             return from_hex(values[self.index])
@@ -78,12 +81,12 @@ class Value:
     @property
     def is_bytes(self) -> bool:
         """Whether `text` gives bytes that no character set has to do with."""
-        return self.kind in ("hex", "bytes", "slot")
+        return self.kind in ("hex", "bytes", "binary", "slot")
 
     @property
     def may_fail(self) -> bool:
         """Whether `integer` may raise NotPlain (for a text: only that of a slot may)."""
-        return self.kind in ("string", "national", "slot", "parameter", *ID_FUNCTIONS) or any(
+        return self.kind in ("string", "national", "binary", "slot", "parameter", *ID_FUNCTIONS) or any(
             part.may_fail for part in self.parts
         )
 
@@ -229,7 +232,7 @@ _MOST_DOUBLE: Final = float(1 << 64)
 MAX_CONSTANT: Final = 100
 """So many tokens may be in one constant expression."""
 
-_TEXTS: Final = ("string", "national", "bytes", "double", "parameter")
+_TEXTS: Final = ("string", "national", "bytes", "binary", "double", "parameter")
 """What arithmetic makes a double of, or is none for."""
 
 _INTRODUCERS: Final = ("_UTF8MB4", "_UTF8MB3", "_UTF8", "_LATIN1", "_ASCII", "_BINARY")
@@ -309,6 +312,10 @@ class ConstantReader:
             self._at += 2
             literal = source.at(at + 1).literal
             return Value("national", literal) if literal >= 0 else None
+        if source.is_word(at, "_BINARY") and source.at(at + 1).text[:1] in ("x", "X"):
+            literal = source.at(at + 1).literal if source.at(at + 1).kind == PREFIXED else -1
+            self._at += 2
+            return Value("binary", literal) if literal >= 0 else None
         if token.kind == NUMBER and "e" in token.text.lower() and "b" not in token.text.lower():
             self._at += 1
             double = float(token.text)

@@ -145,6 +145,8 @@ class ReadFirst(CommandSink):
                 reason="its text has fewer digits than its value",
                 alternative="Select it as (column + 0e0).",
             )
+        if column.type == ColumnType.DOUBLE and b"e" not in value:
+            return value + b"e0"  # a number with a point alone would be DECIMAL, and rounded otherwise
         if column.type in NUMERIC:
             return value
         if column.type in _BYTES:
