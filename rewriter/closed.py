@@ -13,7 +13,7 @@ from typing import Final
 from .aggregates import is_aggregate
 from .context import Splicer
 from .facts import Block, Span
-from .scope import Refuse, chain_at
+from .scope import Refuse, chain_at, chains
 from .together import outside
 
 _BIT: Final = re.compile(r"\s*bit\b", re.IGNORECASE)
@@ -98,3 +98,29 @@ def _of_bits(splicer: Splicer, block: Block) -> bool:
             if column is not None and _BIT.match(column.definition or ""):
                 return True
     return False
+
+
+def keyed(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether an expression is an aggregate, a key of the groups, or made of keys that are columns."""
+    source = splicer.source
+
+    def text(part: Span) -> bytes:
+        return b" ".join(source.text(at, at + 1).lower() for at in range(*part))
+
+    if is_aggregate(source, span.first) and source.closing[span.first + 1] == span.end - 1:
+        return True
+    keys = {text(_meant(splicer, block, item.span)) for item in block.group}
+    named = [Span(chain.first, chain.end) for chain in chains(source, span, block)]
+    return text(span) in keys or all(text(one) in keys for one in named)
+
+
+def _meant(splicer: Splicer, block: Block, span: Span) -> Span:
+    """The expression that a key is: the select list's, for its number or alias."""
+    token = splicer.source.tokens[span.first]
+    if span.end - span.first > 1:
+        return span
+    if token.kind == "integer":
+        number = int(token.text[:9]) - 1
+        return block.projections[number].span if 0 <= number < len(block.projections) else span
+    named = [one for one in block.projections if (one.alias or "").lower() == token.name.lower()]
+    return named[0].span if named else span

@@ -8,7 +8,7 @@ from typing import Final
 from .aggregates import is_aggregate
 from .apart import apart
 from .bound import Aggregate, SortKey
-from .closed import closed
+from .closed import closed, keyed
 from .column_types import Cannot, by_value, constant, enumerated, is_exact, position, refuse_json
 from .columns import Extra
 from .context import Splicer
@@ -274,6 +274,7 @@ def _key(splicer: Splicer, block: Block, item: SortItem, number: int) -> _Key:
         key = _Key(splicer.edits.inside(item.span), b"%d" % (visible + 1), visible, [])
     else:
         _refuse_aliases(splicer, block, span)
+        _refuse_unshown(splicer, block, span)
         full = _full_id(splicer, block, span)
         inner = expression if full else (name,)
         expression = full or expression
@@ -298,6 +299,12 @@ def _refuse_aliases(splicer: Splicer, block: Block, span: Span) -> None:
         name = chain.parts[-1].lower()
         if len(chain.parts) == 1 and name in aliases and name not in known:
             raise Cannot("ORDER BY an expression with an alias", "the shards do not know it", "Repeat it.")
+
+
+def _refuse_unshown(splicer: Splicer, block: Block, span: Span) -> None:
+    """What is no key of the groups: MariaDB orders by it, but does not show it under ONLY_FULL_GROUP_BY."""
+    if block.group and splicer.statement.names.env.mariadb and not keyed(splicer, block, span):
+        raise Cannot("ordering groups by something else than their keys", "no shard need show it")
 
 
 def _whole(splicer: Splicer, span: Span) -> bool:

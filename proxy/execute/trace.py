@@ -256,5 +256,5 @@ def variable_literal(
     if column.type in NUMERIC:
         return b"CAST(%s AS UNSIGNED)" % value if column.flags & ColumnFlag.UNSIGNED else value
     if not collation or collation == b"binary":
-        return b"x'%s'" % (digits or b"")
+        return b"_binary x'%s'" % (digits or b"")  # without _binary MySQL takes it for a number, too
     return b"_%s x'%s' COLLATE %s" % (collation.partition(b"_")[0], digits or b"", collation)
