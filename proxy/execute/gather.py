@@ -251,6 +251,8 @@ class _Gathering:
 
     async def _clean(self, conn: BackendConnection) -> None:
         """Drop the tables and give the connection back."""
+        if any(sql[:4] == b"SET " for sql in self.pending):
+            conn.close()  # it is not in the state that it is taken to be in
         real = [name for name, piece in zip(self.names, self.plan.pieces, strict=True) if piece.real]
         made = [name for name in {*self.names, *self.bases} if name not in real]
         try:

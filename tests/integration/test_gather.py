@@ -59,6 +59,19 @@ def test_the_session_goes_on(client: Raw, demo: Demo) -> None:
     assert not any(row[0] == b"shardgate_scratch" for row in client.ask("SHOW DATABASES").rows)
 
 
+def test_an_error_of_a_piece_leaves_no_settings_behind(client: Raw, raw: MakeRaw) -> None:
+    """The connection had the session's settings when the statement was judged, and nobody else gets them."""
+    client.ask("SET sql_mode = 'ANSI_QUOTES', sql_select_limit = 1")
+    failing = (
+        "SELECT p.data FROM pins p JOIN users u ON u.ts > p.ts WHERE 18446744073709551615 + (p.id > 0) > 5"
+    )
+    for _ in range(3):
+        assert client.ask(failing).code == 1690
+    other = raw()
+    for sql in ('SELECT DISTINCT "a" FROM pins p JOIN users u ON u.ts <> p.ts', COUNT):
+        assert other.ask(sql).rows in ([(b"a",)], [(b"1800", b"1800")])
+
+
 def test_errors_name_the_clients_tables(client: Raw, flavour: str) -> None:
     """Not those of the copies."""
     for sql in (
