@@ -154,15 +154,16 @@ class Services:
         self, plan: Ddl | ShardSelect | ShardWrite | Insert, bound: Bound, *, write: bool
     ) -> None:
         """Refuse shards whose state does not allow the statement."""
-        keyspace = self.topology.keyspaces[plan.keyspace]
+        shards = (shard for statement in bound.statements for shard in statement.shards)
+        self.check_places(((plan.keyspace, shard) for shard in shards), write=write)
+
+    def check_places(self, places: Iterable[tuple[str, int | None]], *, write: bool) -> None:
+        """The same for (keyspace, shard) pairs; shard None is of no sharded keyspace."""
         refused = {State.OFFLINE, State.FROZEN, State.READ_ONLY} if write else {State.OFFLINE}
-        for statement in bound.statements:
-            for shard in statement.shards:
-                found = keyspace.range_of(shard)
-                if found is not None and found.state in refused:
-                    raise ProxyError(
-                        "shard_offline", shard=shard, keyspace=plan.keyspace, state=found.state.value
-                    )
+        for name, shard in places:
+            found = self.topology.keyspaces[name].range_of(shard) if shard is not None else None
+            if found is not None and found.state in refused:
+                raise ProxyError("shard_offline", shard=shard, keyspace=name, state=found.state.value)
 
     # -- connections
     # ------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ from .policies import check_scatter
 from .read_first import ReadFirst
 from .sequences import make_ids
 from .several import run_several
-from .single import check_single, spots_of
+from .single import check_place, check_single, spots_of
 from .task import TaskWork
 from .trace import effects_on
 from .writes import run_writes
@@ -184,9 +184,7 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
     if plan.session_slots and asks_holders(client, plan, lambda: _one_host(client, plan, literals)):
         return
     host = plan.host(client.services.topology)
-    if client.session.transaction_mode == "single":
-        locations = plan.locations if isinstance(plan, Physical) else ()
-        check_single(client, [Spot(host, *location) for location in locations] or [Spot(host)])
+    check_place(client, plan, host)
     sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
         check_results(client.session, sql)
@@ -199,8 +197,7 @@ def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> 
     if not session.local_files:
         raise ProxyError("local_files_off_mariadb" if session.env.mariadb else "local_files_off")
     host = statement.host(client.services.topology)
-    if session.transaction_mode == "single":
-        check_single(client, [Spot(host)])
+    check_place(client, statement, host)
     sql = sent(client, statement, literals)
     effects = effects_on(client, host, plan, sql)
     FileRelay(client).run(host, sql, statement.database, effects=effects, literals=literals)

@@ -18,7 +18,6 @@ from proxy.errors import ProxyError
 from proxy.local.transactions import commit_then
 from proxy.session import counters
 from proxy.session.prepared import Statement
-from proxy.session.transaction import Spot
 from proxy.session.values import parameter, values_of
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
 from proxy.wire.bulk import BulkExecute, bulk_literals
@@ -37,7 +36,6 @@ from rewriter.plans import (
     Insert,
     LoadLocal,
     OneHost,
-    Physical,
     Plan,
     ReadThenWrite,
     Reject,
@@ -56,7 +54,7 @@ from .locks import asks_holders, host_of
 from .once import OnceRelay
 from .preparing import learn_again
 from .several import first_statement
-from .single import check_single
+from .single import check_place
 from .statement_commands import statement_of
 from .statements import Sent, StatementRelay
 from .task import TaskWork
@@ -307,9 +305,8 @@ def run(
         if plan.session_slots and asks_holders(client, plan, lambda: run(client, statement, request, sent)):
             return
         host, text = _place(client, statement, plan)
-        if session.transaction_mode == "single" and not isinstance(plan, AnyHost):
-            locations = plan.locations if isinstance(plan, Physical) else ()
-            check_single(client, [Spot(host, *location) for location in locations] or [Spot(host)])
+        if not isinstance(plan, AnyHost):
+            check_place(client, plan, host)
         relay = StatementRelay(client, statement)
         effects = effects_on(client, host, plan, text)
         ties = effects is not None and bool(effects.ties)

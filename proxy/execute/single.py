@@ -1,4 +1,4 @@
-"""transaction_mode = 'single': a transaction stays on the shard it began on.
+"""Where a statement may run. transaction_mode = 'single': a transaction stays on the shard it began on.
 
 Tables that are not sharded are on no shard, so they may take part as long as they are on the same host.
 """
@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
 from proxy.session.transaction import Spot
-from rewriter.plans import HostStatement
+from rewriter.plan import Access
+from rewriter.plans import HostStatement, OneHost, Physical
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+
+
+def check_place(client: ClientConnection, plan: OneHost, host: str) -> None:
+    """Refuse what one host would run, when the state of a shard that it names does not allow it, or it would
+    be a second shard.
+    """
+    places = plan.locations if isinstance(plan, Physical) else ()
+    if places and not client.services.all_serving:
+        client.services.check_places(places, write=plan.access > Access.READ)
+    if client.session.transaction_mode == "single":
+        check_single(client, [Spot(host, *place) for place in places] or [Spot(host)])
 
 
 def spots_of(keyspace: str, statements: Iterable[HostStatement]) -> list[Spot]:

@@ -17,6 +17,7 @@ import pytest
 from fleet.demo.programs import ServerError
 from fleet.demo.zookeeper import LocalZooKeeper
 from tests.faults.link import Link
+from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import Document, OwnProxy, moved
 from tests.integration.raw import IN_TRANS, Raw, query
@@ -228,3 +229,36 @@ def test_read_only_stops_the_proxy(demo: Demo, flavour: str) -> None:
         finally:
             root.execute("SET GLOBAL super_read_only = OFF" if flavour != "mariadb" else "SELECT 1")
             root.execute("SET GLOBAL read_only = OFF")
+
+
+@pytest.mark.parametrize("state", ["read_only", "frozen", "offline"])
+def test_states_hold_for_every_way_to_a_shard(own: MakeOwn, demo: Demo, state: str) -> None:
+    """By ID, by scatter, by name of the physical database, from a session in it, prepared or not."""
+    proxy = own()
+    client = proxy.raw()
+    _, user = second_master(demo)
+    shard = int(user) >> 46
+    binary = Binary(client)
+    prepared = binary.statement(f"DELETE FROM db{shard:05d}.users WHERE local_id = 0")
+    topology = moved(proxy.topology, {})
+    topology["keyspaces"]["main"]["ranges"][1]["state"] = state
+    proxy.change_topology(topology)
+    reads = [
+        f"SELECT id FROM users WHERE id = {user}",
+        "SELECT COUNT(*) FROM users",
+        "SELECT DISTINCT ts FROM users",
+    ]
+    reads.append(f"SELECT COUNT(*) FROM db{shard:05d}.users")
+    for sql in reads:
+        reply = client.ask(sql)
+        assert (reply.code == 1105 and "is offline" in reply.message) == (state == "offline"), (sql, reply)
+    writes = [f"DELETE FROM users WHERE id = {user}", f"DELETE FROM users WHERE id IN ({user}, 5)"]
+    writes.append(f"DELETE FROM db{shard:05d}.users WHERE local_id = 0")
+    for sql in writes:
+        reply = client.ask(sql)
+        assert reply.code == 1105, (sql, reply)
+        assert f"is {state}" in reply.message
+    assert f"is {state}" in binary.execute(prepared.id).message
+    assert client.ask(f"USE db{shard:05d}").kind == "ok"
+    assert f"is {state}" in client.ask("DELETE FROM users WHERE local_id = 0").message
+    assert client.ask("DELETE FROM db00000.users WHERE local_id = 0").kind == "ok"
