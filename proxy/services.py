@@ -28,7 +28,7 @@ from .backends.connecting import EXTENDED as OFFERED
 from .certificates import Certificates
 from .errors import ProxyError
 from .execute.definitions import Definitions
-from .execute.dispatch import execute
+from .execute.dispatch import execute, run_plan
 from .execute.origins import place_of
 from .facts import Collations, ServerFacts
 from .local.use import use_database
@@ -94,6 +94,7 @@ class Services:
         self.planners = ThreadPoolExecutor(2, "planner")  # of long statements
         self.spawn = tasks.spawn
         self.execute = execute
+        self.run_plan = run_plan
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
         self.failed_logins = FailedLogins()
@@ -211,6 +212,7 @@ class Services:
         session = Session(id, user, address, self.server_version, self.facts.defaults)
         session.transaction_mode = user.transaction_mode
         session.lock_holders = self.lock_holders
+        session.tls = self.client_tls is not None
         session.idle_default = float(self.facts.defaults.get("wait_timeout", inf))
         self.clients[id] = client
         return session

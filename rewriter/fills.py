@@ -89,7 +89,7 @@ def fill_slots(
             continue
         compared = source.is_op(at - 1, *_COMPARISONS) or source.is_op(found[1], *_COMPARISONS)
         parts: tuple[Part, ...] = (slots.index(found[0]),)
-        if typed and not (compared and found[0] in TYPED_BY):
+        if typed and not (compared and found[0] in TYPED_BY and found[0][0] != "@"):
             parts = _typed(source, slots, found[0], numbered)
         if warned and found[0] == "FOUND_ROWS()":
             parts = (b"CAST(", slots.index(found[0]), b"|0*FOUND_ROWS() AS SIGNED)")

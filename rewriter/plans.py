@@ -304,6 +304,7 @@ class Builtin(Plan):
     show_shards, show_topology, show_pools, show_proxy_status, show_proxy_queries, show_proxy_sessions
                           like: Template | None
     show_status           text: Template (the statement)
+    show_variables        nothing (`home` is the statement for a server)
     show_warnings, show_errors   count: bool; offset, limit: Template | None
     show_databases        like, where: Template | None
     show_tables           database: str; full: bool; like, where: Template | None

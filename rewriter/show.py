@@ -11,6 +11,7 @@ from .plan import Access, Argument, Plan
 from .plans import Builtin
 from .scope import Refuse
 from .tokens import VARIABLE, WORD, Unreadable
+from .unsharded import About, Place, Text, plan_confined
 
 _OWN: Final = {
     ("SHARDS",): "show_shards",
@@ -89,6 +90,10 @@ def show(statement: Statement) -> Plan | None:
         text = reader.texts.template(0, len(statement.source.tokens))
         words.at = len(statement.source.tokens)
         return reader.plan("show_status", {"text": text})
+    scope = 2 if statement.source.is_word(1, "SESSION", "LOCAL", "GLOBAL") else 1
+    if statement.source.is_word(scope, "VARIABLES"):
+        home = plan_confined(statement, Access.READ) or Text(statement).plan(Place(), About(Access.READ))
+        return Builtin(name="show_variables", access=Access.READ, home=home)
     diagnostics = _diagnostics(reader)
     if diagnostics is not None:
         return diagnostics

@@ -156,6 +156,8 @@ SLOT_VARIABLES: Final = {
     "@@pseudo_thread_id": "CONNECTION_ID()",
     "@@warning_count": "@@warning_count",
     "@@error_count": "@@error_count",
+    "@@have_ssl": "@@have_ssl",
+    "@@global.have_ssl": "@@have_ssl",
     "@@in_transaction": "@@in_transaction",
     "@@session.in_transaction": "@@in_transaction",
 }
@@ -176,7 +178,12 @@ SLOT_TYPES: Final = {
 }
 """The types of numbers that only the session knows: a bare literal would have a smaller one."""
 
-TYPED_BY: Final = {"USER()": b"USER()", "CURRENT_USER()": b"CURRENT_USER()", "DATABASE()": b"DATABASE()"}
+TYPED_BY: Final = {
+    "USER()": b"USER()",
+    "CURRENT_USER()": b"CURRENT_USER()",
+    "DATABASE()": b"DATABASE()",
+    "@@have_ssl": b"@@have_ssl",
+}
 """Texts that only the session knows, and the server's function that lends them type, length, collation."""
 
 NUMBERED: Final = "(connection)"

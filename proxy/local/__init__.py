@@ -37,6 +37,7 @@ _HANDLERS: dict[str, Handler] = {
     "show_proxy_queries": show.proxy_queries,
     "show_proxy_sessions": show.proxy_sessions,
     "show_status": status.show_status,
+    "show_variables": status.show_variables,
     "show_warnings": show.warnings,
     "show_errors": show.errors,
     "lock_tables": locks.lock_tables,

@@ -4,6 +4,7 @@ connection with the proxy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,11 @@ from proxy.execute.aside import run_aside
 from proxy.execute.task import TaskWork
 from proxy.session.counters import COUNTERS
 from proxy.session.sinks import CommandSink
+from proxy.session.values import values_of
 from proxy.session.watch import count_statements
 from proxy.wire.packets import ProtocolError, frame
 from proxy.wire.resultset import decode_row, encode_row
-from rewriter.plans import Builtin, Values
+from rewriter.plans import Builtin, OneHost, Values
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
@@ -59,6 +61,29 @@ def _counted(client: ClientConnection) -> dict[bytes, bytes]:
         told[b"prepared_stmt_count"] = b"%d" % prepared
     counts = count_statements(client)
     return told | {name: b"%d" % counts[name] for name in COUNTERS}
+
+
+_OWN_VARIABLES = re.compile(rb"ssl|insert|identity|pseudo|%|where", re.IGNORECASE)
+
+
+def show_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
+    """As the server has them for the session's connection, but for those that are about the client's own."""
+    assert isinstance(plan.home, OneHost)
+    sql = plan.home.template.render(values_of(client.session, plan.home, values))
+    if b"'" not in sql or _OWN_VARIABLES.search(sql):
+        _Replaced(client, _own_variables(client))
+    client.services.run_plan(client, plan.home, values)
+
+
+def _own_variables(client: ClientConnection) -> dict[bytes, bytes]:
+    session = client.session
+    id = b"%d" % session.last_insert_id
+    return {
+        b"have_ssl": b"YES" if session.tls else b"DISABLED",
+        b"last_insert_id": id,
+        b"identity": id,
+        b"pseudo_thread_id": b"%d" % session.id,
+    }
 
 
 class _Replaced(CommandSink):

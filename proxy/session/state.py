@@ -115,6 +115,7 @@ class Session:
     #: Those of other worker processes, while a statement is sent that asks for them.
     holders_elsewhere: Mapping[int, int] | None = None
     counts: Counter[bytes] | None = None  # its statements by status variable, once it has asked for them
+    tls: bool = False  # the proxy offers it
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
 
     @property

@@ -71,6 +71,7 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "@@version": lambda session: _text(session, session.server_version),
     NUMBERED: lambda session: b"0x" + of_crc32(session.id).to_bytes(4).hex().encode(),
     LOCK_HOLDERS: lambda session: _lock_holders(session),
+    "@@have_ssl": lambda session: b"'YES'" if session.tls else b"'DISABLED'",
     "@@pseudo_thread_id": lambda session: b"%d" % session.id,
 }
 

@@ -80,6 +80,8 @@ def test_a_hello_with_the_request(
     cipher = client.wrapped.tls.cipher()
     assert cipher is not None
     assert reply.rows == [(b"Ssl_cipher", cipher[0].encode())]
+    shown = client.ask("SHOW VARIABLES LIKE 'have_ssl'")
+    assert shown.rows == ([(b"have_ssl", b"YES")] if "MariaDB" in client.version else [])
 
 
 def test_statements_of_all_sizes(demo: Demo, context: ssl.SSLContext, stack: ExitStack) -> None:
