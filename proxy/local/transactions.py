@@ -177,7 +177,8 @@ def commit_then(client: ClientConnection, go_on: Callable[[], None]) -> None:
 
 async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], None]) -> None:
     """COMMIT or ROLLBACK on one host after another. A COMMIT that fails halfway says which hosts have
-    committed. The connections are the session's no more: a client that goes away does not roll back the rest.
+    committed. When one's connection is gone already, none commits. The connections are the session's no more:
+    a client that goes away does not roll back the rest.
     """
     transaction = client.session.transaction
     if client.session.settings.get("completion_type"):
@@ -186,7 +187,9 @@ async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], 
     ended = transaction.end()
     done: list[str] = []
     failure: ProxyError | Err | None = None
-    failed_on = ""
+    failed_on = next((host for host, conn in conns.items() if conn.closed), "")
+    if failed_on and len(conns) > 1 and sql.startswith(b"COMMIT"):
+        failure = ProxyError("transaction_lost", reason=f"the connection to {failed_on} was lost")
     for host, conn in conns.items():
         if failure is not None:
             break
