@@ -1,9 +1,10 @@
 """What a UNION changes: values whose digits depend on whether a server keeps a result in a temporary table.
 
 MySQL shows what IF, CASE and a user variable give as it is: `IF(n > 1, price, 0)` is `9.90` or `0`. In a
-UNION, whose rows go through a table, the same is `0.00`. And an average within an expression has all its
-digits only until it is kept, as ORDER BY does. MariaDB makes columns of few digits for `ROUND(ratio, 3)` and
-`CONVERT(n, CHAR) + 1`. So such a SELECT is sent for each shard by itself, as the client wrote it.
+UNION, whose rows go through a table, the same is `0.00`, and `REPLACE('ab', 'a', 'ab')` is `ab`. And an
+average within an expression has all its digits only until it is kept, as ORDER BY does. MariaDB makes columns
+of few digits for `ROUND(ratio, 3)` and `CONVERT(n, CHAR) + 1`. So such a SELECT is sent for each shard by
+itself, as the client wrote it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,19 @@ _OTHER: Final = re.compile(
 _WHOLE: Final = re.compile(
     r"\s*(?:(?:tiny|small|medium|big)?int|integer|bool|decimal|numeric|dec|year)", re.I
 )
+_NUMBERED: Final = re.compile(r"\s*(?:bit|year)\b", re.I)
+_PASSING: Final = (
+    "IF",
+    "IFNULL",
+    "COALESCE",
+    "NULLIF",
+    "CASE",
+    "GREATEST",
+    "LEAST",
+    "ANY_VALUE",
+    "MIN",
+    "MAX",
+)
 _EXACT: Final = ("ROUND", "TRUNCATE", "ABS", "IF", "IFNULL", "COALESCE", "SUM", "AVG", "COUNT", "MIN", "MAX")
 _DECIMAL: Final = ("SUM", "AVG", "ROUND", "TRUNCATE", "CAST", "CONVERT", "STDDEV", "VARIANCE")
 
@@ -41,6 +55,8 @@ def apart(splicer: Splicer, block: Block) -> bool:
             continue
         span = unwrapped(splicer.source, one.span)
         if mysql and not kept and _chosen(splicer, span) and _decimal(splicer, block, span):
+            return True
+        if mysql and _remade(splicer, block, span):
             return True
         if _averaged(splicer, span) or (not mysql and _narrow(splicer, block, span)):
             return True
@@ -67,6 +83,30 @@ def _narrow(splicer: Splicer, block: Block, span: Span) -> bool:
         if definition is None or _WHOLE.match(definition) is None:
             return True
     return False
+
+
+def _remade(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether MySQL makes a column of it that does not hold the value: of REPLACE(…) one that is too short,
+    of a BIT or YEAR that some function passes on one of that type.
+    """
+    source = splicer.source
+    if any(source.is_word(at, "REPLACE") and source.is_op(at + 1, "(") for at in range(*span)):
+        return True
+    if not any(source.is_word(at, *_PASSING) for at in range(*span)):
+        return False
+    definitions = _definitions(splicer, block, span)
+    return any(one is not None and _NUMBERED.match(one) is not None for one in definitions)
+
+
+def _definitions(splicer: Splicer, block: Block, span: Span) -> list[str | None]:
+    """The types of the columns that are named."""
+    found = []
+    for chain in chains(splicer.source, span, block):
+        try:
+            found.append(splicer.columns.definition(block, Span(chain.first, chain.end)))
+        except Refuse:
+            found.append(None)
+    return found
 
 
 def _averaged(splicer: Splicer, span: Span) -> bool:

@@ -46,6 +46,8 @@ STATEMENTS = (
     # one column, several scales
     "SELECT id, IF(id % 2, 1.5, 2.25), CASE id % 3 WHEN 1 THEN 1.125 WHEN 2 THEN 3 END, NULLIF(1.50, id)",
     "SELECT IF(id % 2, 1.5, 2.25) AS x, IF(id % 2, 0.1, 1e0), IF(id % 2, id, 0), IF(id % 2, 'a', 1.5)",
+    # a result that is longer than a server expects
+    "SELECT id, REPLACE('ab', 'a', 'ab'), REPLACE(ts, '2', 'two')",
     # user variables have types of their own
     "SELECT @d, @e, @t, @never, @d + 1, CONCAT(@d), id",
     "SELECT @i, @d, id",
