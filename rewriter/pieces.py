@@ -22,6 +22,7 @@ from .locking import lock_of, locks
 from .partial import Combined, combined
 from .plan import Access, Plan, Reject
 from .pure import NARROWING
+from .pushed import Pushed, Pushing
 from .scope import Chain, Refuse, Scope, chains
 from .sharded import ShardSelect
 from .splice import Part, Template
@@ -102,6 +103,7 @@ class _Gathering:
         grouped: dict[TableRef, Combined] | None = None,
     ) -> None:
         self.grouped = grouped or {}
+        self._pushed: dict[TableRef, list[Pushed]] | None = None
         self.order: list[tuple[TableRef, Link | None]] = []
         self.statement = statement
         self.source = statement.source
@@ -291,8 +293,11 @@ class _Gathering:
         parts: list[Part] = [b" FROM ", table]
         if ref.alias is not None:
             parts += [b" AS ", quoted(ref.alias)]
-        for number, term in enumerate(terms):
-            parts += [b" AND (" if number else b" WHERE (", *self._taken(term), b")"]
+        taken = [self._taken(term) for term in terms] + [
+            one.replaced(self._filled(one.span), ref.label) for one in self.pushed(ref)
+        ]
+        for number, text in enumerate(taken):
+            parts += [b" AND (" if number else b" WHERE (", *text, b")"]
         label = f"{target.database}.{ref.name}" + (f" AS {ref.alias}" if ref.alias is not None else "")
         routing = None
         if target.table is not None and target.form == "sharded":
@@ -307,7 +312,7 @@ class _Gathering:
             label=label,
             home=self._home(ref),
             source=Template(parts),
-            filtered=bool(terms),
+            filtered=bool(taken),
             wanted=wanted,
             shown=shown if how is None else b"*",
             groups=None if how is None else how.groups,
@@ -319,14 +324,27 @@ class _Gathering:
             lock=lock_of(self.source, ref, self.scope.blocks[ref]),
         )
 
+    def pushed(self, ref: TableRef) -> list[Pushed]:
+        """The conditions on derived tables that hold for the rows of `ref`."""
+        if ref in self.grouped or (self.effects is not None and self.effects.variables):
+            return []
+        if self._pushed is None:
+            source, scope = self.source, self.scope
+            found = Pushing(source, scope, self.query, self.conditions, self._pure, self._keyword)
+            self._pushed = found.all(self.refs)
+        return self._pushed.get(ref, [])
+
     def _taken(self, term: Span) -> tuple[Part, ...]:
         """A condition's text, with the values of parameters in it."""
+        return self._filled(term).inside(term)
+
+    def _filled(self, term: Span) -> Edits:
         edits = Edits(self.source)
         for at in range(*term):
             slot = slot_at(self.source, at) if at in self.source.marks else None
             if slot is not None:
                 edits.replace(Span(at, at + 1), self.text.slots.index(slot[0]))
-        return edits.inside(term)
+        return edits
 
     def _home(self, ref: TableRef) -> Home:
         target = self.scope.targets[ref]

@@ -149,3 +149,14 @@ def test_a_list_of_which_one_shard_has_one_id(raw: MakeRaw) -> None:
     for tail, code in (("", 1140), (" GROUP BY data", 1055)):
         assert client.ask(f"SELECT ts, COUNT(*) FROM pins WHERE id IN ({pin}, 5){tail}").code == code
     assert client.ask(f"SELECT COUNT(*) FROM pins WHERE id IN ({pin}, 5)").value == b"1"
+
+
+def test_a_condition_on_a_derived_table_is_no_scatter(reader: Raw) -> None:
+    """It says which rows are gathered."""
+    pin = int(reader.ask("SELECT MAX(id) FROM pins").value or 0)
+    for sql in (
+        f"SELECT x.k, x.k % 7 AS r FROM (SELECT id AS k, data FROM pins) x WHERE x.k = {pin} HAVING r < 7",
+        f"WITH c AS (SELECT * FROM pins) SELECT id, COUNT(*) FROM c WHERE id IN ({pin}, 5) GROUP BY id",
+    ):
+        assert [row[0] for row in reader.ask(sql).rows] == [b"%d" % pin], sql
+    assert reader.ask("SELECT x.k FROM (SELECT id AS k, data FROM pins LIMIT 1100) x").code == 1104
