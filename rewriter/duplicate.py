@@ -11,24 +11,6 @@ from .scope import Chain, Refuse, Scope, chain_at, chains
 from .tokens import Source
 
 
-def names_source(source: Source, found: Insertion, query: Query, scope: Scope) -> bool:
-    """Whether ON DUPLICATE KEY UPDATE names columns of the SELECT's tables."""
-    block = query.single()
-    if block is None:
-        return False
-    labels = {ref.label.lower() for ref in block.tables} - {found.table.label.lower()}
-    mine = scope.targets[found.table].columns
-    theirs = {name for ref in block.tables for name in scope.targets[ref].columns or ()}
-    for assigned in found.on_duplicate:
-        for chain in chains(source, assigned.value, found.block):
-            name = chain.column.lower()
-            if len(chain.parts) > 1 and chain.parts[-2].lower() in labels:
-                return True
-            if len(chain.parts) == 1 and mine is not None and name not in mine and name in theirs:
-                return True
-    return False
-
-
 def ambiguous_name(source: Source, found: Insertion, query: Query, scope: Scope) -> str:
     """A column in a new value that both the table and the SELECT have: which is meant, no server guesses."""
     block = query.single()

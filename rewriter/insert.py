@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from config.schema import KeyType, Kind, Table
 
 from .context import Splicer, Statement, not_yet
-from .duplicate import Duplicates, ambiguous_name, names_source
+from .duplicate import Duplicates, ambiguous_name
 from .everywhere import plan_everywhere
 from .facts import Span
 from .filling import Ask, depends, plan_filled, with_subqueries
@@ -46,9 +46,6 @@ def insert(statement: Statement) -> Plan | None:
     if found.query is not None:
         if found.returning is not None:
             return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
-        if names_source(source, found, found.query, scope):
-            reason = "its new values name columns of the SELECT, whose rows are inserted as values"
-            return not_yet("this ON DUPLICATE KEY UPDATE", reason, "Use VALUES(column).")
         if name := ambiguous_name(source, found, found.query, scope):
             clause = "UPDATE" if statement.names.env.mariadb else "field list"
             raise Refuse("ambiguous_on_duplicate", column=name, clause=clause)

@@ -14,6 +14,7 @@ from .edits import Edits
 from .facts import Query
 from .fills import fill_parameters
 from .floats import exact_list
+from .of_select import OfSelect
 from .parse_write import Insertion
 from .plan import Access, Plan, Values
 from .rowkeys import RowKey
@@ -231,13 +232,14 @@ def plan_insert(statement: Statement, found: Insertion, query: Query, scope: Sco
     names = [tokens[span.end - 1].name.lower() for span in found.columns or ()]
     if found.columns is None and table is not None:
         names = [name.lower() for name in table.logical_columns]
+    alias = OfSelect(statement, found, query, scope, names).edit(edits)
     exact_list(statement, scope, query, edits, names, table)
     rest = edits.parts(end, tokens[-1].end) if query.end < len(tokens) else ()
     return ReadThenWrite(
         databases=databases_of(scope),
         session_slots=tuple(slots.names),
         select=Template(edits.parts(begin, end)),
-        writes=InsertRows(Template(edits.parts(tokens[0].start, begin)), Template((b" ", *rest))),
+        writes=InsertRows(Template(edits.parts(tokens[0].start, begin)), Template((alias + b" ", *rest))),
         nothing=b"Records: 0  Duplicates: 0  Warnings: 0",
         rows=True,
         ignore=found.ignore,
