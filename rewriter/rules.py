@@ -239,10 +239,27 @@ def admin(statement: Statement) -> Plan | None:
         if found is not None:
             return found
         what = f"{verb} {second}" if verb in ("CREATE", "ALTER", "DROP", "LOCK", "LOAD") else verb
-        reason = "it does not say which shard it is for"
-        return not_yet(what, reason, "Name a physical database (USE db00000).")
+        return not_yet(what, *_why(verb, second))
     return None
 
+
+def _why(verb: str, second: str) -> tuple[str, str]:
+    """Why a statement is not for a sharded database, and what to do instead."""
+    if verb == "RENAME" and second == "TABLE":
+        return "a sharded table is called as the schema calls it", "Change the schema."
+    if verb in ("CREATE", "ALTER", "DROP") and second in (
+        "VIEW",
+        "TRIGGER",
+        "PROCEDURE",
+        "FUNCTION",
+        "EVENT",
+    ):
+        kind = second.lower()
+        return f"a sharded database has the tables that the schema names, and no {kind}s", _PHYSICAL
+    return "it does not say which shard it is for", _PHYSICAL
+
+
+_PHYSICAL: Final = "Name a physical database (USE db00000)."
 
 _KNOWN: Final = frozenset(
     {"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "CHECKSUM"}
