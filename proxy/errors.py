@@ -56,7 +56,14 @@ def told(name: str, arguments: Mapping[str, Any]) -> list[str]:
 
 
 class _Details(dict[str, Any]):
-    """A missing detail shows as its name in angle brackets rather than failing the report of an error."""
+    """What fills a text. A missing detail shows as its name in angle brackets rather than failing the report of
+    an error.
+    """
+
+    def __init__(self, details: Mapping[str, Any]) -> None:
+        super().__init__(details)
+        if isinstance(reason := details.get("reason"), str):
+            self["reason"] = reason.removesuffix(".")  # often another error's message, with its own end
 
     def __missing__(self, key: str) -> str:
         return f"<{key}>"

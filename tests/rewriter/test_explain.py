@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.errors import told
+from proxy.errors import ProxyError, told
 from rewriter.env import Env
 from rewriter.explain import explain
 from tests.rewriter.support import SLOTS, TOPOLOGY, expand, rewriter
@@ -38,3 +38,10 @@ def test_a_refusal_in_the_client_s_words() -> None:
 def test_a_warning_in_the_client_s_words() -> None:
     rows = dict(explained("SELECT * FROM pins WHERE id = 5"))
     assert rows["warning"].startswith("1105 (HY000): ID 5 matches no row of 'pins'")
+
+
+def test_a_reason_that_is_a_sentence_ends_once() -> None:
+    inner = ProxyError("host_unreachable", host="h", reason="no")
+    outer = ProxyError("partial_commit", done="a", failed="b", reason=str(inner))
+    assert ".." not in str(outer)
+    assert told("partial_commit", outer.details)[0].endswith("status page.")
