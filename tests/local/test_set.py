@@ -225,7 +225,7 @@ VALUES = {
     "n": ((b"5", ColumnType.LONGLONG, 63), b"35", b"binary", b"5"),
     "f": ((b"0.5", ColumnType.DOUBLE, 63), b"1", b"binary", b"0.5e0"),
     "d": ((b"7", ColumnType.NEWDECIMAL, 63), b"7", b"binary", b"7."),
-    "b": ((b"\xff'", ColumnType.VAR_STRING, 63), b"FF27", b"binary", b"x'FF27'"),
+    "b": ((b"\xff'", ColumnType.VAR_STRING, 63), b"FF27", b"binary", b"_binary x'FF27'"),
     "t": (("é".encode(), ColumnType.VAR_STRING, 45), b"C3A9", b"utf8mb4_bin",
           b"_utf8mb4 x'C3A9' COLLATE utf8mb4_bin"),
     "l": ((b"?", ColumnType.VAR_STRING, 45), b"E9", b"latin1_swedish_ci",
