@@ -48,6 +48,7 @@ from rewriter.plans import (
 
 from .apart import check_length, plan_apart
 from .cursors import end_cursor
+from .derived import as_derived, derived_types
 from .dispatch import check_access, choose, plan_masked, refuse_lost, reject, run_plan
 from .gather import start_gather
 from .locks import asks_holders, host_of
@@ -192,6 +193,7 @@ def _reply(
     session = client.session
     if isinstance(statement.plan, _LEARNT):
         statement.exact = exact_of(columns)
+        statement.derived = () if session.env.mariadb else derived_types(parameters)
     session.prepared.add(statement)
     status = session.status()
     return prepare_reply(
@@ -319,6 +321,8 @@ def run(
     assert isinstance(request, Execute)
     statement.types = request.types or statement.types
     session.prepared.values = _literals(client, statement, request, sent)
+    if statement.derived and isinstance(plan, _LEARNT):
+        session.prepared.values = as_derived(session.prepared.values, statement.derived, statement.types)
     BinarySink(client, exact=bool(statement.exact))
     if statement.exact:
         OnceRelay(client, statement)

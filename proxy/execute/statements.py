@@ -21,9 +21,10 @@ from proxy.wire.origins import changed
 from proxy.wire.packets import frame, query_packet
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from rewriter.effects import Effects
-from rewriter.plans import Sharded, Values
+from rewriter.plans import Sharded, ShardSelect, Values
 
 from .cursors import end_cursor
+from .derived import derived_types
 from .ends import give_back
 from .origins import place_of
 from .preludes import effects_preludes, keeps_warnings, opens_none, preludes
@@ -333,6 +334,8 @@ class StatementRelay(Relay):
             if isinstance(statement.plan, Sharded) and statement.plan.origins is not None:
                 shown = changed(shown, place_of(statement.plan.origins, client.services.topology))
             statement.exact = exact_of(shown)
+            if not session.env.mariadb and isinstance(statement.plan, ShardSelect):
+                statement.derived = derived_types(known)
             session.prepared.add(statement)
             status = session.status()
             data = prepare_reply(

@@ -28,7 +28,7 @@ class Statement:
     COM_STMT_SEND_LONG_DATA since the last EXECUTE, and `problem` what was wrong with it. `cursor` is the
     connection that holds its open cursor, `number` the server's number of the statement there. `exact`: its
     result columns, as `Env.exact`; "" when the text of all of them says everything. It was `learnt` in this
-    generation of the rewriter.
+    generation of the rewriter. `derived`: the types that MySQL gives its parameters, if they matter.
     """
 
     sql: bytes
@@ -44,6 +44,7 @@ class Statement:
     private: bool = False  # its parameters have had several types: it is shared with nobody on a server
     exact: str = ""
     learnt: object = None
+    derived: tuple[int, ...] = ()
     sent: dict[int, bytearray] = field(default_factory=dict)
     sent_bytes: int = 0
     problem: str = ""

@@ -204,10 +204,13 @@ _SIZED: Final = frozenset(
         "ROUND",
         "TRUNCATE",
     }
+    | {"MAX", "MIN", "SUM", "AVG", "COUNT", "BIT_AND", "BIT_OR", "BIT_XOR", "DISTINCT", "GROUP_CONCAT"}
     | {"FORMAT", "CONV", "STR_TO_DATE", "WEIGHT_STRING", "REPEAT", "SPACE", "LPAD", "RPAD", "LEFT", "RIGHT"}
     | {"SUBSTRING", "SUBSTR", "INSERT", "ELT", "MAKE_SET", "SEC_TO_TIME", "FROM_UNIXTIME", "CAST"}
 )
-"""Functions and types whose type, or length, follows from the value of a literal in the parentheses."""
+"""Functions and types whose type, or length, follows from the value of a literal in the parentheses; and
+aggregates, as MySQL 9.7 gives `MAX(?)` of some groups as NULL, and `HAVING MAX(?) = ?` as never true.
+"""
 
 
 _READING: Final = re.compile(

@@ -192,6 +192,39 @@ def test_what_text_would_round(sides: Sides) -> None:
     assert sides.sharded.raw.ask(sql).rows == sides.direct.raw.ask(sql).rows
 
 
+DERIVED: list[tuple[str, list[Param]]] = [
+    ("price * ?", [b.integer(2), b.text("2.5", b.NEWDECIMAL), b.double(2.5), b.text("2.5"), b.NOTHING]),
+    ("whole + ?", [b.integer(2, b.LONG), b.text("2.5", b.NEWDECIMAL), b.double(2.5), b.text("2.5")]),
+    ("whole - ?", [b.text("2"), b.text("17")]),
+    ("IFNULL(SUM(whole), ?)", [b.integer(0)]),
+    ("ratio + ?", [b.integer(2), b.text("2.5", b.NEWDECIMAL)]),
+    ("ABS(?) + id * 0", [b.integer(2), b.text("2.5", b.NEWDECIMAL)]),
+    ("COALESCE(moment6, ?)", [b.text("2012-02-23 10:11:12"), b.moment(b.DATETIME, 2012, 2, 23, 10, 11, 12)]),
+    ("IFNULL(day, ?)", [b.text("2012-02-23"), b.moment(b.DATE, 2012, 2, 23)]),
+    ("name = ?", [b.text("x"), b.integer(0)]),
+    ("price > ?", [b.integer(0), b.text("0.5", b.NEWDECIMAL)]),
+]
+
+
+def test_types_of_parameters(sides: Sides, flavour: str) -> None:
+    """MySQL gives a parameter the type of its place: `price * ?` has 30 decimals, whatever is bound."""
+    if flavour == "mariadb":
+        pytest.skip("MariaDB takes parameters as the literals that they are")
+    numbers = ids(6)
+    for side in sides:
+        for number in numbers:
+            sql = "INSERT INTO everything (id, price, whole, ratio, name) VALUES (?, ?, ?, ?, ?)"
+            given = [b.integer(number), OWN["price"][1], b.integer(3), b.double(0.5), b.text("x")]
+            assert side.run(sql, *given).kind == "ok"
+    for expression, values in DERIVED:
+        for value in values:
+            sql = f"SELECT {expression} AS x FROM everything WHERE id IN ({', '.join(map(str, numbers))})"
+            direct, passed, sharded = (side.run(sql, value) for side in sides)
+            assert passed.rows == direct.rows, (sql, value)
+            assert sharded.rows == direct.rows, (sql, value)
+            assert list(map(shown, sharded.definitions)) == list(map(shown, direct.definitions)), (sql, value)
+
+
 def test_a_float_comes_to_a_table(sides: Sides) -> None:
     """A statement that had none when it was prepared."""
     sql = "SELECT * FROM everything WHERE id IN (?, ?) ORDER BY id"
