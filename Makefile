@@ -2,7 +2,7 @@
 # make demo    a local cluster; ARGS="--zookeeper"    make lint    ruff and mypy
 # make bench   the benchmark; ARGS="…"                make format  let ruff format the code
 # make fuzz    generated statements against one plain server; ARGS="--seed 7 --count 2000"
-#              or on random schemas: ARGS="--schemas 20 --count 300"
+#              or on random schemas: ARGS="--schemas 20 --count 300"; as prepared statements: --binary
 #              WHAT=packets: spoilt packets instead; ARGS="--seed 7 --count 20000" or ARGS=--cuts
 # make clean   what setup and the tools have made
 

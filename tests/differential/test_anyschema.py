@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from config.schema import Kind
 from fleet.demo.servers import LocalServer
+from tests.differential.anyschema.binary import BinaryLoop
 from tests.differential.anyschema.design import design
 from tests.differential.anyschema.loop import Finding, Loop, Tally, describe, total
 from tests.differential.anyschema.places import cut
 from tests.differential.anyschema.tree import clause, expr, fixed, form_of, items
 from tests.differential.arena import deployed
+from tests.differential.prepared import with_parameters
 
 SEED = 4
 CASES = 50
@@ -38,6 +41,45 @@ def test_random_schemas(
     assert not found, "\n".join(found)
     assert sum(tally.refused.values()) < sum(tally.statements.values()) * 0.15, "too many are refused"
     assert sum(tally.failed.values()) < sum(tally.statements.values()) * 0.15, "too many fail on both sides"
+
+
+def test_a_random_schema_by_prepared_statements(
+    flavour: str, servers: list[LocalServer], plain: LocalServer, tmp_path: Path
+) -> None:
+    """Values bit for bit, with columns whose text is rounded, and literals as parameters."""
+    mysql, schema = flavour == "mysql9", 5
+    addresses = [one.address for one in servers]
+    world = design(schema, addresses, mysql=mysql, scale=0.5, rounded=0.3)
+    tally = Tally()
+    found: list[str] = []
+
+    def seen(finding: Finding) -> None:
+        found.append(describe(finding, schema, SEED, world))
+
+    with deployed(world, servers, plain, tmp_path / "proxy") as arena:
+        loop = BinaryLoop(arena, SEED, mysql=mysql, tally=tally)
+        loop.run(range(CASES), shrink=True, most=2, ignored=None, seen=seen)
+    print(total(tally, 0))
+    assert not found, "\n".join(found)
+    assert sum(tally.failed.values()) < sum(tally.statements.values()) * 0.15, "too many fail on both sides"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected", "count"),
+    [
+        (
+            "SELECT a + 1, 'x' FROM t WHERE b IN (2, 3) LIMIT 5",
+            "SELECT a + ?, ? FROM t WHERE b IN (?, ?) LIMIT 5",
+            4,
+        ),
+        ("SELECT 1e3, DATE '2012-02-23', x'41', t1.c2 FROM t1 GROUP BY 1, f(2)", "", 0),
+        ("SELECT j->'$.a', CAST(1 AS CHAR(3)), 3.4e+38 FROM t", "", 0),
+        ("UPDATE t SET a = 2.5 WHERE b = 'it''s'", "UPDATE t SET a = ? WHERE b = ?", 2),
+    ],
+)
+def test_literals_become_parameters(sql: str, expected: str, count: int) -> None:
+    text, parameters = with_parameters(sql, random.Random(1), 1.0)
+    assert (text, len(parameters)) == (expected or sql, count)
 
 
 @pytest.mark.parametrize("mysql", [True, False])

@@ -13,7 +13,8 @@ from tests.differential.anyschema.loop import Case, Finding, Loop
 from tests.differential.anyschema.steps import ID, Step
 from tests.differential.prepared import Parameter, Prepared, run, with_parameters
 
-_SYNTAX = 1064
+_SYNTAX, _AUTOCOMMIT = 1064, 2
+_WHOLE = {1, 2, 3, 8, 9}
 _AS_TEXT = ("set", "transaction")
 
 
@@ -69,7 +70,8 @@ class BinaryLoop(Loop):
                 replace(one, aspect=f"promised {one.aspect}")
                 for one in judge.columns(expected.promised, got.promised)
             ]
-        if got.status != expected.status:
+        if got.status != expected.status and expected.status & _AUTOCOMMIT:
+            # without autocommit a server begins a transaction even for a write that can match nothing
             found.append(Difference("status", f"expected {expected.status}, got {got.status}"))
         return found
 
@@ -88,9 +90,11 @@ class BinaryLoop(Loop):
 
 
 def _overlooked(one: Difference) -> bool:
-    """A parameter that is shown has the type of its value's literal (docs/sql.md); which of the types of text
-    and bytes an expression has follows from the largest length of its parameters.
+    """A parameter that is shown has the type of its value's literal (docs/sql.md), in a CTE, too; which of the
+    types of text and bytes an expression has follows from the largest length of its parameters.
     """
     types = re.search(r"expected (\d+), got (\d+)$", one.detail)
-    texts = one.aspect.endswith("column type") and types is not None and min(map(int, types.groups())) >= 249
-    return "of '?'" in one.detail or texts
+    both = (
+        set(map(int, types.groups())) if types is not None and one.aspect.endswith("column type") else set()
+    )
+    return "of '?'" in one.detail or bool(both and (min(both) >= 249 or both <= _WHOLE))
