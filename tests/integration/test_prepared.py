@@ -312,7 +312,9 @@ def test_ids_of_all_forms(shards: Binary, things: Things) -> None:
     given = [*(b.integer(user) for user in users), b.text("1"), b.double(1.0)]
     rows = shards.execute(several.id, given).rows
     assert [int.from_bytes(row[2:], "little") for row in rows] == [sorted(users)[1]]
-    assert refused(shards.execute(several.id, [*given[:3], b.NOTHING, b.integer(1)])) == (1210, "HY000")
+    assert refused(shards.execute(several.id, [*given[:3], b.double(0.5), b.integer(1)])) == (1210, "HY000")
+    rows = shards.execute(several.id, [*given[:3], b.NOTHING, b.integer(1)]).rows  # NULL is 0 there
+    assert [int.from_bytes(row[2:], "little") for row in rows] == [max(users)]
 
 
 def test_prepare_on_shards(shards: Binary) -> None:
