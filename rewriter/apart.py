@@ -58,7 +58,7 @@ def apart(splicer: Splicer, block: Block) -> bool:
             return True
         if mysql and _remade(splicer, block, span):
             return True
-        if _averaged(splicer, span) or (not mysql and _narrow(splicer, block, span)):
+        if _averaged(splicer, span, mysql=mysql) or (not mysql and _narrow(splicer, block, span)):
             return True
     return False
 
@@ -109,9 +109,11 @@ def _definitions(splicer: Splicer, block: Block, span: Span) -> list[str | None]
     return found
 
 
-def _averaged(splicer: Splicer, span: Span) -> bool:
-    """Whether this is an expression with an average in it."""
+def _averaged(splicer: Splicer, span: Span, *, mysql: bool) -> bool:
+    """Whether this is an expression with an average in it, or one of numbers that MariaDB thinks shorter."""
     source = splicer.source
+    if not mysql and any(source.is_word(at, "ASCII", "BIT_COUNT") for at in range(*span)):
+        return any(source.is_word(at, "AVG") and is_aggregate(source, at) for at in range(*span))
     if is_aggregate(source, span.first) and source.closing[span.first + 1] == span.end - 1:
         return False
     return any(source.is_word(at, "AVG") and is_aggregate(source, at) for at in range(*span))

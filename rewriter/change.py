@@ -55,7 +55,8 @@ def _unsharded(statement: Statement, found: Change, scope: Scope) -> Plan:
     )
     written = [scope.targets[one.ref].table for one in targets_of(found, scope)] if references else []
     everywhere = plan_everywhere(statement, found, blocks, scope, written)
-    return on_one_host(statement, everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE))
+    plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+    return on_one_host(statement, plan, scope)
 
 
 def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> Plan:

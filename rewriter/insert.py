@@ -70,7 +70,7 @@ def _unsharded(statement: Statement, found: Insertion, scope: Scope) -> Plan:
     try:
         everywhere = plan_everywhere(statement, found, blocks, scope, [scope.targets[found.table].table])
         plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
-        return on_one_host(statement, plan)
+        return on_one_host(statement, plan, scope)
     except Refuse as refusal:  # the SELECT's tables are elsewhere: its rows can be read first
         alone = found.query is None or found.returning is not None or found.on_duplicate
         if alone or found.query is None or refusal.error != "not_supported_yet":
@@ -122,8 +122,13 @@ class _Planner:
         self._column_list(dropped)
         for row in rows:  # all of them before the first row's text is taken
             self._local_ids(row)
+        mariadb = self.statement.names.env.mariadb
         planned = tuple(
-            Row(self._hints(row), self._row(number, row, dropped), lone(self.source, found, self.table, row))
+            Row(
+                self._hints(row),
+                self._row(number, row, dropped),
+                lone(self.source, found, self.table, row, mariadb=mariadb),
+            )
             for number, row in enumerate(rows)
         )
         before, behind = self._around()
@@ -236,8 +241,11 @@ class _Planner:
         if value is None or self.source.is_word(value.first, "DEFAULT"):
             raise Refuse("key_missing", column=self.table.routing)
         if self._is_default(value):
-            raise Refuse("key_null", column=self.table.routing)
-        hints.append(Hint("key", key, self._constant(value, self.table.routing)))
+            if not self.found.ignore:
+                raise Refuse("key_null", column=self.table.routing)
+            hints.append(Hint("key", key, Value("empty")))  # which the server makes of it
+        else:
+            hints.append(Hint("key", key, self._constant(value, self.table.routing)))
         return tuple(hints)
 
     def _timed_hints(self, columns: dict[str, Span]) -> tuple[Hint, ...]:

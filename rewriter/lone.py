@@ -1,7 +1,8 @@
 """A row that is alone on its shard, but not in the client's INSERT.
 
 Without strict mode, NULL for a column that takes none is an error in an INSERT of one row, and a warning in
-one of several. A server takes what comes from a SELECT for several rows; so such a row is sent as one.
+one of several. So it is for MariaDB with IGNORE and a value that a CHECK (or JSON's own) refuses. A server
+takes what comes from a SELECT for several rows; so such a row is sent as one.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ _FULL: Final = re.compile(r"\bNOT\s+NULL\b|\bPRIMARY\s+KEY\b", re.IGNORECASE)
 _CONSTANTS: Final = (STRING, INTEGER, HEX, NUMBER, PREFIXED)
 
 
-def lone(source: Source, found: Insertion, table: Table, row: Sequence[tuple[str, Span]]) -> bool:
+def lone(
+    source: Source, found: Insertion, table: Table, row: Sequence[tuple[str, Span]], *, mariadb: bool
+) -> bool:
     """Whether the row, if it is alone on its shard, has to be sent as a SELECT. `row` has the values by
     columns' names in lower case.
     """
-    if found.ignore or found.alias or found.alias_columns or found.assigned:
+    if (found.ignore and not mariadb) or found.alias or found.alias_columns or found.assigned:
         return False
-    return any(_refused(source, table, *one) for one in row) and all(_plain(source, one[1]) for one in row)
+    if not found.ignore and not any(_refused(source, table, *one) for one in row):
+        return False
+    return all(_plain(source, one[1]) for one in row)
 
 
 def _refused(source: Source, table: Table, name: str, value: Span) -> bool:

@@ -12,7 +12,6 @@ from .env import Env
 from .facts import Block, Query, Span, TableRef
 from .literals import NotPlain, unquote
 from .nowhere import plan_nowhere
-from .origins import unsharded_origins
 from .parse import Parser
 from .parse_write import WriteParser, changes_behind_with
 from .pieces import or_gather
@@ -152,11 +151,10 @@ def _unsharded(statement: Statement, query: Query, scope: Scope, *, explain: boo
     if explain:
         return plan_unsharded(statement, query.all_blocks(), scope, needed)
     try:
-        plan = on_one_host(statement, plan_unsharded(statement, query.all_blocks(), scope, needed))
+        plan = plan_unsharded(statement, query.all_blocks(), scope, needed)
+        return on_one_host(statement, plan, scope)
     except Refuse as refusal:
         return or_gather(statement, query, scope, refused(refusal))
-    origins = unsharded_origins(scope)
-    return replace(plan, origins=origins) if origins is not None and isinstance(plan, Passthrough) else plan
 
 
 def only_sharded(scope: Scope) -> None:

@@ -7,6 +7,7 @@ shardgate's own functions and hints are written into the text.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple, TypedDict
 
 from config.schema import Kind
@@ -18,6 +19,7 @@ from .edits import Edits
 from .effects import Effects, defines_routine, effects_of
 from .facts import Block, Query, Span, TableRef
 from .fills import fill_database_facts, fill_functions, fill_lock_holders, fill_slots, take_hints
+from .origins import unsharded_origins
 from .parse import Parser
 from .plan import Access, Plan
 from .plans import AnyHost, Passthrough, Physical
@@ -170,15 +172,19 @@ def plan_unsharded(
     return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
 
 
-def on_one_host(statement: Statement, plan: Plan) -> Plan:
-    """`plan`, if its tables are on one host. Raises Refuse."""
+def on_one_host(statement: Statement, plan: Plan, scope: Scope) -> Plan:
+    """`plan`, if its tables are on one host, with the origins of its columns (of SELECT and RETURNING).
+
+    Raises Refuse.
+    """
     try:
         if isinstance(plan, Passthrough | Physical):
             plan.host(statement.names.topology)
     except BindError as error:
         if error.name == "not_supported_yet":
             raise Refuse(error.name, **error.arguments) from None
-    return plan
+    origins = unsharded_origins(scope)
+    return replace(plan, origins=origins) if origins is not None and isinstance(plan, Passthrough) else plan
 
 
 def _everywhere(target: Target) -> bool:

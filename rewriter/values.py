@@ -31,7 +31,7 @@ from .tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, VARIABLE, Sour
 class Value:
     """A constant expression: `kind` is "integer", "string", "national" (a string with its character set),
     "hex" (0x…), "bytes" (x'…'), "binary" (_binary x'…', never a number), "double" (1e3), "slot", "parameter"
-    (of a prepared statement), an operation.
+    (of a prepared statement), "empty" (what IGNORE makes of NULL: 0 or ''), an operation.
 
     `index` is that of a literal or slot (of a double, which stays in the text, it is the number itself),
     `parts` are the operands.
@@ -55,6 +55,8 @@ class Value:
             return int(values[self.index], 16) & 0xFFFFFFFFFFFFFFFF
         if kind == "binary":
             raise NotPlain
+        if kind == "empty":
+            return 0
         if kind == "slot":
             return slot_integer(values[self.index])
         if kind == "parameter":
@@ -68,6 +70,8 @@ class Value:
 
         Raises NotPlain.
         """
+        if self.kind == "empty":
+            return b""
         if self.kind == "string":
             return unquote(values[self.index], backslashes)
         if self.kind in ("bytes", "binary"):

@@ -18,16 +18,21 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 
+_ERR = 0xFF
+_BEFORE_MESSAGE = 13  # the packet's header, 0xFF, the code, # and the SQLSTATE
+
+
 def told(client: ClientConnection, conn: BackendConnection, data: bytes) -> bytes:
-    """An error with the logical database in the place of the shard's."""
+    """A reply that ends with an error: that with the logical database in the place of the shard's."""
     err = conn.scanner.err
-    if err is None or conn.scanner.rows_begun:
+    first = len(data) - len(err.message) - _BEFORE_MESSAGE if err is not None else -1
+    if err is None or first < 0 or data[first + 4] != _ERR or not data.endswith(err.message):
         return data
     shown = logical_error(client, err)
     if shown is err:
         return data
     conn.scanner.err = shown
-    return err_packet(data[3], err.code, err.sqlstate, shown.message)
+    return data[:first] + err_packet(data[first + 3], err.code, err.sqlstate, shown.message)
 
 
 def composed(conn: BackendConnection, data: bytes, base: int) -> bytes:

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
     from proxy.session.client import ClientConnection
 
-#: A database before a table: `db00017`.`pins`, "db00017"."pins" (ANSI_QUOTES), Table 'db00017.pins'.
-_BEFORE_TABLE: Final = re.compile(r"""(?<=[`"])[\w$]+(?=`\.`|"\.")|(?<=[Tt]able ')[\w$]+(?=\.)""")
+#: A database before a table: `db00017`.`pins`, "db00017"."pins" (ANSI_QUOTES), Table 'db00017.pins',
+#: 'db00017.pins.ts'.
+_BEFORE_TABLE: Final = re.compile(
+    r"""(?<=[`"])[\w$]+(?=`\.`|"\.")|(?<=[Tt]able ')[\w$]+(?=\.)|(?<=')[\w$]+(?=\.[\w$]+\.[\w$]+')"""
+)
 #: The virtual `id` of an object table, as MariaDB and MySQL print the expression that stands for it.
 _ID: Final = re.compile(r"(\()?((?:`[^`]+`\.){0,2})`local_id` \+ \d+(?(1)\))")
 _SCRATCH: Final = SCRATCH.strip(b"`").decode()
@@ -39,7 +42,8 @@ def logical(client: ClientConnection, text: str) -> str:
         own = name in databases or (name != _SCRATCH and topology.physical(name) is None)
         return name if own else databases[0]
 
-    return _ID.sub(r"\2`id`", _BEFORE_TABLE.sub(shown, text))
+    text = _ID.sub(r"\2`id`", _BEFORE_TABLE.sub(shown, text))
+    return text.replace(".local_id'", ".id'")
 
 
 def logical_error(client: ClientConnection, error: Err) -> Err:

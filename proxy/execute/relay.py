@@ -259,7 +259,9 @@ class Relay:
     def _placed(self, conn: BackendConnection, data: bytes, origins: Origins) -> bytes:
         """The reply with the origins of its columns as a client must see them."""
         if conn.scanner.err is not None:
-            return told(self.client, conn, data)
+            data = told(self.client, conn, data)
+            if not conn.scanner.rows_begun:
+                return data
         placing, first = self.placing, self.placing is None
         if placing is None:
             placing = self.placing = Placing(place_of(origins, self.client.services.topology))
