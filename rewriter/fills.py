@@ -116,7 +116,7 @@ _COMPARISONS: Final = ("=", "<=>", "<>", "!=", "<", ">", "<=", ">=")
 
 #: Statements in which CURRENT_USER is a value, not an account.
 _ASKING: Final = (
-    *("SELECT", "WITH", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "DO", "CALL"),
+    *("SELECT", "WITH", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "DO", "CALL", "CREATE"),
     *("EXPLAIN", "DESCRIBE", "DESC", "ANALYZE"),
 )
 
