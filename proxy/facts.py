@@ -30,6 +30,14 @@ class Collations:
     pads: dict[bytes, bytes] = field(default_factory=dict)  # collation: a space's weight, b"" for NO PAD
     server: tuple[str, str] = ("utf8mb4", "utf8mb4_general_ci")
 
+    @property
+    def greeting(self) -> int:
+        """What a server's greeting says of its collation: the lowest byte of the number. mysqlnd takes it for
+        its own.
+        """
+        numbers = (number for number, names in self.by_id.items() if names == self.server)
+        return next(numbers, UTF8MB4_GENERAL_CI) & 0xFF
+
     def settings_for(self, number: int) -> dict[str, bytes]:
         """The session settings that a handshake with this collation number means; the server's own for an
         unknown one.

@@ -203,7 +203,7 @@ class Rewriter:
 
     def parameters(self, sql: bytes, env: Env) -> Parameters:
         """Where the parameters of a prepared statement stand."""
-        opened = open_comments(sql, env)
+        opened = open_comments(sql.removesuffix(b"\0"), env)
         shape, literals = _shape(opened, env)
         try:
             source = _without_end(read(opened, literals, env)) if shape else None
@@ -231,6 +231,7 @@ class Rewriter:
         self._short[before, env.key] = plan
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
+        sql = sql.removesuffix(b"\0")  # to the servers it ends there, and some clients send the NUL of C
         lifted = lift(sql, env)
         found = self.lookup(lifted, env) if lifted.opened is not sql or lifted.folded is not None else None
         if found is not None:

@@ -22,7 +22,7 @@ from proxy.local.reset import release_all
 from proxy.tls import TlsTransport
 from proxy.wire.auth import CACHING_SHA2, NATIVE, make_nonce
 from proxy.wire.compression import CAPABILITY, agreed
-from proxy.wire.constants import UTF8MB4_GENERAL_CI, Capability, MariaCapability, Status
+from proxy.wire.constants import Capability, MariaCapability, Status
 from proxy.wire.handshake import (
     Greeting,
     HandshakeResponse,
@@ -245,7 +245,7 @@ class Login(Authentication):
             self.id,
             self.introduction.nonce,
             _offered(services),
-            UTF8MB4_GENERAL_CI,
+            services.collations.greeting,
             int(Status.AUTOCOMMIT),
             _default_plugin(services.server_version),
             services.extended,

@@ -485,3 +485,11 @@ def test_a_procedure_with_out_parameters(demo: Demo, raw: MakeRaw, monkeypatch: 
         assert client.raw.ask("SELECT 1").value == b"1"
     finally:
         client.raw.ask("DROP PROCEDURE test_out")
+
+
+def test_the_nul_of_c_ends_a_statement(client: Binary, shards: Binary) -> None:
+    for side, table in ((client, "customers"), (shards, "users")):
+        assert side.raw.ask(f"SELECT COUNT(*) FROM {table}\0").kind == "rows"
+        assert side.raw.ask(f"SELECT COUNT(*) FROM {table}\0\0").code == 1064
+        answer = side.run(f"SELECT COUNT(*) FROM {table} WHERE id > ?\0", b.integer(0))
+        assert (answer.kind, len(answer.rows)) == ("rows", 1)

@@ -52,6 +52,17 @@ def test_the_handshake_s_number(number: int, collation: bytes) -> None:
     assert COLLATIONS.settings_for(number)["collation_connection"] == collation
 
 
+def test_the_greeting_s_number() -> None:
+    """mysqlnd logs in with what it reads there; only the lowest byte has room."""
+    assert COLLATIONS.greeting == 8
+    assert Collations(COLLATIONS.by_id, server=("utf8mb4", "utf8mb4_0900_ai_ci")).greeting == 255
+    high = Collations(
+        {2304: ("utf8mb4", "utf8mb4_uca1400_ai_ci")}, server=("utf8mb4", "utf8mb4_uca1400_ai_ci")
+    )
+    assert high.greeting == 0
+    assert Collations().greeting == 45
+
+
 class Oracle:
     """Answers what `ask` asks. `full`: as MariaDB from 10.10 on, which has full names elsewhere."""
 
