@@ -17,7 +17,7 @@ from .facts import Block, Projection, Span, TableRef
 from .predicates import Conditions, Match
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Label, Part
-from .tokens import INTEGER, Source, quote_name
+from .tokens import INTEGER, WORD, Source, quote_name
 from .values import slot_at
 
 
@@ -49,8 +49,10 @@ class Extras:
         return self._indexes.setdefault(extra, self._first + len(self._indexes))
 
 
-def add_labels(source: Source, block: Block, edits: Edits) -> None:
-    """Name the result columns whose text was edited as the client wrote them."""
+def add_labels(source: Source, block: Block, edits: Edits, *, spaces: bool = False) -> None:
+    """Name the result columns whose text was edited as the client wrote them. `spaces`: with those behind a
+    word at the end, as MySQL does with IGNORE_SPACE.
+    """
     for projection in block.projections:
         if projection.alias is not None or projection.star or not edits.touches(projection.span):
             continue
@@ -64,7 +66,10 @@ def add_labels(source: Source, block: Block, edits: Edits) -> None:
                 edits.insert_behind(last, b" AS " + source.text(bare.end - 1, bare.end))
             continue
         tokens = source.tokens
-        text = original(source, tokens[projection.span.first].start, tokens[last].end)
+        end = tokens[last].end
+        if spaces and tokens[last].kind == WORD and not source.is_op(last - 1, "."):
+            end += len(source.sql) - end - len(source.sql[end:].lstrip())
+        text = original(source, tokens[projection.span.first].start, end)
         edits.insert_behind(last, b" AS ", Label(tuple(text)))
 
 
@@ -78,6 +83,7 @@ class Columns:
     extras: Extras
     conditions: Conditions | None = None
     steer: Callable[[Span], None] | None = None  # told of literals that the edits depend on
+    spaces: bool = False  # see `add_labels`
     matched: dict[int, bool] = field(default_factory=dict)
 
     def block(self, block: Block) -> None:
@@ -113,7 +119,7 @@ class Columns:
         for block in found:
             self.block(block)
         for block in found:
-            add_labels(self.source, block, self.edits)
+            add_labels(self.source, block, self.edits, spaces=self.spaces)
 
     def table(self, ref: TableRef) -> None:
         """Qualify a table's name with its physical database."""

@@ -39,6 +39,11 @@ class Statement:
         tokens = self.source.tokens[span.first : span.end]
         self.steering |= {token.literal for token in tokens if token.literal >= 0}
 
+    @property
+    def spaces(self) -> bool:
+        """Whether the server's names of result columns go on with the spaces behind a word."""
+        return self.names.env.ignore_space and not self.names.env.mariadb
+
     def layout(self, tables: list[Table]) -> Layout | None:
         """The layout that the ID functions mean: that of the statement's tables, else the first one."""
         keyspaces = self.names.topology.keyspaces
@@ -70,7 +75,9 @@ class Splicer:
             ConstantReader(source, self.slots, layout),
             strict=statement.strict,
         )
-        self.columns = Columns(source, scope, self.edits, self.extras, self.conditions, statement.steer)
+        self.columns = Columns(
+            source, scope, self.edits, self.extras, self.conditions, statement.steer, statement.spaces
+        )
 
     def routes(self, refs: list[TableRef]) -> list[Route]:
         """The route of each of these references to sharded tables, as WHERE, ON and hints narrow them."""

@@ -377,7 +377,7 @@ class _Gathering:
             for span, edit in how.edits:
                 text.edits.replace(span, *edit)
         for block in self.blocks:
-            add_labels(self.source, block, text.edits)
+            add_labels(self.source, block, text.edits, spaces=self.statement.spaces)
             if block.lock is not None:
                 text.edits.remove(block.lock)  # the pieces have locked what is copied
         databases = dict.fromkeys(

@@ -33,11 +33,11 @@ class Label:
     def render(self, values: Sequence[Any]) -> bytes:
         """The quoted name. The values of its parts are bytes."""
         text = b"".join(values[part] if isinstance(part, int) else part for part in self.parts)
-        if len(text) > MAX_LABEL:
+        if len(text) > MAX_LABEL:  # what is cut may end with a space, and does so for a server
             text = text[:MAX_LABEL].decode("utf-8", "ignore").encode()
         if not text.isascii():
             text = _BEYOND_NAMES.sub(b"?", text)
-        return b"`" + text.rstrip().replace(b"`", b"``") + b"`"
+        return b"`" + text.replace(b"`", b"``") + b"`"
 
 
 Part = bytes | int | Label

@@ -68,6 +68,7 @@ class Text:
         source = statement.source
         self.source = source
         self.mariadb = statement.names.env.mariadb
+        self._spaces = statement.spaces
         self.slots = Slots(len(source.literals))
         self.edits = Edits(source)
         if not defines(source):
@@ -88,7 +89,7 @@ class Text:
 
     def blocks(self, blocks: Iterable[Block], scope: Scope) -> None:
         """Edit the tables and result names of query blocks."""
-        Columns(self.source, scope, self.edits, self.extras).blocks(blocks)
+        Columns(self.source, scope, self.edits, self.extras, spaces=self._spaces).blocks(blocks)
 
     def plan(self, place: Place, about: About) -> Plan:
         """The plan of this text."""
