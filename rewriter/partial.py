@@ -14,6 +14,7 @@ is, and its rows are gathered. Types are known only to a server, so the executor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -28,8 +29,9 @@ from .grouping import GroupColumns, Uncombined
 from .pure import HARMLESS
 from .scope import Chain, Refuse, Scope, chain_at, chains
 from .splice import Part
-from .tokens import HEX, PREFIXED, STRING, WORD
+from .tokens import HEX, NUMBER, PREFIXED, STRING, WORD
 
+_SCALED: Final = re.compile(r"\s*(?:decimal|numeric|dec|fixed|bit|year)\b", re.IGNORECASE)
 _SAME: Final = frozenset({"MIN", "MAX", "BIT_AND", "BIT_OR", "BIT_XOR", "ANY_VALUE"})
 """What combines partial values by itself."""
 _MODIFIERS: Final = frozenset(
@@ -115,6 +117,8 @@ class _Combining:
             self._group(item.span)
         if "ROLLUP" in block.modifiers and any(not list(self._chains(key.span)) for key in self.columns.keys):
             raise Uncombined  # over no rows MySQL shows constants in the total, if they are its keys
+        if any(self._of_scales(key.span) for key in self.columns.keys):
+            raise Uncombined
         for projection in block.projections:
             if block.group or self.aggregated:
                 self._cover(projection.span, "field list")
@@ -127,6 +131,19 @@ class _Combining:
         if block.where is not None:
             self.edits.append((Span(block.where.first - 1, block.where.end), (b" ",)))
         return Combined(self.columns.groups(), tuple(self.edits))
+
+    def _of_scales(self, span: Span) -> bool:
+        """Whether a key's values may have several numbers of decimals, as those of `IF(a, price, 0)`, which a
+        column of them does not keep.
+        """
+        source = self.source
+        if not any(source.is_word(at, "IF", "CASE", "NULLIF") for at in range(*span)):
+            return False
+        if any(source.tokens[at].kind == NUMBER for at in range(*span)):
+            return True
+        table = self.scope.targets[self.ref].table
+        columns = [None if table is None else table.column(chain.column) for chain in self._chains(span)]
+        return any(one is not None and _SCALED.match(one.definition or "") is not None for one in columns)
 
     def _as_key(self, span: Span) -> None:
         """Make an expression a key, and name it here."""
