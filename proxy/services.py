@@ -53,6 +53,10 @@ MOST_DEFINITIONS = 64
 """Of so many states of settings and shown values the column definitions of a plan are remembered."""
 
 
+_BY_COLUMNS = frozenset({"select", "gather", "insert", "write", "read_write"})
+"""Kinds of plans in which the tables' columns may be written out."""
+
+
 class Services:
     """Shared by all sessions of a process. Attributes are read by the data path; only `app` and
     `set_topology` change them.
@@ -101,6 +105,7 @@ class Services:
         self.clients: dict[int, ClientConnection] = {}
         self.connections: set[ClientConnection] = set()
         self.draining = False
+        self._doubt_from = 0.0  # when to look at the tables again after an unknown column
         self.started = time.time()
         self.users: dict[str, User] = {}
         self.set_users(settings.users)
@@ -263,6 +268,15 @@ class Services:
             self.schema = found
             self.rewriter.replace(self.topology, found)
             log.info("tables have other columns")
+
+    def columns_doubted(self, plan: Plan | None) -> None:
+        """A shard does not know a column of a statement with this plan. Perhaps it was changed elsewhere: look
+        at the tables now, if that was not done just before.
+        """
+        now = time.monotonic()
+        if plan is not None and plan.kind in _BY_COLUMNS and now >= self._doubt_from:
+            self._doubt_from = now + 1
+            self.spawn(self.look_at_tables(), "tables")
 
     async def tables_changed(self) -> None:
         """A definition was run: learn what it has changed, here and in the other workers."""

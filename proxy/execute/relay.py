@@ -15,7 +15,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import Want
 from proxy.errors import ProxyError
-from proxy.wire.constants import Status
+from proxy.wire.constants import UNKNOWN_COLUMN, Status
 from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import frame, query_packet
 from rewriter.effects import Effects
@@ -296,6 +296,8 @@ class Relay:
                 self._choose_anew(conn)
                 return
             session.note_error(said.err.code, said.err.text())
+            if said.err.code == UNKNOWN_COLUMN:
+                client.services.columns_doubted(client.plan)
             if not self.plain or needs_settling(session):
                 self._begin_to_settle(conn)
             else:

@@ -20,7 +20,7 @@ from proxy.errors import ProxyError
 from proxy.execute.naming import logical_error
 from proxy.execute.relay import Relay
 from proxy.wire.attributes import NOTHING, text_at
-from proxy.wire.constants import MAX_PAYLOAD, Command
+from proxy.wire.constants import MAX_PAYLOAD, UNKNOWN_COLUMN, Command
 from proxy.wire.packets import (
     Err,
     Ok,
@@ -267,6 +267,8 @@ class ClientConnection(asyncio.Protocol):
         """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS."""
         if isinstance(error, Err):
             error = logical_error(self, error)
+            if error.code == UNKNOWN_COLUMN:
+                self.services.columns_doubted(self.plan)
         message = error.text() if isinstance(error, Err) else str(error)
         self.session.note_error(error.code, message)
         if self.session.tracker is not None:

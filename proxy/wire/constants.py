@@ -167,6 +167,9 @@ class ColumnFlag(IntFlag):
 #: Largest payload of one physical packet; longer ones go on in the next.
 MAX_PAYLOAD = 0xFFFFFF
 
+#: ER_BAD_FIELD_ERROR: the server does not know a column.
+UNKNOWN_COLUMN = 1054
+
 #: Collation ids used before a client has chosen one.
 BINARY_COLLATION = 63
 UTF8MB4_GENERAL_CI = 45

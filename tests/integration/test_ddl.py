@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pymysql
 import pytest
 
+from proxy.tables import PERIOD
 from tests.conftest import StartDemo
 from tests.integration.binary import Answer, Binary
+from tests.integration.own import OwnProxy
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
+from tests.support.waiting import wait_until
 
 Connection = pymysql.connections.Connection
 
@@ -170,3 +174,17 @@ def test_a_column_that_not_every_shard_has_is_not_shown(connection: Connection, 
     rows(connection, "ALTER TABLE users ADD COLUMN even INT")  # after which the tables are looked at
     assert columns(connection, "SELECT * FROM boards LIMIT 1") == ["id", "data", "ts"]
     assert columns(connection, "SELECT * FROM db00000.boards LIMIT 1") == ["local_id", "data", "ts", "odd"]
+
+
+def test_a_column_that_another_proxy_has_dropped(small: Demo, tmp_path: Path) -> None:
+    """The first statement that fails for it makes this one look, long before it would by itself."""
+    with small.connect() as connection:
+        rows(connection, "ALTER TABLE comments ADD COLUMN gone INT")
+        with OwnProxy(small, tmp_path / "other") as other:
+            client = other.raw()
+            assert "gone" in client.ask("SELECT * FROM comments LIMIT 1").columns
+            rows(connection, "ALTER TABLE comments DROP COLUMN gone")
+            assert client.ask("SELECT * FROM comments LIMIT 1").code == 1054
+            wait_until(
+                lambda: client.ask("SELECT * FROM comments LIMIT 1").kind == "rows", "the columns", PERIOD / 2
+            )
