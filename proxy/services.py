@@ -270,8 +270,8 @@ class Services:
             log.info("tables have other columns")
 
     def columns_doubted(self, plan: Plan | None) -> None:
-        """A shard does not know a column of a statement with this plan. Perhaps it was changed elsewhere: look
-        at the tables now, if that was not done just before.
+        """A shard does not know a column of a statement with this plan. Perhaps it was changed elsewhere:
+        look at the tables now, if that was not done just before.
         """
         now = time.monotonic()
         if plan is not None and plan.kind in _BY_COLUMNS and now >= self._doubt_from:
