@@ -182,19 +182,20 @@ async def trace_routine(client: ClientConnection, conn: BackendConnection) -> No
     names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
     names = [name for name in names if name != PRIMING_VARIABLE]
     await read_variables(session, conn, names)
-    if await _has_temporary_tables(session, conn):
+    if await _has_temporary_tables(session, conn, client.sql):
         tie(session, conn, Effects(ties=(("table", ""),)), ())
 
 
-async def _has_temporary_tables(session: Session, conn: BackendConnection) -> bool:
-    """Whether a routine may have left temporary tables. MariaDB counts their making for each connection,
-    MySQL that of all tables; both begin anew with a reset, which each connection gets that had some.
+async def _has_temporary_tables(session: Session, conn: BackendConnection, sql: bytes) -> bool:
+    """Whether a routine, or what `sql` executes, may have left temporary tables. MariaDB counts their making
+    for each connection, MySQL that of all tables; both begin anew with a reset, which each connection gets
+    that had some.
     """
     reply = await Collector().query(conn, b"SHOW SESSION STATUS LIKE 'Com_create%table'")
     name = b"Com_create_temporary_table" if session.env.mariadb else b"Com_create_table"
     if reply.err is not None or [name, b"0"] in reply.values():
         return False
-    if session.env.mariadb:
+    if session.env.mariadb or b"EXECUTE" in sql[:1000].upper():  # of which nobody knows the text
         return True
     reply = await Collector().query(conn, _TEMPORARY)
     return reply.err is None and bool(reply.rows)
