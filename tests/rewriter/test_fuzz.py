@@ -56,7 +56,7 @@ def test_anything_gets_a_plan(sql: bytes, env: Env) -> None:
     values = values_of(plan, literals)
     opened = b"/*!" in sql or b"/*M!" in sql
     if isinstance(plan, OneHost) and plan.unchanged and not opened:
-        assert plan.template.render(values) == sql
+        assert plan.template.render(values) == sql.removesuffix(b"\0")  # one NUL at the end is C's
     if plan.kind in ("reject", "builtin"):
         return
     try:
