@@ -134,14 +134,8 @@ _KINDS = (
     ErrorKind("unknown_database", 1049, "42000", "Unknown database '{database}'"),
     ErrorKind("database_exists", 1007, "HY000", "Can't create database '{database}'; database exists"),
     ErrorKind("unknown_table", 1146, "42S02", "Table '{database}.{table}' doesn't exist"),
-    ErrorKind(
-        "key_missing", 1364, "HY000", "Field '{column}' doesn't have a default value",
-        "Give that column a value.",
-    ),
-    ErrorKind(
-        "key_null", 1048, "23000", "Column '{column}' cannot be null",
-        "Give that column a value.",
-    ),
+    ErrorKind("key_missing", 1364, "HY000", "Field '{column}' doesn't have a default value"),
+    ErrorKind("key_null", 1048, "23000", "Column '{column}' cannot be null"),
     ErrorKind("target_read", 1093, "HY000", "You can't specify target table '{table}' for update in FROM clause"),
     ErrorKind(
         "target_read_mariadb", 1093, "HY000",

@@ -95,7 +95,9 @@ class TableReader(Reader):
         source, first = self.source, self.at
         lateral = source.is_op(self.at + 1, "(") and self.take("LATERAL")
         if source.is_op(self.at, "(") and self.at < self.end:
-            if not self.opens_query(self.at):
+            # where a table is expected VALUES (…) is no function: MariaDB's rows without ROW
+            rows = source.is_word(self.at + 1, "VALUES") and source.is_op(self.at + 2, "(")
+            if not rows and not self.opens_query(self.at):
                 return self._nested_joins(block)
             query = self.inside(block if lateral else block.outer)
             table = TableRef("derived", Span(first, self.at), query=query)
