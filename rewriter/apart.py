@@ -2,9 +2,9 @@
 
 MySQL shows what IF, CASE and a user variable give as it is: `IF(n > 1, price, 0)` is `9.90` or `0`. In a
 UNION, whose rows go through a table, the same is `0.00`, and `REPLACE('ab', 'a', 'ab')` is `ab`. And an
-average within an expression has all its digits only until it is kept, as ORDER BY does. MariaDB makes columns
-of few digits for `ROUND(ratio, 3)` and `CONVERT(n, CHAR) + 1`. So such a SELECT is sent for each shard by
-itself, as the client wrote it.
+average within an expression has all its digits only until it is kept, as ORDER BY does. So such a SELECT is
+sent for each shard by itself, as the client wrote it. (What MariaDB cuts is known by the types of a result's
+columns only: see `Bound.apart`.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .context import Splicer
 from .facts import Block, Span
 from .scope import Refuse, chains
 from .spans import unwrapped
-from .tokens import NUMBER, STRING, SYSTEM, VARIABLE
+from .tokens import NUMBER, SYSTEM, VARIABLE
 
 _OTHER: Final = re.compile(
     r"\s*(tinyint|smallint|mediumint|int|integer|bigint|bool|boolean|float|double|real|date|datetime|timestamp"
@@ -26,9 +26,6 @@ _OTHER: Final = re.compile(
     re.IGNORECASE,
 )
 """Types of columns of which no DECIMAL is made but by arithmetic."""
-_WHOLE: Final = re.compile(
-    r"\s*(?:(?:tiny|small|medium|big)?int|integer|bool|decimal|numeric|dec|year)", re.I
-)
 _NUMBERED: Final = re.compile(r"\s*(?:bit|year)\b", re.I)
 _PASSING: Final = (
     "IF",
@@ -42,7 +39,6 @@ _PASSING: Final = (
     "MIN",
     "MAX",
 )
-_EXACT: Final = ("ROUND", "TRUNCATE", "ABS", "IF", "IFNULL", "COALESCE", "SUM", "AVG", "COUNT", "MIN", "MAX")
 _DECIMAL: Final = ("SUM", "AVG", "ROUND", "TRUNCATE", "CAST", "CONVERT", "STDDEV", "VARIANCE")
 
 
@@ -58,29 +54,7 @@ def apart(splicer: Splicer, block: Block) -> bool:
             return True
         if mysql and _remade(splicer, block, span):
             return True
-        if _averaged(splicer, span, mysql=mysql) or (not mysql and _narrow(splicer, block, span)):
-            return True
-    return False
-
-
-def _narrow(splicer: Splicer, block: Block, span: Span) -> bool:
-    """Whether this may be a DOUBLE with a certain number of decimals, which MariaDB cuts in a UNION."""
-    source = splicer.source
-    if source.is_word(span.first, "CAST", "CONVERT") and source.closing.get(span.first + 1) == span.end - 1:
-        return False
-    if any(source.is_word(at, "CAST", "CONVERT") for at in range(*span)):
-        return any(source.is_word(at, "CHAR", "NCHAR", "BINARY") for at in range(*span))
-    if not any(source.is_word(at, "ROUND", "TRUNCATE") for at in range(*span)):
-        return False
-    for at in range(*span):
-        called = source.is_name(at) and source.is_op(at + 1, "(")
-        if (called and not source.is_word(at, *_EXACT)) or source.tokens[at].kind in (VARIABLE, STRING):
-            return True
-        if source.tokens[at].kind == NUMBER and "E" in source.tokens[at].text.upper():
-            return True
-    for chain in chains(source, span, block):
-        definition = splicer.columns.definition(block, Span(chain.first, chain.end))
-        if definition is None or _WHOLE.match(definition) is None:
+        if _averaged(splicer, span, mysql=mysql):
             return True
     return False
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from config.topology import Host
@@ -114,6 +115,13 @@ def composed_message(code: int, message: str, base: int) -> str:
     return _ENTRY.sub(lambda found: f"{found[1]}{int(found[2]) + base}{found[3]}", message)
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Another way of running the same: `make` gives it."""
+
+    make: Callable[[], Bound] = field(compare=False, repr=False)
+
+
 class Bound(NamedTuple):
     """A plan with its values: what to send where, and what to make of the answers.
 
@@ -123,7 +131,8 @@ class Bound(NamedTuple):
     server is asked about (PREPARE) and that would find nothing. `warnings` are for SHOW WARNINGS.
     `inserted` goes with `statements`, one for one, for INSERT and REPLACE; else (). `scatter`: it runs
     on all shards because nothing narrows it, so the user's scatter policy applies. Statements for one
-    host stand in the order to run them in; different hosts run in parallel.
+    host stand in the order to run them in; different hosts run in parallel. `apart` gives the same without
+    any UNION: a statement for each shard.
     """
 
     statements: tuple[HostStatement, ...]
@@ -132,3 +141,4 @@ class Bound(NamedTuple):
     warnings: tuple[Notice, ...] = ()
     inserted: tuple[Inserted, ...] = ()
     scatter: bool = False
+    apart: Apart | None = None

@@ -5,7 +5,8 @@ They are listed, with all the others, in plans.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from config.topology import Host, Keyspace, Topology
@@ -20,7 +21,7 @@ from .binding import (
     some_shard,
 )
 from .binding import host as host_of
-from .bound import Aggregate, BindError, Bound, HostStatement, Merge, Notice, SortKey
+from .bound import Aggregate, Apart, BindError, Bound, HostStatement, Merge, Notice, SortKey
 from .gather import Gather
 from .literals import NotPlain
 from .origins import Origins
@@ -253,7 +254,8 @@ class ShardSelect(Sharded):
         columns = self.routing.columns([first], placed, values, keyspace)
         sql = how.reference.render(values + tuple([column[0] for column in columns]))
         reference = HostStatement(chunks[0][0], (first,), sql)
-        return Bound(tuple(statements), merge, reference)
+        each = partial(self._fan_out, replace(how, apart=True), groups, placed, values, keyspace)
+        return Bound(tuple(statements), merge, reference, apart=None if how.apart else Apart(each))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

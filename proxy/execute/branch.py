@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.wire.packets import query_packet
 from proxy.wire.rows import ResultReader
+from rewriter.plans import HostStatement
 
 from .ends import discard
 from .preludes import preludes
@@ -62,3 +64,14 @@ class Branch:
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = None
         self.fan.branch_lost(self, conn, error)
+
+
+def share_out(branches: Sequence[Branch], statements: Sequence[HostStatement]) -> None:
+    """Give the branches other statements, those of a host to its own ones in turn."""
+    by_host: dict[str, list[Branch]] = {}
+    for branch in branches:
+        branch.statements.clear()
+        by_host.setdefault(branch.host, []).append(branch)
+    for number, statement in enumerate(statements):
+        mine = by_host[statement.host]
+        mine[number % len(mine)].statements.append((number, statement.sql))

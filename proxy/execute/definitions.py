@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from proxy.wire.constants import MAX_PAYLOAD, ColumnFlag
+from proxy.wire.constants import MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.origins import Place, changed
 from proxy.wire.packets import frame
-from proxy.wire.resultset import decode_column, decode_row, encode_row
+from proxy.wire.resultset import Column, decode_column, decode_row, encode_row
 from proxy.wire.rows import split_rows
 
 
@@ -15,6 +16,18 @@ def _zero_filled(definitions: list[bytes]) -> dict[int, int]:
     """The ZEROFILL columns among these definitions, with the digits that they show."""
     columns = map(decode_column, definitions)
     return {index: one.length for index, one in enumerate(columns) if one.flags & ColumnFlag.ZEROFILL}
+
+
+def _fixed(column: Column) -> bool:
+    """Whether this is a computed DOUBLE with a certain number of decimals: in a UNION MariaDB makes a column
+    of as many digits as it expects, and `ROUND(x, 2)` or `text + 1` may give more.
+    """
+    floating = column.type in (ColumnType.FLOAT, ColumnType.DOUBLE)
+    return floating and column.decimals < _ANY_NUMBER and not column.org_name
+
+
+_ANY_NUMBER: Final = 31
+"""The `decimals` of a DOUBLE with as many as it needs."""
 
 
 def fill_zeros(rows: bytes, seq: int, width: int, digits: Mapping[int, int]) -> bytes:
@@ -37,7 +50,7 @@ class Definitions:
     another character set), the memory is dropped and the next statement learns anew.
     """
 
-    __slots__ = ("_exact", "_place", "_shown", "_union", "_zeros", "known")
+    __slots__ = ("_exact", "_place", "_shown", "_union", "_zeros", "cut", "known")
 
     def __init__(self, place: Place | None = None, *, exact: bool = False) -> None:
         """`place` gives columns other origins than their server tells. `exact`: those of one shard are others
@@ -46,6 +59,8 @@ class Definitions:
         self._place = place
         self._exact = exact
         self.known = False
+        #: Whether a UNION of MariaDB's would cut some values.
+        self.cut = False
         self._zeros: dict[int, int] = {}
         self._shown: list[bytes] = []
         self._union: list[bytes] | None = None
@@ -53,6 +68,7 @@ class Definitions:
     def learn(self, columns: list[bytes]) -> None:
         self.known = True
         self._zeros = _zero_filled(columns)
+        self.cut = any(_fixed(decode_column(one)) for one in columns)
         self._shown = columns if self._place is None else changed(columns, self._place)
         self._union = None
 

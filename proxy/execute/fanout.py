@@ -20,7 +20,7 @@ from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement
 
-from .branch import Branch
+from .branch import Branch, share_out
 from .definitions import Definitions, fill_zeros
 from .ends import connection_lost_in_transaction, give_all_back, give_back, settle
 from .loading import spread_merge, spread_settings
@@ -39,6 +39,8 @@ class FanOut:
         self, client: ClientConnection, bound: Bound, definitions: Definitions, ceiling: int | None
     ) -> None:
         self.client = client
+        if definitions.known and definitions.cut and bound.apart is not None and client.session.env.mariadb:
+            bound = bound.apart.make()
         self.bound = bound
         self.merge = spread_merge(client, bound)
         self.settings = spread_settings(client, bound)
@@ -154,9 +156,19 @@ class FanOut:
         self._learning = None
         if self.error is None:
             self.definitions.learn(reply.columns)
+            self._part()
             self._go()
         else:
             self._finish()
+
+    def _part(self) -> None:
+        """Go without UNIONs if they would cut values, over the connections there are."""
+        if not self.definitions.cut or self.bound.apart is None or not self.client.session.env.mariadb:
+            return
+        self.bound = self.bound.apart.make()
+        self.merge = spread_merge(self.client, self.bound)
+        self.settings = spread_settings(self.client, self.bound)
+        share_out(self.branches, self.bound.statements)
 
     def _go(self) -> None:
         self._running = len(self.branches)

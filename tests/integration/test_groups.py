@@ -141,6 +141,18 @@ def test_values_look_as_on_one_server(raw: MakeRaw) -> None:
     assert {row[0] for row in client.ask(sql + " ORDER BY v DESC, id LIMIT 1500").rows} == set(alone)
 
 
+def test_numbers_of_many_digits(raw: MakeRaw) -> None:
+    """MariaDB makes columns of a UNION as wide as it expects what it computes to be."""
+    client = raw()
+    shown = "ROUND(CONCAT(id, '') * 1e15, 3), CONVERT(id, CHAR) * 10, ABS(CONCAT(id, REPEAT('0', 40)))"
+    for tail in ("", " ORDER BY 2 DESC", " ORDER BY id LIMIT 70", ""):
+        rows = client.ask(f"SELECT id, {shown} FROM boards{tail}").rows
+        assert len(rows) > 60
+        for row in rows[:3]:
+            board = (row[0] or b"").decode()
+            assert client.ask(f"SELECT id, {shown} FROM boards WHERE id = {board}").rows == [row]
+
+
 def test_a_list_of_which_one_shard_has_one_id(raw: MakeRaw) -> None:
     """A column is not determined by it, for MySQL's ONLY_FULL_GROUP_BY."""
     client = raw()
