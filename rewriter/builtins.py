@@ -267,6 +267,8 @@ def _transaction(words: Words) -> list[Assignment]:
             found.append(Assignment(scope=scope, name="transaction_read_only", value=Template((b"0",))))
         else:
             raise Unreadable("expected a transaction characteristic")
+        if len({one.name for one in found}) < len(found):
+            raise Unreadable("a transaction characteristic stands twice")
         if not words.op(","):
             return found
 
