@@ -136,7 +136,7 @@ class Cluster:
         with server.connect() as connection, connection.cursor() as cursor:
             if server.binlog:
                 cursor.execute("SET sql_log_bin = 0")  # a slave gets its own, and so begins with no GTID
-            create_account(cursor, BACKEND_USER, self._password)
+            create_account(cursor, BACKEND_USER, self._password, option=" WITH GRANT OPTION")
             if self.program.flavour is Flavour.MARIADB:  # read_only must stop the proxy, as a fence does
                 cursor.execute(f"REVOKE READ_ONLY ADMIN ON *.* FROM '{BACKEND_USER}'@'%'")
 

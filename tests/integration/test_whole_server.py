@@ -134,6 +134,7 @@ def test_accounts_without_a_database(connect: Connect, demo: Demo) -> None:
     with connect(database=None) as connection, connection.cursor() as cursor:
         try:
             cursor.execute("CREATE USER of_no_database IDENTIFIED BY 'Some-Pass_1'")
+            cursor.execute("GRANT SELECT ON legacy.* TO of_no_database")
             cursor.execute("SHOW GRANTS FOR of_no_database")
             assert "of_no_database" in cursor.fetchall()[0][0]
             cursor.execute("FLUSH PRIVILEGES")
