@@ -95,6 +95,7 @@ class Services:
         self.long_statement = min(LONG, self.max_statement)  # bytes; longer ones are planned apart
         #: By host, of those only that have any which leave something behind in a session.
         self.routines: dict[str, Routines] = {}
+        self.bodies: dict[str, Routines] = {}  # of all that were looked at
         self.planners = ThreadPoolExecutor(2, "planner")  # of long statements
         self.spawn = tasks.spawn
         self.execute = execute
@@ -288,6 +289,8 @@ class Services:
         """Learn which triggers, functions and procedures these hosts, or all, have now."""
         wanted = hosts or hosts_of(self.topology)
         for host, found in (await look_at_routines(self.topology, self.backends, wanted)).items():
+            if found is not None:
+                self.bodies[host] = found
             if found:
                 self.routines[host] = found
             elif found is not None:

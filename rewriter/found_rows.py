@@ -43,7 +43,7 @@ def found_rows_of(source: Source, verb: str, *, mariadb: bool) -> Found:
     if "RETURNING" in words:
         return KEEP
     if verb in ("INSERT", "REPLACE"):
-        return ASK if "SELECT" in words else ""
+        return "" if "SELECT" not in words else PRIMED if mariadb else ASK
     if verb == "UPDATE":
         several = _several(source, "SET")
         return ASK if several else "" if mariadb else MATCHED

@@ -15,10 +15,21 @@ from .effects import Effects, Tie
 
 _WORD: Final = re.compile(r"[\w$]+")
 _VARIABLE: Final = re.compile(r"(?<!@)@(?:([\w$.]+)|`((?:[^`]|``)+)`|'((?:[^']|'')+)'|\"((?:[^\"]|\"\")+)\")")
+_SETS: Final = re.compile(
+    r"(?:\bset|,)\s*(?:@@[\w.]+\s*:?=|(?:session|local)\s|names\b|charset\b|character\s+set\b|transaction\b"
+    r"|(?:time_zone|autocommit|timestamp|lc_time_names|(?:sql|character_set|collation|foreign_key|unique|max|min"
+    r"|group_concat|innodb|tx|transaction|auto_increment|optimizer|div_precision|default|old|net|lock|wait"
+    r"|interactive|completion|insert|last_insert|tmp|sort|join|read|query|session_track|rand|big|low|explicit"
+    r"|show|statement|system|updatable|use)_\w+)\s*:?=)",
+    re.IGNORECASE,
+)
+"""What may set a system variable of the session. Names of local variables may look like one: then a session
+is only kept on its connection for nothing."""
 _TIES: Final[tuple[tuple[re.Pattern[str], Tie], ...]] = (
     (re.compile(r"\bget_lock\b", re.IGNORECASE), ("lock", "")),
     (re.compile(r"\bcreate\s+(?:or\s+replace\s+)?temporary\b", re.IGNORECASE), ("table", "")),
     (re.compile(r"\bprepare\b", re.IGNORECASE), ("prepare", "")),
+    (_SETS, ("settings", "")),
 )
 _DYNAMIC: Final = frozenset({"prepare", "execute"})
 _CALLED: Final = re.compile(

@@ -120,6 +120,8 @@ def access_of(verb: str, second: str) -> tuple[Access, bool]:
         return Access.WRITE, False
     if verb in ("CREATE", "DROP") and second == "TEMPORARY":
         return Access.WRITE, False
+    if verb == "DROP" and second == "PREPARE":
+        return Access.READ, False
     if verb in TIED:
         return Access.READ, verb == "LOCK"
     if verb in DEFINITIONS:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from proxy.errors import ProxyError
 from proxy.local import run_builtin
-from proxy.local.transactions import commit_then
+from proxy.local.transactions import commit_then, commits_first
 from proxy.local.views import run_views
 from proxy.session.transaction import Spot
 from proxy.session.values import values_of
@@ -91,7 +91,7 @@ def execute(client: ClientConnection, sql: bytes, planned: tuple[Plan, Values] |
         check_access(session, plan, sql)
     if session.transaction.lost:
         refuse_lost(session, plan)
-    if plan.implicit_commit and session.transaction.pending:
+    if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run_plan(client, plan, literals))
     else:
         run_plan(client, plan, literals)

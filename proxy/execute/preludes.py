@@ -54,7 +54,7 @@ def opens_none(sql: bytes, *, mariadb: bool) -> bool:
 
 #: Statements without tables in MariaDB's sense.
 _KEEPS = re.compile(
-    rb"\s*(?:DEALLOCATE|UNLOCK|HELP|XA|GET|FLUSH\s+(?!TABLES?\s+\S)"
+    rb"\s*(?:DEALLOCATE|UNLOCK|HELP|XA|GET|RESET|FLUSH\s+(?!TABLES?\s+\S)"
     rb"|PREPARE(?!.*\b(?:INSERT|UPDATE|DELETE|REPLACE|SHOW)\b)(?!.*\bFROM\b.*\bFROM\b)"
     rb"|(?:CREATE|ALTER|DROP)\s+(?:(?:OR\s+REPLACE|DEFINER\s*=\s*\S+)\s+)*"
     rb"(?:PROCEDURE|FUNCTION|DATABASE|SCHEMA|PREPARE)"
@@ -74,12 +74,12 @@ def keeps_warnings(sql: bytes) -> bool:
 NEVER_FOUND = 729
 PRIMING_VARIABLE = "shardgate_primed"
 _NINE = b"(SELECT 1" + b" UNION ALL SELECT 1" * 8 + b")"
-_PRIME = b"SELECT SQL_CALC_FOUND_ROWS NULL INTO @%s FROM %s AS a, %s AS b, %s AS c LIMIT 1" % (
-    PRIMING_VARIABLE.encode(),
-    _NINE,
-    _NINE,
-    _NINE,
-)
+_COUNTED = b"SQL_CALC_FOUND_ROWS NULL INTO @%s FROM %s AS a, %s AS b, %s AS c LIMIT 1" % (
+    PRIMING_VARIABLE.encode(), _NINE, _NINE, _NINE,
+)  # fmt: skip
+#: Whatever the session's `max_join_size` is.
+_PRIME_MARIADB = b"SET STATEMENT sql_big_selects=1 FOR SELECT " + _COUNTED
+_PRIME = b"SELECT /*+ SET_VAR(sql_big_selects=1) */ " + _COUNTED
 
 
 def effects_preludes(session: Session, conn: BackendConnection, effects: Effects) -> tuple[bytes, int]:
@@ -88,7 +88,7 @@ def effects_preludes(session: Session, conn: BackendConnection, effects: Effects
     """
     packets = []
     if effects.found_rows == PRIMED and XA not in session.transaction.ties.get(conn.host, ()):
-        packets.append(_PRIME)
+        packets.append(_PRIME_MARIADB if session.env.mariadb else _PRIME)
     if effects.insert_id == "ask":
         packets.append(b"SET last_insert_id=%d" % session.last_insert_id)
     if len(packets) == 2 and session.row_count == 1:

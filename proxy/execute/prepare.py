@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from proxy.backends.pool import ATTRIBUTES
 from proxy.errors import ProxyError
-from proxy.local.transactions import commit_then
+from proxy.local.transactions import commit_then, commits_first
 from proxy.session import counters
 from proxy.session.prepared import Statement
 from proxy.session.values import parameter, values_of
@@ -252,7 +252,7 @@ def execute(client: ClientConnection, payload: bytes) -> None:
         if not request.all_null(statement.parameters):
             raise ProxyError("wrong_arguments", command="mysqld_stmt_execute")
         request = request._replace(types=bytes((ColumnType.NULL, 0)) * statement.parameters)
-    if plan.implicit_commit and session.transaction.pending:
+    if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run(client, statement, request, sent))
     elif isinstance(plan, _LEARNT) and statement.learnt is not client.services.rewriter.generation:
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))

@@ -90,7 +90,7 @@ class Statements(Numbered):
     def answered(self, outcome: str) -> None:
         session = self.client.session
         if outcome != "ok" and self.behind:
-            session.diagnostics = [
+            session.diagnostics[:] = [
                 replace(one, message=self._told(one.message.encode()).decode("utf-8", "replace"))
                 if one.code == _SYNTAX
                 else one

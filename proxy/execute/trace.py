@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.routines import routines_on
 from proxy.session.settings import TYPED_NULL, variable_name
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok
@@ -168,16 +167,17 @@ async def trace_routine(client: ClientConnection, conn: BackendConnection) -> No
     session = client.session
     names_sql = _NAMES[0] if session.env.mariadb else _NAMES[1]
     reply = await Collector().query(conn, names_sql)
+    known = client.services.bodies.get(conn.host)
+    left = None if known is None else known.called(client.sql)
+    if left is not None and left.ties:
+        tie(session, conn, Effects(ties=tuple(left.ties)), ())
     if reply.err is not None:
         # MySQL without its performance schema, or no right to look
-        left = (await routines_on(conn, client.services.topology)).called(client.sql)
         if left is None:  # the session stays where its variables are
             conn.tied = True
             session.transaction.ties.setdefault(conn.host, []).append(("routine", ""))
             return
         await read_variables(session, conn, sorted(left.variables))
-        if left.ties:
-            tie(session, conn, Effects(ties=tuple(left.ties)), ())
         return
     names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
     names = [name for name in names if name != PRIMING_VARIABLE]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.execute.tracked import choose_relay
+from proxy.session.settings import Settings
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -16,10 +17,11 @@ def reset_connection(client: ClientConnection) -> None:
     session.prepared.clear()
     release_all(client)
     session.settings = session.login_settings
+    if not session.env.mariadb:  # its character sets are the server's own then
+        session.settings = Settings.of(client.services.collations.settings_for(0))
     session.diagnostics = []
     session.last_insert_id = 0
     session.row_count = 0
-    session.found_rows = 0
     session.scatter_writes = False
     session.transaction_mode = session.user.transaction_mode
     session.refresh_env()

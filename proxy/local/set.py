@@ -29,7 +29,7 @@ from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
 from rewriter.tokens import quote_name
 
 from .read_back import read_back, shown_by
-from .transactions import commit_then
+from .transactions import commit_then, xa_host
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -68,6 +68,10 @@ def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> No
     """All assignments of one SET, or none of them when one is refused."""
     simple = _Simple(client, values)
     if all(simple.takes(assignment) for assignment in plan.assignments):
+        active = xa_host(client)
+        if active is not None and simple.autocommit and not client.session.autocommit:
+            client.relay.run(active, client.sql)  # which refuses it in its own words
+            return
         simple.apply()
     else:
         TaskWork(client).start(_set_on_server(client, plan, values))
@@ -178,12 +182,13 @@ class _Simple:
         if self.settings or self.own or read_back:
             session.refresh_env()
         session.row_count = 0
-        if warnings or tables or not session.keep_warnings():
+        count = max(len(warnings or ()), getattr(warnings, "total", 0))
+        if count or tables or not session.keep_warnings():
             session.diagnostics = warnings or []
         if self.autocommit and not was and (session.transaction.held or session.transaction.explicit):
-            commit_then(client, lambda: client.reply_ok(warnings=len(warnings or ())))
+            commit_then(client, lambda: client.reply_ok(warnings=count))
         else:
-            client.reply_ok(warnings=len(warnings or ()))
+            client.reply_ok(warnings=count)
 
 
 def _word(text: bytes | None) -> str:

@@ -256,7 +256,11 @@ def _diagnostics(client: ClientConnection, plan: Builtin, values: Values, *, err
     client.session.row_count = -1
     if plan.arguments.get("count"):
         name = "@@session.error_count" if errors_only else "@@session.warning_count"
-        _answer(client, [_count(name)], [[len(found) if errors_only else client.session.warning_count]])
+        _answer(
+            client,
+            [_count(name)],
+            [[client.session.error_count if errors_only else client.session.warning_count]],
+        )
         client.session.found_rows = 1
         return
     offset, limit = (_number(plan.arguments.get(name), values) for name in ("offset", "limit"))

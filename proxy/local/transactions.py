@@ -15,7 +15,7 @@ from proxy.execute.task import TaskWork
 from proxy.session.state import Diagnostic
 from proxy.session.transaction import LOCKED, START, XA, modes_of
 from proxy.wire.packets import Err, query_packet
-from rewriter.plans import Builtin, Passthrough, Physical, Values
+from rewriter.plans import BindError, Builtin, Passthrough, Physical, Plan, Values
 from rewriter.splice import Template
 from rewriter.tokens import quote_name
 
@@ -165,8 +165,29 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
         TaskWork(client, steady=True).start(_end_on_all(client, sql, after))
 
 
+def commits_first(client: ClientConnection, plan: Plan) -> bool:
+    """Whether the open transaction must be committed before a statement that does so implicitly. Where it is
+    on the statement's own host alone, that host will do it, unless it finds that the statement is none.
+    """
+    transaction = client.session.transaction
+    if not transaction.held and not transaction.explicit:
+        return transaction.pending
+    if not isinstance(plan, Passthrough | Physical):
+        return True
+    try:
+        host = plan.host(client.services.topology)
+    except BindError:
+        return True
+    return any(other != host for other in transaction.held)
+
+
 def commit_then(client: ClientConnection, go_on: Callable[[], None]) -> None:
-    """Commit what is open (an implicit commit), then call `go_on`, which answers the client."""
+    """Commit what is open (an implicit commit), then call `go_on`, which answers the client. An XA
+    transaction is not committed so: the server refuses the statement.
+    """
+    if xa_host(client) is not None:
+        go_on()
+        return
     if not client.session.transaction.held:
         client.session.transaction.end()
         client.session.use_up()

@@ -55,10 +55,14 @@ def _chosen(client: ClientConnection, database: str) -> None:
     client.session.database = database
     client.session.refresh_env()
     client.session.row_count = 0
-    client.session.keep_warnings()
+    kept = 0
+    if client.kind == "command" and not client.session.env.mariadb:
+        kept = client.session.warning_count  # MySQL's COM_INIT_DB tells of what there was before
+    else:
+        client.session.keep_warnings()
     if client.session.tracker is not None:
         client.session.tracker.schema = database
-    client.reply_ok()
+    client.reply_ok(warnings=kept)
 
 
 async def _use_on(client: ClientConnection, host: str, database: str, at_login: bool) -> None:

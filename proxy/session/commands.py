@@ -42,7 +42,8 @@ def _quit(client: ClientConnection, payload: bytes) -> None:
 
 
 def _ping(client: ClientConnection, payload: bytes) -> None:
-    client.reply_ok()
+    session = client.session
+    client.reply_ok(warnings=0 if session.env.mariadb else session.warning_count)
 
 
 def _init_db(client: ClientConnection, payload: bytes) -> None:
@@ -94,6 +95,7 @@ def _set_option(client: ClientConnection, payload: bytes) -> None:
         raise ProxyError("unknown_command", command=f"COM_SET_OPTION {payload[1:].hex()}")
     session = client.session
     session.multi_statements = option == 0
+    session.row_count = -1
     client.write(eof_packet(client.seq + 1, session.status()))
     client.finish("ok")
 

@@ -212,6 +212,8 @@ class Authentication(ABC):
         session.settings = session.login_settings = Settings.of(values)
         session.refresh_env()
         self.abandon()
+        if client.session is not None:
+            session.found_rows = client.session.found_rows  # all that COM_CHANGE_USER leaves
         client.begin_session(session)
         client.seq = self.seq
         self.agree(response)

@@ -55,10 +55,11 @@ class Diagnostic:
 
 class Diagnostics(list[Diagnostic]):
     """The rows that a server has kept. `total`: how many there were, of which `max_error_count` may have left
-    out some; 0 where the rows are all.
+    out some; 0 where the rows are all. `errors`: how many of those left out were errors.
     """
 
     total = 0
+    errors = 0
 
 
 @dataclass(slots=True)
@@ -242,10 +243,18 @@ class Session:
         """@@warning_count, which counts what SHOW WARNINGS would show if `max_error_count` let it."""
         return max(len(self.diagnostics), getattr(self.diagnostics, "total", 0))
 
+    @property
+    def error_count(self) -> int:
+        """@@error_count."""
+        shown = sum(one.level == "Error" for one in self.diagnostics)
+        return shown + getattr(self.diagnostics, "errors", 0)
+
     def note_error(self, code: int, message: str) -> None:
         """An error: what SHOW WARNINGS shows next."""
-        kept = self.settings.get("max_error_count") != b"0"
-        self.diagnostics = [Diagnostic("Error", code, message)] if kept else []
+        self.diagnostics = [Diagnostic("Error", code, message)]
+        if self.settings.get("max_error_count") == b"0":
+            self.diagnostics = left = Diagnostics()
+            left.total = left.errors = 1
         self.row_count = -1
 
 

@@ -66,7 +66,7 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "FOUND_ROWS()": lambda session: b"%d" % session.found_rows,
     "ROW_COUNT()": lambda session: b"%d" % session.row_count,
     "@@warning_count": lambda session: b"%d" % session.warning_count,
-    "@@error_count": lambda session: b"%d" % sum(d.level == "Error" for d in session.diagnostics),
+    "@@error_count": lambda session: b"%d" % session.error_count,
     "@@in_transaction": _in_transaction,
     "@@version": lambda session: _text(session, session.server_version),
     NUMBERED: lambda session: b"0x" + of_crc32(session.id).to_bytes(4).hex().encode(),

@@ -302,7 +302,7 @@ class World:
         self.services = SimpleNamespace(
             backends=self.backends, spawn=self.spawn, stats=Stats(), clients={}, pads={b"x_ci": b"\0 "},
             slow_after=float("inf"), columns_doubted=lambda plan: None,
-            notices=self._notices, client_gone=self._gone, routines={},
+            notices=self._notices, client_gone=self._gone, routines={}, bodies={},
             execute=lambda client, sql: self.clients[client].plans.pop(0)(client),
             settings=SimpleNamespace(limits=SimpleNamespace(max_packet=1 << 24, scatter_bytes=0)),
         )  # fmt: skip

@@ -10,13 +10,13 @@ import pytest
 from proxy.local.kill import kill
 from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
-from proxy.session.settings import LOGIN
+from proxy.session.settings import LOGIN, Settings
 from proxy.session.state import Diagnostic, Role, User
 from proxy.wire.resultset import decode_row
 from tests.execute.ends import done
 from tests.execute.test_relay import TIES, relay
 from tests.execute.world import Client, World
-from tests.local.places import run, text
+from tests.local.places import COLLATIONS, run, text
 from tests.wire.streams import Err
 
 
@@ -137,9 +137,13 @@ async def test_kill_statement(world: World, client: Client) -> None:
 # ----------------------------------------------------------------------------------------------------------
 
 
-async def test_reset(world: World, client: Client) -> None:
-    """As after log-in, but for the database; what was open is rolled back."""
+@pytest.mark.parametrize("mariadb", [True, False])
+async def test_reset(world: World, client: Client, mariadb: bool) -> None:
+    """As after log-in, but for the database and, on MySQL, the character sets; what was open is rolled
+    back.
+    """
     session = client.session
+    session.server_version = "10.11.4-MariaDB" if mariadb else "9.7.0"
     session.login_settings = LOGIN.with_values({"character_set_client": b"latin1"})
     client.ask(relay("h1", effects=TIES))
     session.transaction.start(b"START TRANSACTION")
@@ -151,11 +155,13 @@ async def test_reset(world: World, client: Client) -> None:
     session.last_insert_id = 5
     client.ask(reset_connection)
     await done(world, client)
-    assert session.settings is session.login_settings
+    assert session.settings is (
+        session.login_settings if mariadb else Settings.of(COLLATIONS.settings_for(0))
+    )
     assert (session.database, session.last_insert_id) == ("demo", 0)
     assert session.autocommit
     assert not session.env.ansi_quotes
-    assert session.env.charset == "latin1"
+    assert session.env.charset == ("latin1" if mariadb else "utf8mb4")
     assert not session.transaction.open
     assert session.transaction.held == {}
     assert world.server("h2").committed == []

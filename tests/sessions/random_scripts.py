@@ -235,6 +235,11 @@ _KINDS: tuple[tuple[int, Callable[[Random], str]], ...] = (
 )
 
 
+def random_line(choice: Random) -> str:
+    """One of the lines of random scripts."""
+    return choice.choices([make for _, make in _KINDS], [weight for weight, _ in _KINDS])[0](choice)
+
+
 def random_script(seed: int, length: int) -> list[str]:
     """`length` lines behind `SETUP`, the same ones for the same seed. One in twelve is for a second session,
     and one in eight goes as a prepared statement.
