@@ -180,7 +180,9 @@ class Authentication(ABC):
         assert self.authenticator is not None
         self.introduction.nonce = self.authenticator.nonce
         services.failed_logins.succeeded(self.introduction.host, done.user)
+        values = services.collations.settings_for(response.collation or self.introduction.collation)
         try:
+            _check_charset(values)
             session = services.open_session(client, self.id, done.user, self.introduction.address)
         except ProxyError as error:
             self.refuse(error)
@@ -194,11 +196,6 @@ class Authentication(ABC):
         session.variant = _variant(response.capabilities, self.introduction.extended)
         if Capability.SESSION_TRACK in self.introduction.capabilities:
             session.tracker = Tracker()
-        values = services.collations.settings_for(response.collation or self.introduction.collation)
-        charset = values.get("character_set_client", b"").decode()
-        if charset in _WIDE:
-            self.refuse(ProxyError("wrong_variable_value", variable="character_set_client", value=charset))
-            return
         if Capability.IGNORE_SPACE in response.capabilities:
             values = {
                 **values,
@@ -226,6 +223,13 @@ class Authentication(ABC):
             services.first_database(client, response.database)
         except ProxyError as error:
             self.refuse(error)
+
+
+def _check_charset(values: dict[str, bytes]) -> None:
+    """Raises ProxyError for a character set that no client may have."""
+    charset = values.get("character_set_client", b"").decode()
+    if charset in _WIDE:
+        raise ProxyError("wrong_variable_value", variable="character_set_client", value=charset)
 
 
 def _default_plugin(version: str) -> str:

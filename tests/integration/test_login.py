@@ -204,6 +204,20 @@ def test_files_and_replication_are_for_admins(users: OwnProxy) -> None:
     assert users.raw().ask("SHOW ENGINE INNODB STATUS").kind == "rows"
 
 
+def test_a_character_set_that_no_client_may_have(raw: MakeRaw, demo: Demo) -> None:
+    """As on a server; and it leaves nobody behind in the list of sessions."""
+    ucs2 = 35
+    client = wire.Raw(demo.host, demo.port)
+    client.greeting()
+    response = client.response("demo", "demo")
+    client.write(response[:12] + bytes((ucs2,)) + response[13:])
+    refused = client._authenticate("demo")
+    assert (refused.code, refused.sqlstate) == (1231, "42000")
+    assert client.closed
+    assert raw().ask("SHOW PROCESSLIST").kind == "rows"
+    assert raw().ask("SHOW GLOBAL STATUS LIKE 'Threads_connected'").kind == "rows"
+
+
 def test_limits_of_connections(users: OwnProxy) -> None:
     held = [users.raw(login=False) for _ in range(2)]
     for client in held:
