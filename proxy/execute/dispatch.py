@@ -58,6 +58,7 @@ from .several import run_several
 from .single import check_place, check_single, spots_of
 from .task import TaskWork
 from .trace import effects_on
+from .transcode import refuse_rounded
 from .writes import run_writes
 
 if TYPE_CHECKING:
@@ -325,6 +326,8 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
         else:
             client.relay.run(host, sql, origins=plan.origins)
         return
+    if plan.returning:
+        refuse_rounded(client)
     work = TaskWork(client)
     origins = plan.origins if plan.returning else None
     work.start(run_writes(client, bound, work.conns, returning=plan.returning, origins=origins))

@@ -53,7 +53,7 @@ from .dispatch import check_access, choose, plan_masked, refuse_lost, reject, ru
 from .gather import start_gather
 from .locks import asks_holders, host_of
 from .once import OnceRelay
-from .preparing import learn_again
+from .preparing import learn_again, returns_rounded
 from .several import first_statement
 from .single import check_place
 from .statement_commands import statement_of
@@ -323,8 +323,9 @@ def run(
     session.prepared.values = _literals(client, statement, request, sent)
     if statement.derived and isinstance(plan, _LEARNT):
         session.prepared.values = as_derived(session.prepared.values, statement.derived, statement.types)
-    BinarySink(client, exact=bool(statement.exact))
-    if statement.exact:
+    exact = bool(statement.exact) or returns_rounded(client, plan, statement.sql)
+    BinarySink(client, exact=exact)
+    if exact:
         OnceRelay(client, statement)
     if isinstance(plan, _WITH_SLOTS):
         run_plan(client, plan, statement.literals)

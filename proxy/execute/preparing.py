@@ -4,6 +4,7 @@ the columns of a statement.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.attributed import AttributedConnection
@@ -15,7 +16,8 @@ from proxy.session.values import values_of
 from proxy.wire.binary import Execute
 from proxy.wire.packets import frame
 from proxy.wire.replies import PREPARED
-from rewriter.plans import BindError, Gather, Sharded
+from rewriter.digits import is_rounded
+from rewriter.plans import BindError, Gather, Insert, Plan, Sharded, ShardWrite
 
 from .gathered import ServerError
 from .loading import apply
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
     from proxy.session.prepared import Statement
 
+_NAMES: Final = re.compile(rb"[\w$]+|\*")
 _PLAIN: Final = Execute(0, 0, b"", b"", b"")
 _UNKNOWN: Final = "1"
 
@@ -75,6 +78,23 @@ async def columns_of(conn: BackendConnection, sql: bytes) -> tuple[list[bytes], 
         conn.statements = ServerStatements()
     conn.statements.leaving += close_packet(reply.number)
     return definitions(reply.reply)
+
+
+def returns_rounded(client: ClientConnection, plan: Plan, sql: bytes) -> bool:
+    """Whether a write's RETURNING may show columns whose text is rounded. (MariaDB tells nothing of them when
+    it prepares.)
+    """
+    if not isinstance(plan, ShardWrite | Insert) or not plan.returning:
+        return False
+    shown = set(_NAMES.findall(sql.lower().rpartition(b"returning")[2]))
+    databases = client.services.schema.databases
+    for place in plan.tables:
+        database, _, name = place.partition(".")
+        for column in databases[database].tables[name].columns:
+            named = {b"*", column.name.lower().encode("utf-8", "surrogateescape")} & shown
+            if named and is_rounded(column.definition):
+                return True
+    return False
 
 
 async def learn_again(client: ClientConnection, statement: Statement) -> None:

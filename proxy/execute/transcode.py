@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from proxy.errors import ProxyError
 from proxy.session.sinks import CommandSink
 from proxy.wire.binary import RowEncoder
 from proxy.wire.constants import BINARY_COLLATION, MAX_PAYLOAD, ColumnFlag, ColumnType, Status
@@ -118,6 +119,19 @@ def exact_sink(client: ClientConnection) -> BinarySink | None:
     """The sink of an EXECUTE whose rows must be binary from the start; None for any other statement."""
     sink = client.sink
     return sink if isinstance(sink, BinarySink) and sink.exact else None
+
+
+def refuse_rounded(client: ClientConnection) -> None:
+    """Refuse an EXECUTE whose rows come as text from several hosts, if they would be rounded. Raises
+    ProxyError.
+    """
+    if exact_sink(client) is not None:
+        raise ProxyError(
+            "not_supported_yet",
+            what="RETURNING a FLOAT column from several shards in a prepared statement",
+            reason="its text has fewer digits than its value",
+            alternative="Name one ID, or send it as text.",
+        )
 
 
 class DefinitionsSink(CommandSink):
