@@ -38,7 +38,7 @@ class TrackedRelay(Relay):
             elif data[4:5] == b"\0":
                 word = self.sql.lstrip()[:20].upper()
                 tracker.changed = word.startswith(_STATE_WORDS)
-                tracker.touched |= _touched(word)
+                tracker.touched |= _touched(word, self.sql)
                 if self.base is not None and ok.insert_id:
                     data = composed(conn, data, self.base)
                     ok = said.ok or ok
@@ -49,11 +49,11 @@ class TrackedRelay(Relay):
         super().reply_data(conn, data)
 
 
-def _touched(word: bytes) -> set[str]:
-    """What a statement without a result set has done to tables, by its first word."""
-    if word.startswith((b"INSERT", b"REPLACE", b"LOAD")):
-        return {"W"}
-    return {"R", "W"} if word.startswith((b"UPDATE", b"DELETE")) else set()
+def _touched(word: bytes, sql: bytes) -> set[str]:
+    """What a statement without a result set has done to tables, by its words."""
+    if not word.startswith((b"INSERT", b"REPLACE", b"LOAD", b"UPDATE", b"DELETE")):
+        return set()
+    return {"R", "W"} if b"SELECT" in sql.upper() else {"W"}
 
 
 def choose_relay(client: ClientConnection) -> None:

@@ -20,7 +20,7 @@ async def shown_by(conn: BackendConnection, session: Session, names: list[str]) 
     """What was set as session tracking shows it, of those variables that it shall show."""
     wanted = tracked(session)
     asked = [name.removeprefix("@@session.") for name in names]
-    asked = [name for name in asked if name != "collation_connection" and (wanted is None or name in wanted)]
+    asked = [name for name in asked if wanted is None or name in wanted]
     if not asked:
         return {}
     quoted = b", ".join(quote(name, no_backslash_escapes=True) for name in asked)

@@ -288,7 +288,9 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             kept.pop(name, None)
         session.settings = type(session.settings).of(kept)
         if session.tracker is not None:
-            session.tracker.variables = await shown_by(conn, session, names)
+            session.tracker.variables = await shown_by(conn, session, _told(plan, names))
+            if tables:
+                session.tracker.touched.add("R")
         for assignment in plan.assignments:
             if assignment.scope == "session" and assignment.name in _MODES:
                 session.drop_next(isolation=_MODES[assignment.name])
@@ -319,6 +321,18 @@ async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes)
     if services.peers is not None:
         told = {name: value.decode("latin-1") for name, value in defaults.items()}
         await services.peers.ask_others("renew", defaults=told)
+
+
+def _told(plan: Builtin, names: list[str]) -> list[str]:
+    """Of what was read back, what was set by name: a collation is told as such, or not at all."""
+    own = {f"@@session.{one.name}" for one in plan.assignments if one.scope == "session"}
+    names_set = any(one.scope in ("names", "charset") for one in plan.assignments)
+    coupled = {f"@@session.{one}" for one in _CHARACTER_SETS[2:]}
+    return [
+        name
+        for name in names
+        if name not in coupled or name in own or (names_set and not name.endswith("collation_connection"))
+    ]
 
 
 def _results(client: ClientConnection, plan: Builtin, changed: Mapping[str, bytes]) -> bytes:

@@ -54,6 +54,8 @@ def _begun(client: ClientConnection, sql: bytes) -> None:
     session.row_count = 0
     session.keep_warnings()
     if b"SNAPSHOT" in sql.upper():
+        if session.tracker is not None:
+            session.tracker.touched = {"R"}
         TaskWork(client).start(_open_snapshot(client))
     else:
         client.reply_ok()

@@ -49,14 +49,15 @@ class Tracker:
     def ended(self) -> None:
         """A transaction is over, and the next one has begun with it (AND CHAIN)."""
         self.touched.clear()
-        self._state, self._characteristics = _NO_TRANSACTION, None
+        self._characteristics = None
 
     def take(self, session: Session, in_transaction: bool | None = None, *, left: bool = False) -> bytes:
         """The session state of an OK packet, b"" for none. `in_transaction`: as the packet says. `left`: the
         current database is dropped, so that there is none (to servers that is no change of state).
         """
         wanted = tracked(session)
-        names = [name for name in sorted(self.variables) if wanted is None or name in wanted]
+        order = _as_mariadb if session.env.mariadb else str
+        names = [name for name in sorted(self.variables, key=order) if wanted is None or name in wanted]
         parts = [_entry(_VARIABLE, name, self.variables[name]) for name in names]
         if (left or self.schema is not None) and _on(session, "session_track_schema", True):
             parts.append(_entry(_SCHEMA, self.schema or ""))
@@ -81,7 +82,7 @@ class Tracker:
             self._state = state
             parts.append(_entry(_STATE, state))
         if mode == "CHARACTERISTICS":
-            characteristics = _characteristics(session)
+            characteristics = _characteristics(session, open_)
             if characteristics != self._characteristics:
                 self._characteristics = characteristics
                 parts.append(_entry(_CHARACTERISTICS, characteristics))
@@ -118,14 +119,23 @@ def shown(values: Mapping[str, bytes], names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _characteristics(session: Session) -> str:
+def _as_mariadb(name: str) -> tuple[bool, str]:
+    """The order in which MariaDB tells of variables, as far as it is known."""
+    return name != "character_set_connection", name
+
+
+def _characteristics(session: Session, open_: bool) -> str:
     transaction = session.transaction
-    parts = []
-    if transaction.next_isolation is not None:
-        parts += [f"SET TRANSACTION {one.decode()};" for one in transaction.next_isolation.split(b", ")]
-    if transaction.explicit:
+    begins = transaction.explicit and open_
+    set_ = [] if transaction.next_isolation is None else transaction.next_isolation.decode().split(", ")
+    mode = next((one for one in set_ if one in ("READ ONLY", "READ WRITE")), "")
+    parts = [f"SET TRANSACTION {one};" for one in set_ if not (begins and one == mode)]
+    if begins:
         begin = transaction.begin.decode()
-        parts.append("START TRANSACTION;" if begin.upper().startswith("BEGIN") else begin + ";")
+        begin = "START TRANSACTION" if begin.upper().startswith("BEGIN") else begin
+        if mode and "READ" not in begin.upper():
+            begin += f"{',' if 'SNAPSHOT' in begin.upper() else ''} {mode}"
+        parts.append(begin + ";")
     return " ".join(parts)
 
 
