@@ -178,7 +178,7 @@ SLOT_TYPES: Final = {
     "ROW_COUNT()": b"SIGNED",
     "@@warning_count": b"UNSIGNED",
     "@@error_count": b"UNSIGNED",
-    "@@in_transaction": b"SIGNED",
+    "@@in_transaction": b"UNSIGNED",
 }
 """The types of numbers that only the session knows: a bare literal would have a smaller one."""
 

@@ -224,11 +224,13 @@ class ReadFirst(CommandSink):
         return None
 
     def _nothing(self) -> None:
-        """There was no row to write."""
+        """There was no row to write: what the SELECT has warned of is all there is to tell."""
         session = self.client.session
         session.row_count = 0
-        info = lenenc_bytes(self.plan.nothing) if self.plan.nothing else b""
-        self.below.write(ok_packet(self.seq + 1, session.status(), info=info))
+        warnings = len(session.diagnostics)
+        text = self.plan.nothing.replace(b"Warnings: 0", b"Warnings: %d" % warnings)
+        info = lenenc_bytes(text) if text else b""
+        self.below.write(ok_packet(self.seq + 1, session.status(), warnings=warnings, info=info))
 
     # several writes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pymysql
 import pytest
@@ -132,3 +133,14 @@ def test_a_bad_value_in_the_select(connection: Connection) -> None:
     assert run(connection, f"INSERT IGNORE {statement}")[0] > 0
     run(connection, "SET sql_mode = ''")
     assert run(connection, f"INSERT {statement}")[0] > 0
+
+
+def test_warnings_when_nothing_is_found(connection: Connection) -> None:
+    """What the SELECT has warned of is the statement's: here that no row can have such an ID."""
+    run(connection, "INSERT INTO pins (data) SELECT data FROM pins WHERE id = 5")
+    told: Any = vars(connection)["_result"]
+    assert told.warning_count == 1
+    assert b"Warnings: 1" in told.message
+    assert run(connection, "SHOW WARNINGS")[0] == 1
+    run(connection, "INSERT INTO pins (data) SELECT data FROM pins WHERE 1 = 0")
+    assert vars(connection)["_result"].warning_count == 0
