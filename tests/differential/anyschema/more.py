@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from config.schema import Kind
+from tests.differential.anyschema.further import FURTHER
 from tests.differential.anyschema.places import AnyWorld, Model
 from tests.differential.anyschema.reads import Reads
 from tests.differential.anyschema.steps import Step
@@ -31,6 +33,7 @@ class More:
             self.json_table, self.values, self.self_join, self.derived_groups, self.distinct_top, self.chain, self.scalar,
             self.recursive, self.ifs, self.spaces, self.cross, self.lock, self.mixed_star, self.in_on, self.full_group,
         ]  # fmt: skip
+        forms += [partial(one, self) for one in FURTHER]
         return self.rng.choice(forms)()
 
     # --- parts -----------------------------------------------------------------------------------
