@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .facts import Block, Projection, Query
 from .scope import Scope, chain_at
+from .spans import unwrapped
 from .values import slot_at
 
 
@@ -82,21 +83,21 @@ def _virtual(block: Block, scope: Scope) -> dict[int, Virtual]:
 
 
 def _is_column(projection: Projection, scope: Scope) -> bool:
-    chain = chain_at(scope.source, projection.span.first)
-    return (
-        chain is not None and chain.end == projection.span.end and slot_at(scope.source, chain.first) is None
-    )
+    span = unwrapped(scope.source, projection.span)  # a server forgets parentheses
+    chain = chain_at(scope.source, span.first)
+    return chain is not None and chain.end == span.end and slot_at(scope.source, chain.first) is None
 
 
 def _virtual_id(projection: Projection, block: Block, scope: Scope) -> Virtual | None:
-    chain = chain_at(scope.source, projection.span.first)
-    if chain is None or chain.end != projection.span.end or chain.column != "ID":
+    span = unwrapped(scope.source, projection.span)
+    chain = chain_at(scope.source, span.first)
+    if chain is None or chain.end != span.end or chain.column != "ID":
         return None
     ref = scope.table_of(chain, block)
     target = None if ref is None else scope.targets[ref]
     if ref is None or target is None or not target.is_object:
         return None
-    label = _bytes(scope.label(projection))
+    label = _bytes(chain.parts[-1] if projection.alias is None else projection.alias)
     return Virtual(label, _bytes(ref.label), _bytes(ref.name), _bytes(target.database))
 
 

@@ -12,6 +12,7 @@ from config.topology import Keyspace, Topology
 
 from .env import Env
 from .facts import Block, Projection, Query, Span, TableRef
+from .spans import unwrapped
 from .tokens import NAME, WORD, Source
 
 INFORMATION_SCHEMA: Final = "information_schema"
@@ -234,8 +235,9 @@ class Scope:
         """The name that the client sees for a column of a select list."""
         if projection.alias is not None:
             return projection.alias
-        chain = chain_at(self.source, projection.span.first)
-        if chain is not None and chain.end == projection.span.end:
+        span = unwrapped(self.source, projection.span)
+        chain = chain_at(self.source, span.first)
+        if chain is not None and chain.end == span.end:
             return chain.parts[-1]
         return self.source.text(*projection.span).decode("utf-8", "surrogateescape")
 

@@ -57,6 +57,8 @@ def statements(pins: list[int], board: int) -> list[str]:
         f"SELECT p.* FROM board_has_pins m LEFT JOIN pins p ON p.id = {one} WHERE m.board_id = {board}",
         f"SELECT m.*, 2 FROM board_has_pins AS m WHERE board_id = {board}",
         f"SELECT id, COUNT(*) FROM pins WHERE id = {one} GROUP BY id",
+        f"SELECT (data), (id), ((pins.`id`)), ts, (ID) AS x FROM pins WHERE id = {one}",
+        f"SELECT (data), (id), ((pins.`id`)), ts, (ID) AS x FROM pins WHERE id IN ({several})",
         f"SELECT id, data FROM pins WHERE id IN ({several})",
         "SELECT id, ts, data FROM pins ORDER BY id LIMIT 3",
         f"SELECT * FROM pins WHERE id IN ({several}) ORDER BY ts",
