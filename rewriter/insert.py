@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from config.schema import KeyType, Kind, Table
 
@@ -12,23 +11,17 @@ from .duplicate import Duplicates, ambiguous_name
 from .everywhere import plan_everywhere
 from .facts import Span
 from .filling import Ask, depends, plan_filled, with_subqueries
-from .inserting import Hint, Insert, Row
-from .keys import Keys
-from .literals import unquote
+from .inserting import Insert, Row
 from .lone import lone
 from .parse_write import Insertion, WriteParser
+from .placing import TEXTS, Placing
 from .plan import Access, Plan
 from .read_write import plan_insert
-from .returning import by_commas, edit_returning
-from .routing import Key
+from .returning import edit_returning
 from .scope import Refuse, Scope
 from .splice import Part, Template
-from .tokens import STRING, Source
+from .tokens import Source
 from .unsharded import on_one_host, plan_unsharded
-from .values import Value
-
-_TEXTS: Final = ("string", "hex", "bytes", "binary", "slot", "parameter")
-_STEP: Final = re.compile(r"""\.(?:([A-Za-z_$][\w$]*)|"((?:[^"\\]|\\.)*)")|\[(\d+)\]""")
 
 
 def insert(statement: Statement) -> Plan | None:
@@ -92,13 +85,12 @@ class _Planner:
         self.found = found
         self.table = table
         self.splicer = Splicer(statement, scope)
-        self.keys = Keys(statement.names.topology, statement.names.env)
+        self.placing = Placing(statement, self.splicer, table, ignore=found.ignore)
         self.first = self.splicer.slots.end  # the indexes of the database, K, and the row's local id
         self.is_object = table.kind is Kind.OBJECT
         self.is_timed = table.kind is Kind.TIMED
         self.asks = False  # LAST_INSERT_ID(id) is assigned to the row there is
         self.adds_id = False  # a timed table's `id`, which the client does not name
-        self.backslashes = not statement.names.env.no_backslash_escapes
 
     def plan(self) -> Plan:
         """The plan. Raises Refuse."""
@@ -125,7 +117,7 @@ class _Planner:
         mariadb = self.statement.names.env.mariadb
         planned = tuple(
             Row(
-                self._hints(row),
+                self.placing.hints(dict(row)),
                 self._row(number, row, dropped),
                 lone(self.source, found, self.table, row, mariadb=mariadb),
             )
@@ -142,7 +134,7 @@ class _Planner:
             rows=planned,
             before=before,
             behind=behind,
-            backslashes=self.backslashes,
+            backslashes=self.placing.backslashes,
             timed=self.is_timed,
             returning=found.returning is not None,
             origins=origins,
@@ -155,7 +147,7 @@ class _Planner:
         asks: list[Ask] = []
         for row in self._rows():
             try:
-                self._hints(row)
+                self.placing.hints(dict(row))
             except Refuse as refusal:
                 if refusal.error != "unroutable_write":
                     raise
@@ -175,11 +167,11 @@ class _Planner:
             names[table.colocate.column.lower()] = "" if table.colocate.path is not None else "integer"
         asks = []
         for name, value in row:
-            if name not in names or self._is_default(value):
+            if name not in names or self.placing.is_default(value):
                 continue
             constant = self.splicer.conditions.constant(value)
             text = names[name] == "text"
-            if constant is not None and not (text and constant.kind not in _TEXTS):
+            if constant is not None and not (text and constant.kind not in TEXTS):
                 continue
             if depends(self.statement, self.found, self.splicer.scope, value):
                 return []
@@ -220,125 +212,6 @@ class _Planner:
             return set()
         return {colocate.column.lower()} & set(names)
 
-    # what names the shard
-
-    def _hints(self, row: list[_Column]) -> tuple[Hint, ...]:
-        columns = {column.name: column.value for column in row}
-        hints: list[Hint] = []
-        if self.is_object:
-            if "local_id" in columns:
-                raise self._unroutable("a local_id means a row only on its shard", "Give the full `id`.")
-            key = self._key("ID")
-            if "id" in columns and not self._is_default(columns["id"]):
-                hints.append(Hint("id", key, self._constant(columns["id"], "id")))
-            hints += self._hand_made(key) or self._colocated(columns)
-            return tuple(hints)
-        if self.is_timed:
-            return self._timed_hints(columns)
-        key = self._key(self.table.routing.upper())
-        hints += self._hand_made(key)
-        value = columns.get(self.table.routing.lower())
-        if value is None or self.source.is_word(value.first, "DEFAULT"):
-            raise Refuse("key_missing", column=self.table.routing)
-        if self._is_default(value):
-            if not self.found.ignore:
-                raise Refuse("key_null", column=self.table.routing)
-            hints.append(Hint("key", key, Value("empty")))  # which the server makes of it
-        else:
-            hints.append(Hint("key", key, self._constant(value, self.table.routing)))
-        return tuple(hints)
-
-    def _timed_hints(self, columns: dict[str, Span]) -> tuple[Hint, ...]:
-        key = self._key("ID")
-        hints = self._hand_made(key)
-        if "id" in columns and not self._is_default(columns["id"]):
-            hints.append(Hint("id", key, self._constant(columns["id"], "id")))
-        shard_key = self.table.shard_key
-        value = columns.get(shard_key.lower()) if shard_key is not None else None
-        if shard_key is not None and value is not None and not self._is_default(value):
-            hints.append(Hint("key", self._key(shard_key.upper()), self._constant(value, shard_key)))
-        if not hints:
-            named = f"neither an 'id' nor a '{shard_key}'" if shard_key else "no 'id'"
-            raise self._unroutable(f"it has {named}", "Give one, or a hint: /*+ shard(N) */.")
-        return tuple(hints)
-
-    def _key(self, column: str) -> Key:
-        key = self.keys.key(self.table, column)
-        if key is None:
-            raise Refuse("unknown_database", database=self.table.keyspace)
-        return key
-
-    def _hand_made(self, key: Key) -> list[Hint]:
-        """The shard that a hint in a comment names."""
-        hinted = self.splicer.hints
-        keyspace = self.statement.names.topology.keyspaces[self.table.keyspace]
-        shard = hinted.shard
-        if hinted.same_shard_as is not None and keyspace.layout is not None:
-            shard = keyspace.layout.shard_of(hinted.same_shard_as)
-        elif shard is None:
-            return []
-        if shard is None or keyspace.host_of(shard) is None:
-            raise Refuse("unknown_shard", keyspace=keyspace.name, shard=str(shard))
-        return [Hint("shard", key, shard=shard)]
-
-    def _colocated(self, columns: dict[str, Span]) -> list[Hint]:
-        colocate = self.table.colocate
-        if colocate is None or colocate.column.lower() not in columns:
-            return []
-        value = columns[colocate.column.lower()]
-        if self._is_default(value):
-            return []
-        layout = self.statement.names.topology.keyspaces[self.table.keyspace].layout
-        key = Key("id", layout)
-        if colocate.path is None:
-            return [Hint("same", key, self._constant(value, colocate.column))]
-        return self._in_json(key, value, json_path(colocate.path))
-
-    def _in_json(self, key: Key, value: Span, path: tuple[str | int, ...]) -> list[Hint]:
-        """The ID at a path of a JSON text, or of a JSON_OBJECT of constants."""
-        source = self.source
-        call = source.is_word(value.first, "JSON_OBJECT") and source.is_op(value.first + 1, "(")
-        if path and call and source.closing[value.first + 1] == value.end - 1:
-            return self._in_object(key, Span(value.first + 2, value.end - 1), path)
-        constant = self.splicer.conditions.constant(value)
-        if constant is None or constant.kind not in ("string", "slot", "parameter"):
-            raise self._unroutable(
-                "its JSON is no constant, so that the ID in it is not known",
-                "Give the JSON as a string, or the `id`, or a hint: /*+ same_shard_as(ID) */.",
-            )
-        return [Hint("json", key, constant, path)] if path else []
-
-    def _in_object(self, key: Key, arguments: Span, path: tuple[str | int, ...]) -> list[Hint]:
-        source, found = self.source, None
-        spans = list(by_commas(source, arguments))
-        for name, value in zip(spans[::2], spans[1::2], strict=False):
-            token = source.tokens[name.first]
-            if name.end - name.first != 1 or token.kind != STRING or token.literal < 0:
-                raise self._unroutable("a name in its JSON_OBJECT is no string", "Give the JSON as a string.")
-            raw = source.literals[token.literal]
-            self.statement.steer(name)
-            if unquote(raw, self.backslashes).decode("utf-8", "replace") == path[0]:
-                found = value
-        if found is None or self._is_default(found):
-            return []
-        if len(path) > 1:
-            return self._in_json(key, found, path[1:])
-        return [Hint("same", key, self._constant(found, str(path[0])))]
-
-    def _constant(self, value: Span, column: str) -> Value:
-        constant = self.splicer.conditions.constant(value)
-        text = column == self.table.routing and self.table.key_type in (KeyType.TEXT, KeyType.BINARY)
-        if constant is None or (text and constant.kind not in _TEXTS):
-            raise self._unroutable(f"its '{column}' is no constant", "Give the value itself.")
-        return constant
-
-    def _is_default(self, value: Span) -> bool:
-        return value.end - value.first == 1 and self.source.is_word(value.first, "NULL", "DEFAULT")
-
-    def _unroutable(self, reason: str, alternative: str) -> Refuse:
-        what = f"a row of {self.table.database}.{self.table.name}"
-        return Refuse("unroutable_write", what=what, reason=reason, alternative=alternative)
-
     # the text
 
     def _local_ids(self, row: list[_Column]) -> None:
@@ -346,7 +219,7 @@ class _Planner:
         for column in row:
             if column.name != "id":
                 continue
-            if self.is_timed or (self.is_object and not self._is_default(column.value)):
+            if self.is_timed or (self.is_object and not self.placing.is_default(column.value)):
                 self.splicer.edits.replace(column.value, self.first + 2)
 
     def _row(self, number: int, row: list[_Column], dropped: set[str]) -> Template:
@@ -408,11 +281,3 @@ class _Planner:
         if last < len(tokens):
             behind = edits.parts(tokens[last - 1].end, tokens[-1].end)
         return Template(before), Template(behind)
-
-
-def json_path(path: str) -> tuple[str | int, ...]:
-    """The steps of a JSON path (`$.a[0]."b c"`)."""
-    steps: list[str | int] = []
-    for name, quoted, number in _STEP.findall(path):
-        steps.append(int(number) if number else name or quoted.replace('\\"', '"').replace("\\\\", "\\"))
-    return tuple(steps)
