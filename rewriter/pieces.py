@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from .aggregates import is_aggregate
@@ -21,12 +22,12 @@ from .links import Links, chained
 from .locking import lock_of, locks
 from .partial import Combined, combined
 from .plan import Access, Plan, Reject
-from .pure import NARROWING
 from .pushed import Pushed, Pushing
 from .scope import Chain, Refuse, Scope, chains
 from .sharded import ShardSelect
 from .splice import Part, Template
-from .tokens import HINT, SYSTEM, VARIABLE, WORD
+from .steady import assigns, steady, varies
+from .tokens import WORD
 from .top import top
 from .ungathered import TABLES, refusal
 from .unsharded import Text
@@ -167,28 +168,24 @@ class _Gathering:
         number = block.tables.index(ref)
         found = []
         for condition in block.conditions:
-            if number in condition.narrows and not self._assigns(condition.span):
+            if number in condition.narrows and not assigns(self.source, condition.span):
                 solid = number in condition.solid
                 found += [
                     term
                     for term in self.conditions.terms(condition.span)
                     if self._mine(term, ref, block, solid=solid)
                 ]
-        if block.where is not None and not self._assigns(block.where):
+        if block.where is not None and not assigns(self.source, block.where):
             solid = number not in block.nullable and not block.odd_joins
             terms = self.conditions.terms(block.where)
             found += [term for term in terms if self._mine(term, ref, block, solid=solid)]
         return found
 
-    def _assigns(self, span: Span) -> bool:
-        """Whether a condition counts the rows that it looks at, so that it must see them all."""
-        return any(self.source.is_op(at, ":=") for at in range(*span))
-
     def _mine(self, term: Span, ref: TableRef, block: Block, *, solid: bool) -> bool:
         """Whether rows of `ref` for which `term` is not true can be left out."""
         if any(term.first <= query.first < term.end for query in block.queries):
             return False
-        if self.effects is not None and self.effects.variables and self._varies(term):
+        if self.effects is not None and self.effects.variables and varies(self.source, term):
             return False
         routed = not self.conditions.route(term, ref).unbounded
         if not (solid or routed):
@@ -196,26 +193,7 @@ class _Gathering:
         match = self.conditions.matches.get(term)
         if match is not None:
             return match.ref is ref and match.relation != "is column"
-        return self._pure(term) and self._only(term, ref, block)
-
-    def _varies(self, term: Span) -> bool:
-        """Whether a user variable is named."""
-        return any(self.source.tokens[at].kind == VARIABLE for at in range(*term))
-
-    def _pure(self, term: Span) -> bool:
-        """Whether the condition gives the same wherever and whenever it is evaluated."""
-        source = self.source
-        for at in range(*term):
-            token = source.tokens[at]
-            if slot_at(source, at) is not None:
-                continue  # the session knows its value
-            if token.kind in (VARIABLE, SYSTEM, HINT) or token.text == "{":
-                return False
-            if token.text == "?" and at not in source.marks:
-                return False
-            if source.is_op(at + 1, "(") and source.is_name(at) and not source.is_word(at, *NARROWING):
-                return False
-        return True
+        return steady(self.source, term) and self._only(term, ref, block)
 
     def _only(self, term: Span, ref: TableRef, block: Block) -> bool:
         """Whether all columns in the condition are those of `ref`, and there is one."""
@@ -270,7 +248,7 @@ class _Gathering:
 
         def own(span: Span, block: Block) -> bool:
             inside = any(span.first <= query.first < span.end for query in block.queries)
-            return not inside and self._pure(span) and self._only(span, ref, block)
+            return not inside and steady(self.source, span) and self._only(span, ref, block)
 
         return top(self.source, self.query, ref, self.text.slots, own, self._taken)
 
@@ -330,7 +308,9 @@ class _Gathering:
             return []
         if self._pushed is None:
             source, scope = self.source, self.scope
-            found = Pushing(source, scope, self.query, self.conditions, self._pure, self._keyword)
+            found = Pushing(
+                source, scope, self.query, self.conditions, partial(steady, source), self._keyword
+            )
             self._pushed = found.all(self.refs)
         return self._pushed.get(ref, [])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
@@ -64,6 +64,24 @@ class Branch:
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = None
         self.fan.branch_lost(self, conn, error)
+
+
+def make_branches(
+    fan: FanOut, statements: Sequence[HostStatement], together: Container[str] | None
+) -> list[Branch]:
+    """One branch for each statement (where order matters every run must show its next row), but one for each
+    of the hosts `together`. None: for each host.
+    """
+    by_host: dict[str, Branch] = {}
+    branches: list[Branch] = []
+    for number, statement in enumerate(statements):
+        branch = by_host.get(statement.host)
+        if branch is None or not (together is None or statement.host in together):
+            branch = Branch(fan, len(branches), statement.host)
+            by_host[statement.host] = branch
+            branches.append(branch)
+        branch.statements.append((number, statement.sql))
+    return branches
 
 
 def share_out(branches: Sequence[Branch], statements: Sequence[HostStatement]) -> None:

@@ -20,7 +20,7 @@ from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement
 
-from .branch import Branch, share_out
+from .branch import Branch, make_branches, share_out
 from .definitions import Definitions, fill_zeros
 from .ends import connection_lost_in_transaction, give_all_back, give_back, settle
 from .loading import spread_merge, spread_settings
@@ -52,33 +52,16 @@ class FanOut:
         self.merger: Merger | None = None
         self._width = 0  # columns, hidden ones included
         self._zeros: dict[int, int] = {}  # ZEROFILL columns whose zeros a UNION has lost
-        self.branches = self._branches()
+        transaction = client.session.transaction
+        # a transaction has one connection on each host, so there a host is one branch in any case
+        together = not self.merge.order or transaction.explicit or not client.session.autocommit
+        self.branches = make_branches(self, bound.statements, None if together else transaction.held)
         self._want: Want[BackendConnection] | None = None
         self._to_connect = sorted(self.branches, key=lambda branch: branch.host, reverse=True)
         self._learning: asyncio.Task[None] | None = None
         self._running = 0
         self._over: list[BackendConnection] = []  # the session's connections whose branches are over
         self._lost: list[tuple[BackendConnection, ProxyError | None]] = []
-
-    def _branches(self) -> list[Branch]:
-        """One branch for each statement when order matters (every run must show its next row), else one for
-        each host.
-
-        A transaction has one connection on each host, so there a host is one branch in any case.
-        """
-        client = self.client
-        transaction = client.session.transaction
-        together = not self.merge.order or transaction.explicit or not client.session.autocommit
-        by_host: dict[str, Branch] = {}
-        branches: list[Branch] = []
-        for number, statement in enumerate(self.bound.statements):
-            branch = by_host.get(statement.host)
-            if branch is None or not (together or statement.host in transaction.held):
-                branch = Branch(self, len(branches), statement.host)
-                by_host[statement.host] = branch
-                branches.append(branch)
-            branch.statements.append((number, statement.sql))
-        return branches
 
     # -- connecting
     # -------------------------------------------------------------------------------------------------

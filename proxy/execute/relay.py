@@ -293,7 +293,9 @@ class Relay:
             conn.transport.resume_reading()
         if said.err is not None:
             if self.stale:
-                self._choose_anew(conn)
+                self.stale = False
+                conn.database = None
+                self._send(conn)
                 return
             session.note_error(said.err.code, said.err.text())
             if said.err.code == UNKNOWN_COLUMN:
@@ -328,11 +330,6 @@ class Relay:
     def _keeps_warnings(self) -> bool:
         """Whether SHOW WARNINGS tells what it did before the statement, which has given none."""
         return not self.plain and keeps_warnings(self.sql) and self.client.session.keep_warnings()
-
-    def _choose_anew(self, conn: BackendConnection) -> None:
-        self.stale = False
-        conn.database = None
-        self._send(conn)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = self.placing = None

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
-from proxy.backends.pool import ATTRIBUTES
 from proxy.errors import ProxyError
 from proxy.execute.naming import logical_error
 from proxy.execute.relay import Relay
-from proxy.wire.attributes import NOTHING, text_at
+from proxy.wire.attributes import NOTHING
 from proxy.wire.constants import MAX_PAYLOAD, UNKNOWN_COLUMN, Command
 from proxy.wire.packets import (
     Err,
@@ -32,6 +31,7 @@ from proxy.wire.packets import (
     tracked_ok_packet,
 )
 
+from .attributed import query_behind
 from .sinks import CommandSink, Numbered
 from .state import Session
 from .watch import look_at
@@ -131,7 +131,7 @@ class ClientConnection(asyncio.Protocol):
             self.ready = False
             self.seq = 0
             if self.attributes:
-                self._query_behind(data, 5)
+                query_behind(self, data, 5)
             else:
                 self.query(data[5:])
         else:
@@ -361,22 +361,6 @@ class ClientConnection(asyncio.Protocol):
         except Exception as error:
             self.crashed(error)
 
-    def _query_behind(self, packet: bytes, pos: int) -> None:
-        """COM_QUERY with query attributes, which go to a server with it."""
-        begin = pos + 2
-        if packet[pos:begin] != NOTHING:
-            try:
-                begin = text_at(packet, pos)
-            except ProtocolError as problem:
-                self.begun = monotonic()
-                self.fail(ProxyError("malformed_packet", reason=str(problem)))
-                return
-            self.named = packet[pos:begin]
-            self.session.variant |= ATTRIBUTES
-        elif self.named is not NOTHING:
-            self.named = NOTHING
-        self.query(packet[begin:])
-
     def crashed(self, error: BaseException) -> None:
         """A bug in the proxy: one error for this client, the rest goes on."""
         log.error("internal error", client=self.session.id, kind=self.kind, exc_info=error)
@@ -389,7 +373,7 @@ class ClientConnection(asyncio.Protocol):
             if len(payload) > _LARGE:
                 Numbered(self)
             if self.attributes:
-                self._query_behind(payload, 1)
+                query_behind(self, payload, 1)
             else:
                 self.query(payload[1:])
             return

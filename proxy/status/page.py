@@ -7,7 +7,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from . import snapshot
+from . import figures
 from .snapshot import Segment, Snapshot, Statements, TopologyState
 
 #: Seconds between reloads that a reader may ask for.
@@ -16,7 +16,7 @@ REFRESHES = (0, 5, 30)
 
 def render(taken: Snapshot, refresh: int = 0) -> str:
     """The page. `refresh`: seconds after which the browser loads it again, 0 for never."""
-    count = sum(snapshot.total(one) for one in taken["statements"])
+    count = sum(figures.total(one) for one in taken["statements"])
     cache = taken["plan_cache"]
     asked = cache["hits"] + cache["misses"] if cache else 0
     return _template().render(
@@ -27,9 +27,9 @@ def render(taken: Snapshot, refresh: int = 0) -> str:
         count=count,
         per_second=count / max(1.0, taken["uptime"]),
         hit_rate=cache["hits"] / asked if cache and asked else 0.0,
-        mean=snapshot.mean,
-        quantile=snapshot.quantile,
-        total=snapshot.total,
+        mean=figures.mean,
+        quantile=figures.quantile,
+        total=figures.total,
     )
 
 

@@ -10,7 +10,8 @@ import pytest
 from proxy.stats import BUCKETS
 from proxy.status import page
 from proxy.status.combine import Workers
-from proxy.status.snapshot import Snapshot, Statements, mean, quantile, take, total, why_not_ready
+from proxy.status.figures import mean, quantile, total
+from proxy.status.snapshot import Snapshot, Statements, take, why_not_ready
 from rewriter.plan import Plan
 from rewriter.plans import Builtin
 
