@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import structlog
 
 from config.topology import Topology
-from rewriter.routines import Body, Routines
+from rewriter.text.routines import Body, Routines
 
 from .backends import Backends
 from .backends.collect import Collector

@@ -21,14 +21,14 @@ from config.settings import User as UserSettings
 from config.topology import State, Topology
 from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, Reject, ShardSelect, ShardWrite, Values
-from rewriter.routines import Routines
+from rewriter.text.routines import Routines
 
 from .backends import Backends
 from .backends.connecting import EXTENDED as OFFERED
 from .certificates import Certificates
 from .errors import ProxyError
-from .execute.definitions import Definitions
 from .execute.dispatch import execute, run_plan
+from .execute.fan.definitions import Definitions
 from .execute.origins import place_of
 from .facts import Collations, ServerFacts
 from .local.use import use_database

@@ -14,7 +14,6 @@ from config.topology import Keyspace, Topology
 from .env import Env
 from .gather import Gather
 from .inserting import Insert
-from .literals import NotPlain
 from .plan import Plan, Reject, Values
 from .planner import Rewriter
 from .plans import (
@@ -34,8 +33,9 @@ from .plans import (
     Several,
     SystemViews,
 )
-from .routing import ALL, Comparison, Route
+from .route.routing import ALL, Comparison, Route
 from .sharded import Sharded, ShardSelect, ShardWrite
+from .text.literals import NotPlain
 
 Rows = list[tuple[str, str]]
 

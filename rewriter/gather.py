@@ -13,12 +13,12 @@ from typing import ClassVar, Final, NamedTuple
 
 from config.topology import Host, Topology
 
-from .binding import MAX_ROWS, limit_number
-from .binding import host as host_of
 from .bound import BindError
 from .plan import Plan, Values
+from .route.binding import MAX_ROWS, limit_number
+from .route.binding import host as host_of
+from .route.values import Value
 from .splice import Template
-from .values import Value
 
 SCRATCH: Final = b"shardgate_scratch"
 """The database of the temporary tables."""

@@ -11,15 +11,15 @@ from typing import ClassVar, Final, Literal, NamedTuple
 
 from config.topology import Keyspace, Topology
 
-from .binding import host, keyspace_of, some_shard, why_not
 from .bound import BindError, Bound, HostStatement, Inserted
-from .literals import NotPlain
-from .origins import Origins
 from .plan import Access, Choose, Plan, Values
-from .routing import Key
+from .route.binding import host, keyspace_of, some_shard, why_not
+from .route.origins import Origins
+from .route.routing import Key
+from .route.values import Value
 from .rows import Repeat
 from .splice import Template
-from .values import Value
+from .text.literals import NotPlain
 
 _VALUES: Final = re.compile(rb"VALUES?\s*$", re.IGNORECASE)
 

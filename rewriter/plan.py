@@ -10,8 +10,8 @@ from typing import ClassVar
 from config.topology import Topology
 
 from .bound import BindError, Bound
-from .effects import Effects
 from .splice import Template
+from .text.effects import Effects
 
 Values = tuple[bytes, ...]
 """The literals of one statement, raw, followed by the values of the plan's session slots."""

@@ -13,28 +13,28 @@ from typing import Final, NamedTuple
 from config.schema import Schema
 from config.topology import Topology
 
-from .builtins import kill, set_, transaction, use
 from .cache import Cache, Steered
-from .change import change
-from .context import Statement, refused
-from .ddl import define
 from .env import Env, database_of
-from .insert import insert
-from .load import load
-from .locks import lock, switch_keys
+from .plain.builtins import kill, set_, transaction, use
+from .plain.ddl import define
+from .plain.load import load
+from .plain.locks import lock, switch_keys
+from .plain.show import describe, show
+from .plain.views import system_views
 from .plan import Access, Plan, Reject
 from .plans import Builtin, Insert, OneHost, Several
-from .reach import functions, reads_files
+from .route.context import Statement, refused
+from .route.reach import functions, reads_files
+from .route.scope import Limits, Names, Refuse
+from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
 from .rules import admin, confined, do, explain, explain_route, query, too_deep
-from .scope import Limits, Names, Refuse
 from .shape import digest_of
-from .show import describe, show
-from .split import cut, has_several, trim
-from .statement import open_comments
-from .tokens import Source, Unreadable, read
-from .values import slot_at
-from .views import system_views
+from .text.split import cut, has_several, trim
+from .text.statement import open_comments
+from .text.tokens import Source, Unreadable, read
+from .writes.change import change
+from .writes.insert import insert
 
 
 class Parameters(NamedTuple):

@@ -34,16 +34,16 @@ from typing import ClassVar
 
 from config.topology import Host, Topology
 
-from .binding import keyspace_of
 from .bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, Notice, SortKey
 from .env import Env
 from .gather import Gather, Piece
 from .inserting import Insert
-from .origins import Origins
 from .plan import Access, Argument, Choose, Plan, Reject, Values
-from .read_write import ReadThenWrite
+from .route.binding import keyspace_of
+from .route.origins import Origins
 from .sharded import Sharded, ShardSelect, ShardWrite
 from .splice import Template
+from .writes.read_write import ReadThenWrite
 
 __all__ = [
     "Access",

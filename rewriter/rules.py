@@ -7,22 +7,22 @@ from typing import Final
 
 from config.schema import Kind
 
-from .context import Statement, not_yet, refused
 from .env import Env
-from .facts import Block, Query, Span, TableRef
-from .literals import NotPlain, unquote
-from .nowhere import plan_nowhere
-from .parse import Parser
-from .parse_write import WriteParser, changes_behind_with
-from .pieces import or_gather
+from .plain.nowhere import plan_nowhere
+from .plain.unsharded import About, Place, Text, mixed, on_one_host, plan_confined, plan_unsharded
 from .plan import Access, Argument, Plan, Reject
 from .plans import AnyHost, Builtin, Passthrough, Physical
-from .reach import reached, reads_files
-from .scope import Refuse, Scope
-from .select import plan_select
-from .statement import QUERIES, access_of, open_comments
-from .tokens import STRING, WORD, Source, Unreadable, read
-from .unsharded import About, Place, Text, mixed, on_one_host, plan_confined, plan_unsharded
+from .reads.pieces import or_gather
+from .reads.select import plan_select
+from .route.context import Statement, not_yet, refused
+from .route.reach import reached, reads_files
+from .route.scope import Refuse, Scope
+from .text.facts import Block, Query, Span, TableRef
+from .text.literals import NotPlain, unquote
+from .text.parse import Parser
+from .text.parse_write import WriteParser, changes_behind_with
+from .text.statement import QUERIES, access_of, open_comments
+from .text.tokens import STRING, WORD, Source, Unreadable, read
 
 _WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _TELLING: Final = frozenset({*_WRITING, "SHARE", "OUTFILE", "DUMPFILE"})

@@ -11,7 +11,10 @@ from typing import ClassVar, NamedTuple
 
 from config.topology import Host, Keyspace, Topology
 
-from .binding import (
+from .bound import Aggregate, Apart, BindError, Bound, HostStatement, Merge, Notice, SortKey
+from .gather import Gather
+from .plan import Access, Choose, Plan, Reject, Values
+from .route.binding import (
     CHUNK,
     MAX_ROWS,
     Routing,
@@ -20,16 +23,13 @@ from .binding import (
     limit_number,
     some_shard,
 )
-from .binding import host as host_of
-from .bound import Aggregate, Apart, BindError, Bound, HostStatement, Merge, Notice, SortKey
-from .gather import Gather
-from .literals import NotPlain
-from .origins import Origins
-from .plan import Access, Choose, Plan, Reject, Values
-from .read_write import ReadThenWrite
-from .routing import Placed
+from .route.binding import host as host_of
+from .route.origins import Origins
+from .route.routing import Placed
+from .route.values import Value
 from .splice import Template
-from .values import Value
+from .text.literals import NotPlain
+from .writes.read_write import ReadThenWrite
 
 Groups = dict[Host, list[int]]
 """Shards by the host that has them."""

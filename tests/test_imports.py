@@ -20,6 +20,8 @@ ALLOWED = {
     "proxy.wire": {"proxy.wire"},
     "proxy.cli": {"proxy", "rewriter", "config", "fleet"},  # the command line starts everything
 }
+#: The rewriter's own rooms: each imports those before it only, and the files beside them.
+ORDER = ("text", "route", "plain", "reads", "writes")
 NO_IO = ("rewriter", "proxy.wire")
 IO = {
     "asyncio",
@@ -101,3 +103,9 @@ def test_tasks_are_made_where_they_are_kept(path: Path) -> None:
     calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls}
     assert not names & {"create_task", "ensure_future", "TaskGroup"}
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.parent.parent.name == "rewriter"], ids=ids)
+def test_the_rewriters_rooms_have_an_order(path: Path) -> None:
+    later = ORDER[ORDER.index(path.parent.name) + 1 :]
+    assert not [name for name in imports(path) for room in later if within(name, f"rewriter.{room}")]

@@ -14,8 +14,8 @@ from proxy.session.state import Diagnostic
 from proxy.session.values import quote
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
-from rewriter.effects import Effects
 from rewriter.plans import Bound, Values
+from rewriter.text.effects import Effects
 
 from .ends import connection_lost_in_transaction, give_back, settle
 

@@ -47,9 +47,9 @@ from .apart import bind_insert, check_length, execute_long
 from .aside import run_aside, run_for_nothing, run_probe
 from .ddl import run_ddl
 from .everywhere import run_everywhere
-from .fanout import FanOut
+from .fan.fanout import FanOut
 from .files import FileRelay
-from .gather import start_gather
+from .gathering.gather import start_gather
 from .locks import asks_holders, host_of
 from .policies import check_scatter
 from .read_first import ReadFirst

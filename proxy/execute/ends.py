@@ -12,9 +12,9 @@ from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic, Diagnostics
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame, query_packet
-from rewriter.effects import Effects
-from rewriter.found_rows import PRIMED
 from rewriter.plans import Values
+from rewriter.text.effects import Effects
+from rewriter.text.found_rows import PRIMED
 
 from .naming import logical_rows
 from .trace import counts, generated, trace, trace_routine

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rewriter.plans import AnyHost, Plan
-from rewriter.values import LOCK_HOLDERS
+from rewriter.route.values import LOCK_HOLDERS
 
 from .task import TaskWork
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from config.topology import Topology
 from proxy.wire.origins import Origin, Place, Placed
 from rewriter.gather import SCRATCH, Piece
-from rewriter.origins import Origins
+from rewriter.route.origins import Origins
 
 _SCRATCH = SCRATCH.strip(b"`")
 #: A piece's table, or that of its rows where it is groups: numbered from 1, see `gather` and `partial`.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from proxy.backends.connection import BackendConnection
 from proxy.session.transaction import XA
 from proxy.wire.packets import query_packet
-from rewriter.effects import Effects
-from rewriter.found_rows import PRIMED
+from rewriter.text.effects import Effects
+from rewriter.text.found_rows import PRIMED
 
 if TYPE_CHECKING:
     from proxy.session.settings import Settings

@@ -16,11 +16,11 @@ from proxy.session.values import values_of
 from proxy.wire.binary import Execute
 from proxy.wire.packets import frame
 from proxy.wire.replies import PREPARED
-from rewriter.digits import is_rounded
 from rewriter.plans import BindError, Gather, Insert, Plan, Sharded, ShardWrite
+from rewriter.reads.digits import is_rounded
 
-from .gathered import ServerError
-from .loading import apply
+from .fan.loading import apply
+from .gathering.gathered import ServerError
 from .transcode import definitions, exact_of
 
 if TYPE_CHECKING:

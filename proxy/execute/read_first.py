@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from proxy.session.state import Diagnostic
     from rewriter.plan import Values
     from rewriter.plans import ReadThenWrite
-    from rewriter.read_write import Row
+    from rewriter.writes.read_write import Row
 
 _SAVEPOINT: Final = b"shardgate_several"
 _BYTES: Final = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})

@@ -18,10 +18,10 @@ from proxy.errors import ProxyError
 from proxy.wire.constants import UNKNOWN_COLUMN, Status
 from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import frame, query_packet
-from rewriter.effects import Effects
-from rewriter.found_rows import KEEP, PRIMED
-from rewriter.origins import Origins
 from rewriter.plans import Values
+from rewriter.route.origins import Origins
+from rewriter.text.effects import Effects
+from rewriter.text.found_rows import KEEP, PRIMED
 
 from .composed import composed, composed_rows, left_database, told
 from .ends import (

@@ -17,7 +17,7 @@ from proxy.wire.constants import Status
 from proxy.wire.multibyte import can_mask, mask, unmask
 from proxy.wire.packets import frame
 from rewriter.env import Env
-from rewriter.split import cut, first_of, trim
+from rewriter.text.split import cut, first_of, trim
 
 from .aside import run_probe
 from .task import TaskWork

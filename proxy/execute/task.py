@@ -14,7 +14,7 @@ from .ends import forget_closed
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
-    from .rest import Rest
+    from .gathering.rest import Rest
 
 
 class TaskWork:

@@ -18,9 +18,9 @@ from proxy.session.settings import TYPED_NULL, variable_name
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok
 from proxy.wire.resultset import NUMERIC, Column, decode_column
-from rewriter.effects import Effects
-from rewriter.found_rows import ASK, MATCHED, ONE, PRIMED
 from rewriter.plans import Plan, Values
+from rewriter.text.effects import Effects
+from rewriter.text.found_rows import ASK, MATCHED, ONE, PRIMED
 
 from .preludes import NEVER_FOUND, PRIMING_VARIABLE
 

@@ -23,16 +23,16 @@ from proxy.wire.origins import changed
 from proxy.wire.packets import Err, Ok, ProtocolError, query_packet
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
-from rewriter.origins import Origins
 from rewriter.plans import Bound, HostStatement, Inserted
+from rewriter.route.origins import Origins
 
 from .aside import write_result
 from .ends import connection_lost_in_transaction, give_all_back, settle
+from .fan.warned import OF_TEXT
 from .naming import logical, logical_rows
 from .origins import place_of
 from .preludes import preludes
 from .tally import first_id, summed_info
-from .warned import OF_TEXT
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

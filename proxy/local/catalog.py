@@ -20,10 +20,10 @@ from proxy.execute.aside import answer, borrowed
 from proxy.execute.task import TaskWork
 from proxy.wire.packets import Err
 from proxy.wire.resultset import Column, decode_column
+from rewriter.plain.views import Shown
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
-from rewriter.tokens import quote_name
-from rewriter.views import Shown
+from rewriter.text.tokens import quote_name
 
 from .rows import Row, like_text, write_kept
 from .views import list_databases, parts_of, shard_to_ask, shown_databases

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.execute.tracked import choose_relay
+from proxy.execute.prepared.tracked import choose_relay
 from proxy.session.settings import Settings
 
 if TYPE_CHECKING:

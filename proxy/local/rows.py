@@ -10,9 +10,9 @@ from proxy.backends.collect import Collector
 from proxy.execute.aside import borrowed, write_result
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column, encode_row
+from rewriter.plain.views import introducer
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
-from rewriter.views import introducer
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

@@ -16,17 +16,17 @@ from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
 from proxy.execute.ends import fetch_warnings
 from proxy.execute.preludes import preludes
+from proxy.execute.prepared.tracked import choose_relay
 from proxy.execute.task import TaskWork
 from proxy.execute.trace import effects_on, read_variables, tie, trace
-from proxy.execute.tracked import choose_relay
 from proxy.facts import ask_defaults
 from proxy.session.settings import RESULTS, variable_name
 from proxy.session.state import Diagnostic, Role
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import query_packet
-from rewriter.effects import Effects
 from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
-from rewriter.tokens import quote_name
+from rewriter.text.effects import Effects
+from rewriter.text.tokens import quote_name
 
 from .read_back import read_back, shown_by
 from .transactions import commit_then, xa_host

@@ -17,7 +17,7 @@ from proxy.session.transaction import LOCKED, START, XA, modes_of
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import BindError, Builtin, Passthrough, Physical, Plan, Values
 from rewriter.splice import Template
-from rewriter.tokens import quote_name
+from rewriter.text.tokens import quote_name
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

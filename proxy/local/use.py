@@ -11,7 +11,7 @@ from proxy.execute.aside import borrowed
 from proxy.execute.task import TaskWork
 from proxy.session.state import Diagnostic
 from rewriter.plans import Builtin, Values
-from rewriter.scope import INFORMATION_SCHEMA
+from rewriter.route.scope import INFORMATION_SCHEMA
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

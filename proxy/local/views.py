@@ -1,4 +1,4 @@
-"""Queries on information_schema, as clients of sharded databases see it: see rewriter/views.py.
+"""Queries on information_schema, as clients of sharded databases see it: see rewriter/plain/views.py.
 
 The query runs on the default host, beside the session's transaction. What it shows of tables that live on
 other hosts is asked there first and written into it as constants.
@@ -18,13 +18,13 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
 from proxy.execute.ends import fetch_warnings
-from proxy.execute.rest import Rest
+from proxy.execute.gathering.rest import Rest
 from proxy.wire.packets import eof_packet, query_packet
 from proxy.wire.resultset import decode_column
 from rewriter.gather import SCRATCH
+from rewriter.plain.views import Shown, introducer, shown_sql, view_sql
 from rewriter.plans import SystemViews, Values
-from rewriter.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
-from rewriter.views import Shown, introducer, shown_sql, view_sql
+from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
 
 from .processes import process_constants
 from .rows import constant

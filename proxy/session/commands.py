@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
-from proxy.execute import prepare, statement_commands
-from proxy.execute.bulk import bulk_execute
+from proxy.execute.prepared import prepare, statement_commands
+from proxy.execute.prepared.bulk import bulk_execute
 from proxy.execute.task import TaskWork
 from proxy.local.fields import field_list
 from proxy.local.kill import kill

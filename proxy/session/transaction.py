@@ -94,7 +94,7 @@ class Transaction:
         self.savepoints: list[bytes] = []
         self.next_isolation: bytes | None = None  # SET TRANSACTION …: for the next transaction only
         self.spots: list[Spot] = []  # where it has been, with transaction_mode = 'single'
-        #: What keeps the session on its connection to a host: kind and name, as in `rewriter.effects`.
+        #: What keeps the session on its connection to a host: kind and name, as in `rewriter.text.effects`.
         self.ties: dict[str, list[tuple[str, str]]] = {}
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
 

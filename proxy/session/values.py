@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.errors import ProxyError
-from rewriter.literals import NotPlain, parameter_integer
 from rewriter.plan import Plan, Values
-from rewriter.values import LOCK_HOLDERS, NUMBERED
+from rewriter.route.values import LOCK_HOLDERS, NUMBERED
+from rewriter.text.literals import NotPlain, parameter_integer
 
 from .settings import TYPED_NULL
 from .state import Session

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.execute.definitions import Definitions
 from proxy.execute.dispatch import refuse_lost
-from proxy.execute.fanout import FanOut
+from proxy.execute.fan.definitions import Definitions
+from proxy.execute.fan.fanout import FanOut
 from proxy.execute.task import TaskWork
 from proxy.execute.writes import run_writes
 from proxy.local.transactions import begin, commit, rollback

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import ProxyError
-from proxy.execute.compare import combine, float_text, sort_key, value_reader
+from proxy.execute.fan.compare import combine, float_text, sort_key, value_reader
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column
 from rewriter.plans import Aggregate, SortKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.execute.derived import as_derived, derived_types
+from proxy.execute.prepared.derived import as_derived, derived_types
 from proxy.wire.constants import ColumnType as T
 from proxy.wire.resultset import Column
 

@@ -12,12 +12,11 @@ from config.topology import Topology
 from proxy.errors import ProxyError
 from proxy.execute import dispatch
 from proxy.execute.aside import run_aside, run_probe
-from proxy.execute.definitions import Definitions
 from proxy.execute.dispatch import execute
+from proxy.execute.fan.definitions import Definitions
 from proxy.execute.task import TaskWork
 from proxy.session.state import Role, User
 from proxy.session.transaction import Spot
-from rewriter.effects import Effects
 from rewriter.plans import (
     Access,
     AnyHost,
@@ -34,6 +33,7 @@ from rewriter.plans import (
     Values,
 )
 from rewriter.splice import Template
+from rewriter.text.effects import Effects
 from tests.execute.ends import done
 from tests.execute.world import Client, World, rows
 from tests.local.places import place

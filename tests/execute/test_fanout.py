@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from proxy.execute.definitions import Definitions
-from proxy.execute.fanout import FanOut
+from proxy.execute.fan.definitions import Definitions
+from proxy.execute.fan.fanout import FanOut
 from proxy.session.client import ClientConnection
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, encode_row

@@ -10,7 +10,7 @@ from proxy.execute.dispatch import execute
 from proxy.wire.packets import err_packet, frame, ok_packet
 from rewriter.plans import AnyHost, LoadLocal, Passthrough, Plan, Several, Values
 from rewriter.splice import Template
-from rewriter.split import has_several
+from rewriter.text.split import has_several
 from tests.execute.ends import done
 from tests.execute.world import AUTOCOMMIT, Client, ServerConn, World
 from tests.local.places import place

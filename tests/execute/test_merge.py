@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import ProxyError
-from proxy.execute import merge as module
-from proxy.execute.merge import RUN_BUFFER, Merger, make_merger
+from proxy.execute.fan import merge as module
+from proxy.execute.fan.merge import RUN_BUFFER, Merger, make_merger
 from proxy.wire import packets, rows
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError

@@ -10,7 +10,7 @@ import pytest
 from proxy.session.client import ClientConnection
 from proxy.session.settings import LOGIN_STATEMENT
 from proxy.wire.packets import err_packet
-from rewriter.effects import Effects
+from rewriter.text.effects import Effects
 from tests.execute.ends import done
 from tests.execute.world import Client, World, rows
 from tests.wire.streams import Err, Ok

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.execute.scratch import shape_of
+from proxy.execute.gathering.scratch import shape_of
 
 MYSQL = """CREATE TABLE `t` (
   `a` int NOT NULL,

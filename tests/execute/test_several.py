@@ -10,7 +10,7 @@ from proxy.execute.dispatch import execute
 from proxy.session.commands import run_command
 from rewriter.plans import AnyHost, Plan, Several, Values
 from rewriter.splice import Template
-from rewriter.split import has_several
+from rewriter.text.split import has_several
 from tests.execute.ends import done
 from tests.execute.world import Client, World, rows
 from tests.local.places import place

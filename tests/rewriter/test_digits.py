@@ -7,9 +7,9 @@ import yaml
 
 from config.load import load_schema, load_topology
 from fleet.demo.documents import SCHEMA, topology_document
-from rewriter.digits import is_rounded
 from rewriter.planner import Rewriter
 from rewriter.plans import Bound, Env, Gather, ShardSelect
+from rewriter.reads.digits import is_rounded
 from tests.rewriter.support import first, new_id
 
 _COLUMNS = {"name": "VARCHAR(40)", "f": "FLOAT", "d": "DOUBLE(9,2)", "ratio": "DOUBLE"}

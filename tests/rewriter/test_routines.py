@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rewriter.effects import Effects
-from rewriter.routines import Body, Left, Routines
+from rewriter.text.effects import Effects
+from rewriter.text.routines import Body, Left, Routines
 
 BODIES = (
     Body("t", "SET @seen = NEW.n"),

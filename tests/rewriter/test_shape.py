@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rewriter.env import Env
 from rewriter.shape import lift
-from rewriter.tokens import LIST, Unreadable, read
+from rewriter.text.tokens import LIST, Unreadable, read
 
 MODES = [Env(ansi_quotes=ansi, no_backslash_escapes=raw) for ansi in (False, True) for raw in (False, True)]
 

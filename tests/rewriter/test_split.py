@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter.env import Env
-from rewriter.split import cut, has_several, trim
+from rewriter.text.split import cut, has_several, trim
 
 ENV = Env(server_version=90700)
 MARIADB = Env(server_version=101106, mariadb=True)

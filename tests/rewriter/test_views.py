@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewriter.views import VIEWS, Shown, view_sql
+from rewriter.plain.views import VIEWS, Shown, view_sql
 
 LEGACY = Shown("h", "legacy", "legacy")
 MYSQL = Shown("h", "mysql", "mysql")

@@ -22,7 +22,7 @@ from proxy.wire.binary import (
 from proxy.wire.constants import ColumnType as T
 from proxy.wire.packets import ProtocolError, lenenc_bytes
 from proxy.wire.resultset import encode_row
-from rewriter.literals import NotPlain, parameter_integer, parameter_text
+from rewriter.text.literals import NotPlain, parameter_integer, parameter_text
 
 UTF8 = Quoting("utf8mb4", True, False)
 RAW = Quoting("utf8mb4", False, False)

@@ -1,0 +1,94 @@
+"""One connection's share of a fan-out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
+
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.execute.ends import discard
+from proxy.execute.preludes import preludes
+from proxy.wire.packets import query_packet
+from proxy.wire.rows import ResultReader
+from rewriter.plans import HostStatement
+
+if TYPE_CHECKING:
+    from .fanout import FanOut
+
+
+class Branch:
+    """One connection's share: its statements, run one after another, each a run of the merge."""
+
+    __slots__ = ("conn", "fan", "host", "index", "paused", "reader", "run", "settling", "statements")
+
+    whole = True
+
+    def __init__(self, fan: FanOut, index: int, host: str) -> None:
+        self.fan = fan
+        self.index = index
+        self.host = host
+        self.statements: list[tuple[int, bytes]] = []  # (number of the run, SQL)
+        self.conn: BackendConnection | None = None
+        self.reader = ResultReader()
+        self.run = 0
+        self.paused = False
+        self.settling: asyncio.Task[None] | None = None
+
+    def send_next(self) -> None:
+        """Send the next statement on the branch's connection."""
+        conn = self.conn
+        assert conn is not None
+        self.run, sql = self.statements.pop(0)
+        self.reader = ResultReader()
+        conn.begun = self.fan.client.begun
+        packets, count = preludes(self.fan.client.session, conn, self.fan.settings)
+        conn.send(packets + query_packet(sql), self, count)
+
+    def leave(self) -> None:
+        """Give up what is at work: close the connection, and end the statement on the server."""
+        if self.settling is not None:
+            self.settling.cancel()
+        conn, self.conn = self.conn, None
+        assert conn is not None
+        discard(self.fan.client, conn)
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        self.fan.received(self, data, conn.scanner.ending)
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        self.fan.branch_done(self, conn)
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        self.conn = None
+        self.fan.branch_lost(self, conn, error)
+
+
+def make_branches(
+    fan: FanOut, statements: Sequence[HostStatement], together: Container[str] | None
+) -> list[Branch]:
+    """One branch for each statement (where order matters every run must show its next row), but one for each
+    of the hosts `together`. None: for each host.
+    """
+    by_host: dict[str, Branch] = {}
+    branches: list[Branch] = []
+    for number, statement in enumerate(statements):
+        branch = by_host.get(statement.host)
+        if branch is None or not (together is None or statement.host in together):
+            branch = Branch(fan, len(branches), statement.host)
+            by_host[statement.host] = branch
+            branches.append(branch)
+        branch.statements.append((number, statement.sql))
+    return branches
+
+
+def share_out(branches: Sequence[Branch], statements: Sequence[HostStatement]) -> None:
+    """Give the branches other statements, those of a host to its own ones in turn."""
+    by_host: dict[str, list[Branch]] = {}
+    for branch in branches:
+        branch.statements.clear()
+        by_host.setdefault(branch.host, []).append(branch)
+    for number, statement in enumerate(statements):
+        mine = by_host[statement.host]
+        mine[number % len(mine)].statements.append((number, statement.sql))

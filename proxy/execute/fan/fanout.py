@@ -1,0 +1,394 @@
+"""Several statements on several hosts at once, their rows merged into one result for the client.
+
+A `FanOut` is one client's statement at work. Its branches, one for each statement that runs at the same time,
+take their connections one after another in the order of the hosts' names (two fan-outs that wait for each
+other's connections would otherwise stop each other), then all send. Rows go through the merger and on to the
+client as they come; a branch that is ahead of the others, or a client that reads slowly, stops the reading.
+An error on one host ends the statements on the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.pool import Want
+from proxy.errors import ProxyError
+from proxy.execute.ends import connection_lost_in_transaction, give_all_back, give_back, settle
+from proxy.execute.preludes import preludes
+from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
+from proxy.wire.resultset import decode_column, header_packets
+from rewriter.plans import Bound, HostStatement
+
+from .branch import Branch, make_branches, share_out
+from .definitions import Definitions, fill_zeros
+from .loading import spread_merge, spread_settings
+from .merge import Merger, make_merger
+from .warned import Told
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+
+class FanOut:
+    """One statement over several hosts: the client's `Work` until it has been answered."""
+
+    def __init__(
+        self, client: ClientConnection, bound: Bound, definitions: Definitions, ceiling: int | None
+    ) -> None:
+        self.client = client
+        if definitions.known and definitions.cut and bound.apart is not None and client.session.env.mariadb:
+            bound = bound.apart.make()
+        self.bound = bound
+        self.merge = spread_merge(client, bound)
+        self.settings = spread_settings(client, bound)
+        self.definitions = definitions
+        self.ceiling = ceiling  # rows; set for a scatter, which is bounded in bytes too
+        self.bytes = 0
+        self.error: ProxyError | Err | None = None
+        self.told = Told()
+        self.merger: Merger | None = None
+        self._width = 0  # columns, hidden ones included
+        self._zeros: dict[int, int] = {}  # ZEROFILL columns whose zeros a UNION has lost
+        transaction = client.session.transaction
+        # a transaction has one connection on each host, so there a host is one branch in any case
+        together = not self.merge.order or transaction.explicit or not client.session.autocommit
+        self.branches = make_branches(self, bound.statements, None if together else transaction.held)
+        self._want: Want[BackendConnection] | None = None
+        self._to_connect = sorted(self.branches, key=lambda branch: branch.host, reverse=True)
+        self._learning: asyncio.Task[None] | None = None
+        self._running = 0
+        self._over: list[BackendConnection] = []  # the session's connections whose branches are over
+        self._lost: list[tuple[BackendConnection, ProxyError | None]] = []
+
+    # -- connecting
+    # -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.client.work = self
+        self._connect()
+
+    def _connect(self) -> None:
+        """Take the next connections; when all are there, go."""
+        session = self.client.session
+        while self._to_connect:
+            host = self._to_connect[-1].host
+            conn = session.transaction.held.get(host)
+            if conn is None:
+                pool = self.client.services.backends.pool(host)
+                conn = pool.take(session.settings, None, session.variant)
+                if conn is None and pool.full and self._join_another():
+                    continue
+                if conn is None:
+                    self._want = pool.wait(
+                        session.settings, None, session.variant, self._granted, self._refused
+                    )
+                    return
+            self._to_connect.pop().conn = conn
+        if self.bound.reference is not None and not self.definitions.known:
+            learning = self._learn_definitions(self.bound.reference)
+            self._learning = self.client.services.spawn(learning, "column definitions")
+        else:
+            self._go()
+
+    def _join_another(self) -> bool:
+        """Let a branch of the same host that has a connection do the next branch's work too.
+
+        With all connections of a host in use, a second one could be waited for by statements that wait for
+        each other.
+        """
+        branch = self._to_connect[-1]
+        for other in self.branches:
+            if other.host == branch.host and other.conn is not None:
+                other.statements += branch.statements
+                self._to_connect.pop()
+                self.branches.remove(branch)
+                return True
+        return False
+
+    def _granted(self, conn: BackendConnection) -> None:
+        self._want = None
+        self._to_connect.pop().conn = conn
+        self._connect()
+
+    def _refused(self, error: Exception) -> None:
+        self._want = None
+        self._give_all_back()
+        if isinstance(error, ProxyError):
+            self.client.fail(error)
+        else:
+            self.client.crashed(error)
+
+    async def _learn_definitions(self, reference: HostStatement) -> None:
+        """Once for a plan: the column definitions of the same statement on one shard, which UNION would
+        change.
+        """
+        branch = next((branch for branch in self.branches if branch.host == reference.host), self.branches[0])
+        conn = branch.conn
+        assert conn is not None
+        try:
+            packets, count = preludes(self.client.session, conn, self.settings)
+            reply = await Collector().run(conn, packets + query_packet(reference.sql), count)
+            if reply.err is not None:
+                self.error = self.error or reply.err
+                await settle(self.client, conn)
+        except ProxyError as error:
+            self.error = self.error or error
+        self._learning = None
+        if self.error is None:
+            self.definitions.learn(reply.columns)
+            self._part()
+            self._go()
+        else:
+            self._finish()
+
+    def _part(self) -> None:
+        """Go without UNIONs if they would cut values, over the connections there are."""
+        if not self.definitions.cut or self.bound.apart is None or not self.client.session.env.mariadb:
+            return
+        self.bound = self.bound.apart.make()
+        self.merge = spread_merge(self.client, self.bound)
+        self.settings = spread_settings(self.client, self.bound)
+        share_out(self.branches, self.bound.statements)
+
+    def _go(self) -> None:
+        self._running = len(self.branches)
+        for branch in self.branches:
+            branch.send_next()
+
+    # -- rows
+    # -------------------------------------------------------------------------------------------------------
+
+    def received(self, branch: Branch, data: bytes, ending: int) -> None:
+        """Part of a branch's reply; `ending`: the size of the packet at its end that ends the reply, or 0."""
+        block = branch.reader.feed(data, ending)
+        if self.error is not None or not branch.reader.rows_begun:
+            return
+        try:
+            head = b"" if self.merger is not None else self._begin(branch)
+            assert self.merger is not None
+            if len(branch.reader.columns) != self._width:
+                raise ProxyError("merge_failed", reason=f"{branch.host} has other columns than the others")
+            seq = self.merger.seq
+            out = self.merger.rows(branch.run, block) if block else b""
+        except ProtocolError as problem:
+            self._fail_now(ProxyError("backend_protocol", host=branch.host, reason=str(problem)))
+            return
+        except ProxyError as error:
+            self._fail_now(error)
+            return
+        self.bytes += len(block)
+        if self._give(head, out, seq):
+            self.flow()
+        elif self._running <= 0:
+            self._finish()
+
+    def _give(self, head: bytes, rows: bytes, seq: int) -> bool:
+        """Rows to the client, or False if they are too many. `seq`: the sequence number of the first."""
+        excess = self._excess()
+        if excess is None:
+            if self._zeros and rows:
+                rows = fill_zeros(rows, seq, self._width - self.merge.hidden, self._zeros)
+            if head or rows:
+                self.client.transport.write(head + rows)
+            return True
+        if head:
+            self.client.transport.write(head)
+        assert self.merger is not None
+        self.merger.seq = seq
+        self._failed(excess)
+        return False
+
+    def _excess(self) -> ProxyError | None:
+        """The limit gone beyond: of a scatter, or of ordered runs that share a connection and so are kept."""
+        kept = self.merge.order and len(self.branches) < len(self.bound.statements)
+        if self.merger is None or (self.ceiling is None and not kept):
+            return None
+        most = self.client.services.settings.limits.scatter_bytes
+        if most and self.bytes > most:
+            return ProxyError("scatter_bytes", limit=most)
+        if self.ceiling is not None and self.merger.emitted > self.ceiling:
+            return ProxyError("scatter_limit", limit=self.ceiling, user=self.client.session.user.name)
+        return None
+
+    def _begin(self, branch: Branch) -> bytes:
+        """The first rows are coming: the header for the client."""
+        payloads = branch.reader.columns
+        self._width = len(payloads)
+        columns = [decode_column(payload) for payload in payloads]
+        hidden = self.merge.hidden
+        visible = payloads[: len(payloads) - hidden]
+        union = len(self.bound.statements[branch.run].shards) > 1
+        shown = self.definitions.of(visible, hidden, union=union)
+        session = self.client.session
+        head, seq = header_packets(shown, session.status(), self.client.seq + 1, extended=session.extended)
+        self._zeros = self.definitions.zeros_of(union=union)
+        runs = len(self.bound.statements)
+        pads = self.client.services.pads
+        self.merger = make_merger(self.merge, columns, runs, seq, pads)
+        return head
+
+    # -- ends
+    # -------------------------------------------------------------------------------------------------------
+
+    def branch_done(self, branch: Branch, conn: BackendConnection) -> None:
+        """A statement's reply is complete."""
+        said = conn.scanner
+        if said.err is not None:
+            self._failed(said.err)
+        elif said.warnings:
+            self.told.count += said.warnings
+        if self.error is None and self.merger is not None:
+            seq = self.merger.seq
+            try:
+                self._give(b"", self.merger.ended(branch.run), seq)  # the last rows of an ordered merge
+            except ProxyError as error:
+                self._failed(error)
+            self.flow()
+        if branch.paused:
+            branch.paused = False
+            conn.transport.resume_reading()
+        if said.err is not None or said.warnings:
+            branch.settling = self.client.services.spawn(self._settle(branch, conn), "settle")
+        else:
+            self._go_on(branch, conn)
+
+    def _go_on(self, branch: Branch, conn: BackendConnection) -> None:
+        """The branch's next statement, if it has one."""
+        if self.error is None and branch.statements and not conn.closed:
+            branch.send_next()
+        else:
+            self._branch_over(branch, conn)
+
+    async def _settle(self, branch: Branch, conn: BackendConnection) -> None:
+        failed = conn.scanner.err is not None
+        found = await settle(self.client, conn)
+        branch.settling = None
+        if not failed:
+            self.told.add(found, len(self.bound.statements[branch.run].shards))
+        if branch.conn is conn:
+            self._go_on(branch, conn)
+
+    def _branch_over(self, branch: Branch, conn: BackendConnection) -> None:
+        branch.conn = None
+        session = self.client.session
+        if conn.closed:
+            self._lost.append((conn, None))
+        elif session.transaction.explicit or session.transaction.held or conn.in_transaction:
+            self._over.append(conn)  # until no other branch is at work: a host may have ended the transaction
+        else:
+            give_back(self.client, conn)
+        self._running -= 1
+        if not self._running:
+            self._finish()
+
+    def branch_lost(self, branch: Branch, conn: BackendConnection, error: ProxyError) -> None:
+        self._lost.append((conn, error))
+        self._failed(error)
+        self._running -= 1
+        if self._running <= 0:
+            self._finish()
+
+    def _failed(self, error: ProxyError | Err) -> None:
+        """The first error decides; what still runs elsewhere is ended there."""
+        if self.error is not None:
+            return
+        self.error = error
+        transaction = self.client.session.transaction
+        for branch in self.branches:
+            conn = branch.conn
+            branch.statements.clear()
+            if conn is None or conn.receiver is None:
+                continue
+            if branch.paused:
+                branch.paused = False
+                conn.transport.resume_reading()
+            backends = self.client.services.backends
+            if transaction.explicit or transaction.held.get(branch.host) is conn:
+                backends.kill_query(conn)  # the transaction goes on: read the reply to its end
+            else:
+                self._running -= 1
+                branch.leave()
+
+    def _fail_now(self, error: ProxyError) -> None:
+        """An error outside a reply's end: when it ended every branch, nobody else answers the client."""
+        self._failed(error)
+        if self._running <= 0:
+            self._finish()
+
+    def _finish(self) -> None:
+        """Answer the client: the end of the rows, or the error."""
+        self._give_all_back()
+        client, session = self.client, self.client.session
+        if self.merger is None:
+            client.fail(self.error or ProxyError("merge_failed", reason="no host gave a result set"))
+            return
+        if self.error is not None:
+            client.fail(self.error, self.merger.seq)
+            return
+        if session.transaction.next_isolation is not None and session.autocommit:
+            session.use_up()
+        if session.tracker is not None:
+            session.tracker.touched |= {"R", "S"}
+        notices = client.services.notices(self.bound.warnings)
+        session.diagnostics = self.told.diagnostics + notices
+        session.row_count = -1
+        session.found_rows = self.merger.found
+        client.transport.write(eof_packet(self.merger.seq, session.status(), self.told.count + len(notices)))
+        client.finish("ok")
+
+    def _give_all_back(self) -> None:
+        """No branch is at work any more."""
+        conns = [*self._over, *(branch.conn for branch in self.branches if branch.conn is not None)]
+        self._over = []
+        for branch in self.branches:
+            branch.conn = None
+        self._lost += [(conn, None) for conn in conns if conn.closed]
+        give_all_back(self.client, [conn for conn in conns if not conn.closed], failed=self.error is not None)
+        for conn, error in self._lost:
+            connection_lost_in_transaction(self.client, conn, error)
+
+    # -- Work
+    # -------------------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        if self._want is not None:
+            self._want.cancelled = True
+        if self._learning is not None:
+            self._learning.cancel()
+        for branch in self.branches:
+            # one to be settled is at work too, even if its task has not taken its first step
+            if branch.conn is not None and (branch.conn.receiver is not None or branch.settling is not None):
+                branch.leave()
+        self._give_all_back()
+
+    def kill_query(self) -> None:
+        if self._want is not None:
+            self._want.cancelled = True
+            self._want = None
+        if self._learning is None:
+            self._fail_now(ProxyError("killed"))
+            return
+        self.error = self.error or ProxyError("killed")
+        for branch in self.branches:
+            if branch.conn is not None and branch.conn.receiver is not None:
+                self.client.services.backends.kill_query(branch.conn)
+
+    def flow(self) -> None:
+        """Stop reading from branches that are ahead, or from all while the client is slow; go on with the
+        others.
+        """
+        for branch in self.branches:
+            conn = branch.conn
+            if conn is None or conn.receiver is None:
+                continue
+            ahead = self.merger is not None and not branch.statements and self.merger.full(branch.run)
+            pause = self.client.writing_paused or ahead
+            if pause != branch.paused:
+                branch.paused = pause
+                if pause:
+                    conn.transport.pause_reading()
+                else:
+                    conn.transport.resume_reading()

@@ -1,0 +1,1 @@
+"""Rows gathered into a scratch server, which runs the rest of the statement."""

@@ -1,0 +1,400 @@
+"""A statement over rows that are gathered from the shards first, run by a real MySQL.
+
+In steps: a connection of the scratch host; the definitions of the tables; a temporary table for each piece;
+the pieces' rows, one piece after another, each from all its hosts at once, put in by INSERTs of bounded size
+while they come; then the rest of the statement, whose reply the client gets.
+
+The scratch connection is outside of the session's transaction: it holds nothing but copies. The pieces are
+read on the session's own connections, so that a transaction sees its own rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
+from proxy.execute.ends import fetch_warnings
+from proxy.execute.fan.loading import FITTING, LOADING, apply, reading_settings, resting_settings
+from proxy.execute.naming import logical_rows
+from proxy.execute.origins import gathered_place
+from proxy.execute.policies import check_scatter
+from proxy.execute.preparing import columns_of, execution
+from proxy.execute.single import check_single, spots_of
+from proxy.execute.trace import counts, trace
+from proxy.execute.transcode import exact_sink
+from proxy.session.settings import FRESH, Settings
+from proxy.session.state import Diagnostics
+from proxy.session.values import quote, values_of
+from proxy.wire.origins import changed
+from proxy.wire.packets import Err, query_packet
+from rewriter.gather import SCRATCH, Gather, Piece, quoted
+from rewriter.plan import Choose, Values
+from rewriter.plans import BindError, Bound, ShardSelect
+
+from .batch import Batch, Result
+from .gather_work import GatherWork
+from .gathered import Reading, ServerError
+from .partial import UNFIT, Making
+from .rest import Rest
+from .scratch import Scratch, Shape, shape_of, shape_of_columns
+from .scratch_host import CREATE_DATABASE, begin, in_own_words
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from proxy.session.client import ClientConnection
+
+Told = Callable[[list[bytes], list[bytes]], bytes]
+"""Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns."""
+
+_NO_DATABASE: Final = 1049
+_NOT_PREPARED: Final = (1295, 1390)
+"""Errors of PREPARE itself: a statement that it does not know, and one that is too much for it."""
+
+
+def start_gather(
+    client: ClientConnection, plan: Gather, values: Values, choose: Choose, told: Told | None = None
+) -> None:
+    """Run a Gather as the client's work, or prepare it (`told`). `values`: the literals and the session's."""
+    work = GatherWork(client)
+    plan = plan if told is None else plan.full or plan
+    work.start(_Gathering(client, plan, values, choose, work).run(told))
+
+
+class _Gathering:
+    """One Gather at work."""
+
+    def __init__(
+        self, client: ClientConnection, plan: Gather, values: Values, choose: Choose, work: GatherWork
+    ) -> None:
+        self.client = client
+        self.plan = plan
+        self.values = values
+        self.choose = choose
+        self.work = work
+        mark = secrets.token_hex(8)
+        self.names = tuple(
+            quoted(f"g{number}_{mark}" if piece.real else f"g{number}")
+            for number, piece in enumerate(plan.pieces, 1)
+        )
+        self.tables: list[Scratch] = []
+        #: The values that other pieces follow from: of a piece, and its column. None: too many to be of use.
+        self.found: dict[tuple[int, str], set[bytes] | None] = {}
+        #: What goes to the scratch connection together with its next statement.
+        self.pending: list[bytes] = []
+        #: Further tables, from which only types and errors are learnt.
+        self.bases: tuple[bytes, ...] = ()
+        #: What to run with rows in the place of groups, if they do not fit.
+        self.rows: tuple[Gather, tuple[bytes, ...], list[Scratch]] | None = None
+        #: The column definitions of the client's statement, where those of the rest are others.
+        self.definitions: list[bytes] | None = None
+        #: Warnings of what only the shards compute.
+        self.told = Diagnostics()
+
+    async def run(self, told: Told | None) -> None:
+        services = self.client.services
+        topology = services.topology
+        host = topology.default or topology.hosts[0]
+        pool = services.backends.scratch(host)
+        conn = await pool.connection(LOADING, variant=self.client.session.variant)
+        self.work.conns.add(conn)
+        try:
+            await self._ready(conn)
+            await self._define(conn)
+            await (self._answer(conn) if told is None else self._tell(conn, told))
+        except ServerError as error:
+            self.client.fail(in_own_words(error.err, self.names, self.plan.pieces))
+        finally:
+            self.work.conns.discard(conn)
+            if conn.receiver is not None:
+                pool.discard(conn, kill=True)
+            services.spawn(self._clean(conn), "scratch tables")
+
+    async def _answer(self, conn: BackendConnection) -> None:
+        if self.plan.full is not None:
+            await self._make_groups(conn)
+        else:
+            await self._make(conn)
+        await self._fill_all(conn)
+        self.work.check()
+        await self._rest(conn)
+
+    async def _tell(self, conn: BackendConnection, told: Told) -> None:
+        """Have the rest prepared over empty tables, with its parameters: the reply to COM_STMT_PREPARE."""
+        for name, scratch, piece in zip(self.names, self.tables, self.plan.pieces, strict=True):
+            self.pending.append(scratch.create(name, real=piece.real))
+        self._set(conn, resting_settings(self.client))
+        await self._put(conn)
+        parameters, columns = await columns_of(conn, self.plan.rest_sql(self.values, self.names))
+        place = gathered_place(self.plan.pieces)
+        self.client.transport.write(told(parameters, changed(columns, place)))
+        self.client.finish("ok")
+
+    # -- the scratch tables
+    # -----------------------------------------------------------------------------------------
+
+    async def _ready(self, conn: BackendConnection) -> None:
+        """Bring the scratch connection into the state for loading."""
+        if conn.settings is FRESH:
+            await begin(conn)
+        self._set(conn, LOADING)
+
+    def _set(self, conn: BackendConnection, settings: Settings) -> None:
+        if conn.settings is not settings:
+            self.pending.append(settings.statement_from(conn.settings))
+            conn.settings = settings
+
+    async def _put(self, conn: BackendConnection, *statements: bytes) -> list[Result]:
+        """Send what is pending, then these statements, in one write; the results of these. ServerError when
+        something that was pending fails.
+        """
+        pending, self.pending = self.pending, []
+        results = await Batch().run(conn, [*pending, *statements])
+        for sql, result in zip(pending, results, strict=False):
+            if result.err is None:
+                continue
+            if result.err.code == _NO_DATABASE and sql[:7] == b"CREATE ":
+                (made,) = await Batch().run(conn, [CREATE_DATABASE])
+                if made.err is None:
+                    self.pending = pending  # all that follows it has failed
+                    return await self._put(conn, *statements)
+            if sql[:4] == b"SET ":
+                conn.close()  # nobody knows what it has now
+            raise ServerError(result.err)
+        return results[len(pending) :]
+
+    async def _define(self, conn: BackendConnection) -> None:
+        """Learn the tables' definitions: each time, so that an ALTER TABLE takes effect at once."""
+        topology = self.client.services.topology
+        places = [_home(piece, topology) for piece in self.plan.pieces]
+        created: dict[bytes, str] = {}
+        views: dict[bytes, Shape] = {}
+        for host in sorted({host for host, _ in places}):
+            names = list(dict.fromkeys(name for at, name in places if at == host))
+            asked = [b"SHOW CREATE TABLE " + name for name in names]
+            if host == conn.host:
+                results = await self._put(conn, *asked)
+            else:
+                async with self._asking(host) as other:
+                    results = await Batch().run(other, asked)
+            for name, result in zip(names, results, strict=True):
+                if result.err is not None:
+                    raise ServerError(result.err)
+                created[name] = (result.rows[0][1] or b"").decode("utf-8", "surrogateescape")
+                if len(result.rows[0]) > 2:  # with character set and collation: a view
+                    views[name] = await self._view(host, conn, name)
+        for piece, (_, name) in zip(self.plan.pieces, places, strict=True):
+            shape = views.get(name) or shape_of(
+                created[name], is_object=piece.is_object, routing=piece.routing
+            )
+            self.tables.append(shape.select(piece.wanted, in_order=piece.in_order))
+
+    async def _view(self, host: str, conn: BackendConnection, name: bytes) -> Shape:
+        """A view's columns."""
+        asked = b"SHOW FULL COLUMNS FROM " + name
+        if host == conn.host:
+            (result,) = await self._put(conn, asked)
+        else:
+            async with self._asking(host) as other:
+                (result,) = await Batch().run(other, [asked])
+        if result.err is not None:
+            raise ServerError(result.err)
+        return shape_of_columns(result.rows)
+
+    @asynccontextmanager
+    async def _asking(self, host: str) -> AsyncIterator[BackendConnection]:
+        """A connection to `host` outside of the session's transaction."""
+        pool = self.client.services.backends.pool(host)
+        conn = await pool.connection(LOADING)
+        try:
+            await apply(conn, LOADING)
+            yield conn
+        finally:
+            pool.release(conn)
+
+    async def _make(self, conn: BackendConnection) -> None:
+        """Make the tables. Before a scatter, have the rest prepared: an error shall come at once."""
+        for number, piece in enumerate(self.plan.pieces):
+            self.pending.append(self.tables[number].create(self.names[number], real=piece.real))
+        if all(piece.bounded for piece in self.plan.pieces):
+            return
+        session = self.client.session
+        self._set(conn, resting_settings(self.client))
+        text = quote(self.plan.rest_sql(self.values, self.names), session.no_backslash_escapes)
+        prepared, _ = await self._put(
+            conn, b"PREPARE shardgate_rest FROM " + text, b"DEALLOCATE PREPARE shardgate_rest"
+        )
+        if prepared.err is not None and prepared.err.code not in _NOT_PREPARED:
+            raise ServerError(prepared.err)
+        self._set(conn, LOADING)
+
+    async def _make_groups(self, conn: BackendConnection) -> None:
+        """Make the tables of a statement that is combined from groups, if it is."""
+        making = Making(self.plan, self.values, self.names, self.tables)
+        self.bases, self.rows = making.bases, making.rows
+        self.pending += making.creates
+        resting = resting_settings(self.client)
+        self._set(conn, resting)
+        back = LOADING.statement_from(resting)
+        results = await self._put(conn, *making.asked, back, *making.shown)
+        if results[len(making.asked)].err is None:
+            conn.settings = LOADING
+        found = making.decide(results, binary=exact_sink(self.client) is not None)
+        self.plan, self.names, self.tables, self.definitions = found
+
+    async def _clean(self, conn: BackendConnection) -> None:
+        """Drop the tables and give the connection back."""
+        if any(sql[:4] == b"SET " for sql in self.pending):
+            conn.close()  # it is not in the state that it is taken to be in
+        real = [name for name, piece in zip(self.names, self.plan.pieces, strict=True) if piece.real]
+        made = [name for name in {*self.names, *self.bases} if name not in real]
+        try:
+            if conn.closed:
+                if not real:
+                    return
+                conn = await self.client.services.backends.scratch(conn.host).connection(LOADING)
+            for kind, names in ((b"TEMPORARY ", made), (b"", real)):
+                if names:
+                    tables = b", ".join(SCRATCH + b"." + name for name in names)
+                    reply = await Collector().query(conn, b"DROP " + kind + b"TABLE IF EXISTS " + tables)
+                    if reply.err is not None:
+                        conn.close()
+                        return
+        except ProxyError:
+            return  # the host is away, and temporary tables with the connection
+        self.client.services.backends.release(conn)
+
+    # -- the pieces
+    # -------------------------------------------------------------------------------------------------
+
+    async def _fill_all(self, conn: BackendConnection) -> None:
+        """Gather the rows of all pieces; those of groups that do not fit their table once more as rows."""
+        filled: set[int] = set()
+        while len(filled) < len(self.plan.pieces):
+            number = next(one for one in range(len(self.plan.pieces)) if one not in filled)
+            piece = self.plan.pieces[number]
+            self.work.check()
+            self._set(conn, LOADING if piece.groups is None else FITTING)
+            try:
+                await self._fill(conn, number, piece)
+                filled.add(number)
+            except ServerError as error:
+                if piece.groups is None or self.rows is None or error.err.code not in UNFIT:
+                    raise
+                filled -= {at for at, one in enumerate(self.plan.pieces) if one.groups is not None}
+                self.plan, self.names, self.tables = self.rows
+                self.definitions, self.told = None, Diagnostics()
+        self._set(conn, LOADING)
+
+    async def _fill(self, conn: BackendConnection, number: int, piece: Piece) -> None:
+        """Gather the rows of one piece."""
+        scratch = self.tables[number]
+        wanted = {
+            link.values: scratch.place(link.values)
+            for link in (one.link for one in self.plan.pieces)
+            if link is not None and link.source == number and _linkable(scratch, link.values)
+        }
+        found: dict[str, set[bytes]] = {column: set() for column in wanted}
+        each = piece.each_shard
+        bounds = [self._bind(sql, each_shard=each) for sql in self._selects(number, piece)]
+        ceilings = [check_scatter(self.client, bound) for bound in bounds if bound.scatter]
+        statements = [statement for bound in bounds for statement in bound.statements]
+        if statements:
+            ceiling = min((one for one in ceilings if one is not None), default=None)
+            columns = [(place, found[column]) for column, place in wanted.items()]
+            told = self.told if piece.groups is not None else None
+            settings = reading_settings(self.client)
+            reading = Reading(self.client, self.work, scratch, columns, ceiling, settings, told)
+            await reading.run(partial(self._put, conn), scratch.insert(self.names[number]), statements)
+        for column, values in found.items():
+            self.found[number, column] = values
+
+    def _selects(self, number: int, piece: Piece) -> list[bytes]:
+        """The SELECTs that give the piece's rows, each of them once."""
+        columns = self.tables[number].selected
+        link = piece.link
+        ids = None if link is None else self.found.get((link.source, link.values))
+        if link is None or ids is None:
+            return [piece.sql(self.values, columns)]
+        most = self.client.services.settings.limits.in_list
+        if len(ids) > most and not link.bounded:
+            return [piece.sql(self.values, columns)]
+        sorted_ids = sorted(ids, key=int)
+        chunks = [sorted_ids[at : at + most] for at in range(0, len(sorted_ids), most)]
+        return [piece.sql(self.values, columns, b", ".join(chunk)) for chunk in chunks]
+
+    def _bind(self, sql: bytes, *, each_shard: bool) -> Bound:
+        """Plan a piece as the ordinary statement that it is."""
+        services, session = self.client.services, self.client.session
+        env = replace(session.env, each_shard=True) if each_shard else session.env
+        plan, literals = services.rewriter.plan(sql, env)
+        try:
+            bound = plan.bind(values_of(session, plan, literals), services.topology, self.choose)
+        except BindError as error:
+            raise ProxyError(error.name, **error.arguments) from None
+        keyspace = ""
+        if isinstance(plan, ShardSelect):
+            keyspace = plan.keyspace
+            if not services.all_serving:
+                services.check_states(plan, bound, write=False)
+        if session.transaction_mode == "single":
+            check_single(self.client, spots_of(keyspace, bound.statements))
+        return bound
+
+    # -- the rest
+    # ---------------------------------------------------------------------------------------------------
+
+    async def _rest(self, conn: BackendConnection) -> None:
+        """Run the rest and answer the client."""
+        if self.pending:
+            await self._put(conn)
+        client, effects = self.client, self.plan.effects
+        settings = resting_settings(client)
+        packets, count = b"", 0
+        if conn.settings is not settings:
+            packets, count = query_packet(settings.statement_from(conn.settings)), 1
+            conn.settings = settings
+        rest = self.work.rest = Rest(client, gathered_place(self.plan.pieces), self.definitions)
+        text = self.plan.rest_sql(self.values, self.names)
+        sink = exact_sink(client)
+        if sink is None:
+            await rest.run(conn, packets + query_packet(text), count)
+        else:
+            found = await execution(conn, packets, count, text)
+            sink.passes = True
+            await rest.run(conn, found, 0)
+        if rest.err is not None:
+            err = rest.err
+            if isinstance(err, Err):
+                err = in_own_words(err, self.names, self.plan.pieces)
+            client.fail(err, rest.next_seq)
+            return
+        diagnostics = self.told
+        diagnostics.total += rest.warnings
+        diagnostics += logical_rows(client, await fetch_warnings(conn)) if rest.warnings else []
+        rest.warnings = diagnostics.total
+        client.session.found_rows = rest.rows
+        if effects is not None:
+            asks = counts(client.session, effects, rest.ok, rest.rows, self.values)
+            await trace(client.session, conn, effects, counted=not asks)
+            conn.settings = resting_settings(client)
+        rest.finish(diagnostics)
+
+
+def _linkable(scratch: Scratch, column: str) -> bool:
+    """Whether a column has whole numbers, to look for in a routing column."""
+    return any(one.name.lower() == column and one.integer for one in scratch.columns)
+
+
+def _home(piece: Piece, topology: object) -> tuple[str, bytes]:
+    try:
+        return piece.home.place(topology)  # type: ignore[arg-type]
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None

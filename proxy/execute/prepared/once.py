@@ -1,0 +1,64 @@
+"""Statements whose values as text would be rounded: prepared and executed for this one time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.execute.transcode import BinarySink
+from proxy.wire.binary import Execute
+from rewriter.plans import Values
+from rewriter.route.origins import Origins
+from rewriter.text.effects import Effects
+
+from .statements import StatementRelay
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+    from proxy.session.prepared import Statement
+
+
+class OnceRelay(StatementRelay):
+    """In the place of a client's relay while a statement is bound whose text would be rounded (FLOAT): what
+    goes whole to one host is prepared and executed there.
+    """
+
+    __slots__ = ("original",)
+
+    def __init__(self, client: ClientConnection, statement: Statement) -> None:
+        super().__init__(client, statement)
+        self.original = client.relay
+        client.relay = self
+
+    def ask(self, host: str, sql: bytes, origins: Origins | None, shard: bytes) -> None:
+        del shard
+        self.run(host, sql, origins=origins)
+
+    def run(
+        self,
+        host: str,
+        sql: bytes,
+        database: str | None = None,
+        *,
+        base: int | None = None,
+        keeps_insert_id: bool = False,
+        effects: Effects | None = None,
+        literals: Values = (),
+        origins: Origins | None = None,
+    ) -> None:
+        sink = self.client.sink
+        if isinstance(sink, BinarySink):
+            sink.remove()  # the rows come binary
+        self.client.relay = self.original
+        self.once = True
+        self.request = Execute(0, 0, b"", b"", b"")
+        self.key = (sql, database, self.client.session.settings.system, b"")
+        super().run(
+            host,
+            sql,
+            database,
+            base=base,
+            keeps_insert_id=keeps_insert_id,
+            effects=effects,
+            literals=literals,
+            origins=origins,
+        )

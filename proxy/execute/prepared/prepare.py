@@ -1,0 +1,372 @@
+"""The commands of prepared statements.
+
+A statement that goes whole to one host is prepared and executed there (`statements.StatementRelay`). Any
+other is executed as text: its parameters become literals in the plan's slots, it runs as a query would, and
+the rows of the answer are made binary (`transcode.BinarySink`). For the definitions that PREPARE gives, a
+server is asked about the statement of one shard; what only the proxy can answer is run for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeGuard
+
+from proxy.backends.pool import ATTRIBUTES
+from proxy.errors import ProxyError
+from proxy.execute.apart import check_length, plan_apart
+from proxy.execute.dispatch import check_access, choose, plan_masked, refuse_lost, reject, run_plan
+from proxy.execute.gathering.gather import start_gather
+from proxy.execute.locks import asks_holders, host_of
+from proxy.execute.preparing import learn_again, returns_rounded
+from proxy.execute.several import first_statement
+from proxy.execute.single import check_place
+from proxy.execute.task import TaskWork
+from proxy.execute.trace import effects_on
+from proxy.execute.transcode import BinarySink, DefinitionsSink, exact_of, prepare_reply
+from proxy.local.transactions import commit_then, commits_first
+from proxy.session import counters
+from proxy.session.prepared import Statement
+from proxy.session.values import parameter, values_of
+from proxy.wire.binary import Execute, Quoting, literals, parse_execute
+from proxy.wire.bulk import BulkExecute, bulk_literals
+from proxy.wire.charsets import NOT_ASCII
+from proxy.wire.constants import ColumnType
+from proxy.wire.multibyte import can_mask, unmask
+from proxy.wire.packets import ProtocolError
+from rewriter.env import Env
+from rewriter.plans import (
+    AnyHost,
+    BindError,
+    Builtin,
+    Ddl,
+    Everywhere,
+    Gather,
+    Insert,
+    LoadLocal,
+    OneHost,
+    Plan,
+    ReadThenWrite,
+    Reject,
+    Several,
+    Sharded,
+    ShardSelect,
+    SystemViews,
+    Values,
+)
+
+from .cursors import end_cursor
+from .derived import as_derived, derived_types
+from .once import OnceRelay
+from .statement_commands import statement_of
+from .statements import Sent, StatementRelay
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+#: Plans that are others where columns of the result would be rounded as text.
+_LEARNT = (ShardSelect, Gather)
+#: Plans that take parameters as they take a session's values. Others are made of the text with them.
+_WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, SystemViews, Everywhere, Builtin)
+_DIAGNOSTICS = frozenset({"@@warning_count", "@@error_count"})
+#: Statements of the proxy's own, of which no server knows.
+_OWN = ("show_", "explain_route")
+
+
+# -- COM_STMT_PREPARE
+
+
+def prepare(client: ClientConnection, payload: bytes) -> None:
+    """COM_STMT_PREPARE."""
+    services, session = client.services, client.session
+    sql = client.sql = payload[1:]
+    client.kind = "prepare"
+    if session.counts is not None:
+        session.counts[counters.PREPARE] += 1
+    session.prepared.latest = None
+    check_length(services, sql)
+    limit = services.settings.limits.prepared_statements
+    if len(session.prepared.by_id) >= limit:
+        raise ProxyError("too_many_statements", limit=limit)
+    env = session.prepared.env(session.env)
+    if len(sql) > services.long_statement and sql.isascii():
+        TaskWork(client).start(_prepare_long(client, sql, env))
+        return
+    plan, found = _planned(client, sql, env)
+    if isinstance(plan, Several) and plan.comments:
+        sql = first_statement(sql, env)
+        plan, found = _planned(client, sql, env)
+    _prepare(client, sql, env, plan, found)
+
+
+async def _prepare_long(client: ClientConnection, sql: bytes, env: Env) -> None:
+    _prepare(client, sql, env, *await plan_apart(client.services, sql, env))
+
+
+def _prepare(client: ClientConnection, sql: bytes, env: Env, plan: Plan, found: Values) -> None:
+    """PREPARE a statement whose plan is known."""
+    services, session = client.services, client.session
+    check_access(session, plan, sql)
+    generation = services.rewriter.generation
+    statement = Statement(sql, env, session.settings.system, plan, found, generation, learnt=generation)
+    relay = StatementRelay(client, statement)
+    if isinstance(plan, LoadLocal) or (not env.mariadb and _shows_diagnostics(plan)):
+        raise ProxyError("unpreparable")
+    if isinstance(plan, Several):
+        relay.learn(services.topology.hosts[0], sql, None)  # it will refuse them
+        return
+    if relayed(plan):
+        host, text = _place(client, statement, plan)
+        relay.prepare(host, text, plan.database)
+        return
+    if isinstance(plan, Reject):
+        reject(client, plan, found)
+        return
+    places = statement.places = services.rewriter.parameters(sql, env)
+    statement.parameters = len(places.places)
+    session.prepared.values = (b"?",) * statement.parameters
+    try:
+        if isinstance(plan, SystemViews):
+            session.prepared.values = tuple(b"0" if "L" in slot else b"NULL" for _, slot in places.places)
+            _show(client, statement)
+        elif isinstance(plan, Everywhere | Ddl):
+            first = plan.bind(values_of(session, plan, found), services.topology, lambda _: 0).statements[0]
+            relay.learn(first.host, first.sql, None)
+        elif isinstance(plan, Gather):
+            values = values_of(session, plan, found)
+            start_gather(client, plan, values, choose, partial(_reply, client, statement))
+        elif isinstance(plan, Sharded | Insert):
+            host, _, text = plan.probe(values_of(session, plan, found), services.topology)
+            relay.learn(host, text, None)
+        elif isinstance(plan, Builtin):
+            _builtin(client, relay, plan)
+        else:
+            client.transport.write(_reply(client, statement, (), []))
+            client.finish("ok")
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+
+
+def _planned(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Values]:
+    if env.charset in NOT_ASCII and not sql.isascii():
+        return plan_masked(client, sql, env)
+    return client.services.rewriter.plan(sql, env)
+
+
+def _shows_diagnostics(plan: Plan) -> bool:
+    """Whether it shows what the statement before has left, which MySQL prepares nothing of."""
+    counts = _DIAGNOSTICS.intersection(plan.session_slots)
+    return bool(counts) or (isinstance(plan, Builtin) and plan.name in ("show_warnings", "show_errors"))
+
+
+def relayed(plan: Plan) -> TypeGuard[OneHost]:
+    """Whether one host runs the statement as it is."""
+    return isinstance(plan, OneHost) and not isinstance(plan, SystemViews)
+
+
+def _builtin(client: ClientConnection, relay: StatementRelay, plan: Builtin) -> None:
+    """What the proxy answers itself. Running what shows something is the way to its columns; of the rest a
+    server knows whether it can be prepared.
+    """
+    statement, session = relay.statement, client.session
+    if not plan.name.startswith(_OWN):
+        topology = client.services.topology
+        relay.own = True
+        relay.learn(next(iter(session.transaction.held), None) or topology.hosts[0], statement.sql, None)
+    elif statement.parameters:
+        client.transport.write(_reply(client, statement, (), []))
+        client.finish("ok")
+    else:
+        _show(client, statement)
+
+
+def _show(client: ClientConnection, statement: Statement) -> None:
+    """Run a statement for its columns."""
+    DefinitionsSink(client, lambda columns: _reply(client, statement, (), columns))
+    run_plan(client, statement.plan, statement.literals)
+
+
+def _reply(
+    client: ClientConnection, statement: Statement, parameters: Sequence[bytes], columns: list[bytes]
+) -> bytes:
+    session = client.session
+    if isinstance(statement.plan, _LEARNT):
+        statement.exact = exact_of(columns)
+        statement.derived = () if session.env.mariadb else derived_types(parameters)
+    session.prepared.add(statement)
+    status = session.status()
+    return prepare_reply(
+        statement.id,
+        client.seq + 1,
+        status,
+        statement.parameters,
+        parameters,
+        columns,
+        extended=session.extended,
+    )
+
+
+def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tuple[str, bytes]:
+    """The host of a statement, and its text there. Raises ProxyError."""
+    session = client.session
+    try:
+        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.services.topology)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+    if plan.unchanged:
+        return host, statement.sql
+    text = plan.template.render(values_of(session, plan, statement.literals))
+    return host, unmask(text) if can_mask(statement.env.charset) else text
+
+
+# -- COM_STMT_EXECUTE
+
+
+def execute(client: ClientConnection, payload: bytes) -> None:
+    """COM_STMT_EXECUTE."""
+    session = client.session
+    statement = statement_of(client, payload, "mysqld_stmt_execute")
+    plan = plan_for(client, statement)
+    client.sql, client.kind = statement.sql, plan.kind
+    if session.counts is not None:
+        session.counts[counters.EXECUTE] += 1
+        if relayed(plan):  # others are counted as they run
+            session.counts[counters.counter_of(statement.sql)] += 1
+    check_access(session, plan, statement.sql)
+    if session.transaction.lost:
+        refuse_lost(session, plan)
+    if statement.cursor is not None:
+        end_cursor(client, statement, keep=True)
+    problem, sent = statement.problem, statement.take_sent()
+    if problem:
+        raise ProxyError(problem, command="mysqld_stmt_send_long_data")
+    try:
+        request = parse_execute(payload, statement.parameters, statement.types, client.attributes, sent)
+    except ProtocolError as error:
+        raise _malformed(client, error) from None
+    if request.extra.number:
+        session.variant |= ATTRIBUTES
+    if statement.parameters and not (request.types or statement.types):
+        # some drivers send no types as long as all parameters are NULL
+        if not request.all_null(statement.parameters):
+            raise ProxyError("wrong_arguments", command="mysqld_stmt_execute")
+        request = request._replace(types=bytes((ColumnType.NULL, 0)) * statement.parameters)
+    if plan.implicit_commit and commits_first(client, plan):
+        commit_then(client, lambda: run(client, statement, request, sent))
+    elif isinstance(plan, _LEARNT) and statement.learnt is not client.services.rewriter.generation:
+        TaskWork(client).start(_learn_and_run(client, statement, request, sent))
+    else:
+        run(client, statement, request, sent)
+
+
+async def _learn_and_run(
+    client: ClientConnection, statement: Statement, request: Execute, sent: dict[int, bytes]
+) -> None:
+    """Run a statement whose tables may have changed."""
+    before = statement.exact
+    await learn_again(client, statement)
+    if statement.exact != before:
+        statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
+    run(client, statement, request, sent)
+
+
+def plan_for(client: ClientConnection, statement: Statement) -> Plan:
+    """The statement's plan, made anew when it is out of date. Raises ProxyError.
+
+    Text is read under the settings of now: only the database is that of PREPARE.
+    """
+    services, session = client.services, client.session
+    current = statement.generation is services.rewriter.generation
+    if not current:
+        statement.exact = ""  # until it is learnt again
+    elif statement.exact and isinstance(statement.plan, ShardSelect) and not statement.plan.exact:
+        current = False
+    if not relayed(statement.plan):
+        env = session.prepared.env(session.env)
+        if env.database != statement.env.database:
+            env = replace(env, database=statement.env.database)
+        if env is not statement.env and env.key != statement.env.key:
+            statement.env, current = env, False
+    if not current:
+        was = statement.plan
+        statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
+        statement.generation = services.rewriter.generation
+        if relayed(was) != relayed(statement.plan):
+            statement.settings = session.settings.system
+    return statement.plan
+
+
+def run(
+    client: ClientConnection, statement: Statement, request: Execute | BulkExecute, sent: dict[int, bytes]
+) -> None:
+    """Execute `statement`, for which the transaction is as it must be. A bulk one: only if `relayed`."""
+    plan = statement.plan
+    session = client.session
+    if relayed(plan):
+        if plan.session_slots and asks_holders(client, plan, lambda: run(client, statement, request, sent)):
+            return
+        host, text = _place(client, statement, plan)
+        if not isinstance(plan, AnyHost):
+            check_place(client, plan, host)
+        relay = StatementRelay(client, statement)
+        effects = effects_on(client, host, plan, text)
+        ties = effects is not None and bool(effects.ties)
+        if isinstance(plan, AnyHost) and session.transaction.explicit and not ties:
+            # a statement without tables is no reason to open the transaction on a host
+            relay.aside = not session.transaction.held
+        sql = Sent(text, plan.database, effects, _for_effects(client, statement, request))
+        relay.execute(host, sql, request, sent)
+        return
+    assert isinstance(request, Execute)
+    statement.types = request.types or statement.types
+    session.prepared.values = _literals(client, statement, request, sent)
+    if statement.derived and isinstance(plan, _LEARNT):
+        session.prepared.values = as_derived(session.prepared.values, statement.derived, statement.types)
+    exact = bool(statement.exact) or returns_rounded(client, plan, statement.sql)
+    BinarySink(client, exact=exact)
+    if exact:
+        OnceRelay(client, statement)
+    if isinstance(plan, _WITH_SLOTS):
+        run_plan(client, plan, statement.literals)
+        return
+    assert statement.places is not None
+    values = [parameter(session, name) for _, name in statement.places.places]
+    client.sql = statement.places.fill(values)
+    env = replace(statement.env, parameters=False)
+    run_plan(client, *client.services.rewriter.plan(client.sql, env))
+
+
+def _literals(
+    client: ClientConnection, statement: Statement, request: Execute | BulkExecute, sent: Mapping[int, bytes]
+) -> Values:
+    """The parameters as SQL literals. Raises ProxyError."""
+    session = client.session
+    quoting = Quoting(session.env.charset, not session.no_backslash_escapes, session.unsafe_charset)
+    types = request.types or statement.types
+    try:
+        if isinstance(request, BulkExecute):
+            return bulk_literals(request, types, statement.parameters, quoting)
+        return literals(request.nulls, types, request.values, statement.parameters, sent, quoting)
+    except ProtocolError as error:
+        raise _malformed(client, error) from None
+
+
+def _for_effects(client: ClientConnection, statement: Statement, request: Execute | BulkExecute) -> Values:
+    """The literals that the statement's effects may refer to: its own, and, when they are compared with the
+    insert id, its parameters.
+    """
+    effects = statement.plan.effects
+    if effects is None or effects.insert_id != "compare" or not statement.parameters:
+        return statement.literals
+    try:
+        return statement.literals + _literals(client, statement, request, {})
+    except ProxyError:
+        return statement.literals  # the server will say what is wrong with them
+
+
+def _malformed(client: ClientConnection, problem: ProtocolError) -> ProxyError:
+    """What the server says of an EXECUTE packet that cannot be read."""
+    if client.session.env.mariadb:
+        return ProxyError("wrong_arguments", command="mysqld_stmt_execute")
+    return ProxyError("malformed_packet", reason=str(problem))

@@ -1,0 +1,1 @@
+"""Statements that are not for shards: on other tables, on the schema, and those that the proxy answers."""

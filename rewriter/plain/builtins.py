@@ -1,0 +1,365 @@
+"""Statements about the session itself: transactions, SET, USE, KILL."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewriter.plan import Access, Plan
+from rewriter.plans import Assignment, Builtin
+from rewriter.route.context import Statement
+from rewriter.route.fills import fill_database_facts, fill_slots
+from rewriter.route.scope import INFORMATION_SCHEMA, Refuse
+from rewriter.route.values import Slots
+from rewriter.splice import Template
+from rewriter.text.edits import Edits
+from rewriter.text.effects import effects_of
+from rewriter.text.statement import PRIVILEGED, access_of
+from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable
+
+from .nowhere import plan_nowhere
+from .unsharded import About, plan_confined
+
+_LEVELS: Final = {
+    "READ UNCOMMITTED": b"'READ-UNCOMMITTED'",
+    "READ COMMITTED": b"'READ-COMMITTED'",
+    "REPEATABLE READ": b"'REPEATABLE-READ'",
+    "SERIALIZABLE": b"'SERIALIZABLE'",
+}
+_NEXT: Final = frozenset({"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"})
+_SCOPES: Final = {
+    "GLOBAL": "global", "SESSION": "session", "LOCAL": "session", "PERSIST": "persist",
+    "PERSIST_ONLY": "persist_only",
+}  # fmt: skip
+_MODES: Final = {"READ ONLY", "READ WRITE", "WITH CONSISTENT SNAPSHOT"}
+
+
+class Words:
+    """Walks over a statement's tokens by their words."""
+
+    def __init__(self, source: Source, at: int = 0) -> None:
+        self.source = source
+        self.at = at
+
+    def take(self, *words: str) -> bool:
+        """Step over these words, if they stand here in this order."""
+        if all(self.source.is_word(self.at + number, word) for number, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def op(self, *operators: str) -> bool:
+        """Step over one of these operators."""
+        if self.source.is_op(self.at, *operators):
+            self.at += 1
+            return True
+        return False
+
+    def name(self) -> str:
+        """Step over a name. Raises Unreadable when none stands here."""
+        if not self.source.is_name(self.at):
+            raise Unreadable("expected a name")
+        self.at += 1
+        return self.source.tokens[self.at - 1].name
+
+    @property
+    def done(self) -> bool:
+        """Whether this is the end."""
+        return self.at >= len(self.source.tokens)
+
+    def finish(self) -> None:
+        """Raises Unreadable when this is not the end."""
+        if not self.done:
+            raise Unreadable(f"unexpected {self.source.tokens[self.at].text}")
+
+
+def transaction(statement: Statement) -> Plan | None:
+    """BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE SAVEPOINT. Raises Unreadable."""
+    words = Words(statement.source)
+    plan: Plan | None = None
+    if statement.source.is_word(0, "BEGIN") and statement.source.is_word(1, "NOT"):
+        return None  # MariaDB's BEGIN NOT ATOMIC … END
+    if words.take("BEGIN") or words.take("START", "TRANSACTION"):
+        plan = _begin(words)
+    elif words.take("COMMIT"):
+        plan = _end(words, "commit")
+    elif words.take("ROLLBACK"):
+        words.take("WORK")
+        if words.take("TO"):
+            words.take("SAVEPOINT")
+            plan = Builtin(name="rollback_to", arguments={"name": words.name()})
+        else:
+            plan = _end(words, "rollback")
+    elif words.take("SAVEPOINT"):
+        plan = Builtin(name="savepoint", arguments={"name": words.name()})
+    elif words.take("RELEASE", "SAVEPOINT"):
+        plan = Builtin(name="release_savepoint", arguments={"name": words.name()})
+    if plan is not None:
+        words.finish()
+    return plan
+
+
+def _begin(words: Words) -> Plan:
+    words.take("WORK")
+    modes: list[str] = []
+    while not words.done:
+        mode = next((one for one in sorted(_MODES) if words.take(*one.split())), None)
+        if mode is None:
+            raise Unreadable("expected a transaction mode")
+        modes.append(mode)
+        if not words.op(","):
+            break
+    if "READ ONLY" in modes and "READ WRITE" in modes:
+        raise Unreadable("one of READ ONLY and READ WRITE")
+    sql = "START TRANSACTION" + (" " + ", ".join(modes) if modes else "")
+    return Builtin(name="begin", arguments={"sql": Template((sql.encode(),))})
+
+
+def _end(words: Words, name: str) -> Plan:
+    words.take("WORK")
+    chain: bool | None = None  # what is not said goes by completion_type
+    if words.take("AND", "CHAIN"):
+        chain = True
+    elif words.take("AND", "NO", "CHAIN"):
+        chain = False
+    release: bool | None = None
+    if words.take("RELEASE"):
+        release = True
+    elif words.take("NO", "RELEASE"):
+        release = False
+    if chain and release:
+        raise Unreadable("unexpected RELEASE")
+    return Builtin(name=name, arguments={"chain": chain, "release": release})
+
+
+def use(statement: Statement) -> Plan | None:
+    """USE database. Raises Unreadable."""
+    words = Words(statement.source)
+    if not words.take("USE"):
+        return None
+    database = words.name()
+    words.finish()
+    databases = () if database.lower() == INFORMATION_SCHEMA else (database,)  # which is everybody's
+    return Builtin(name="use", arguments={"database": database}, databases=databases)
+
+
+def kill(statement: Statement) -> Plan | None:
+    """KILL [CONNECTION | QUERY] id. Raises Unreadable."""
+    words = Words(statement.source)
+    if not words.take("KILL"):
+        return None
+    query = words.take("QUERY")
+    if not query:
+        words.take("CONNECTION")
+    texts = Texts(statement)
+    target = texts.template(words.at, len(statement.source.tokens))
+    return Builtin(
+        name="kill", arguments={"id": target, "query": query}, session_slots=tuple(texts.slots.names)
+    )
+
+
+class Texts:
+    """Templates of parts of a statement, with the session's values in them."""
+
+    def __init__(self, statement: Statement, *, variables: bool = True) -> None:
+        """`variables`: user variables are among the session's values, else left to the server."""
+        self.source = statement.source
+        self.slots = Slots(len(self.source.literals))
+        self.edits = Edits(self.source)
+        fill_slots(self.source, self.slots, self.edits, typed=False, variables=variables)
+
+    def template(self, first: int, end: int) -> Template:
+        """The tokens from `first` to `end`. Raises Unreadable when there are none."""
+        if first >= end or end > len(self.source.tokens):
+            raise Unreadable("expected a value")
+        return self.edits.template(first, end)
+
+
+def set_(statement: Statement) -> Plan | None:
+    """SET, in all its forms. Raises Unreadable and Refuse."""
+    source = statement.source
+    words = Words(source)
+    if not words.take("SET"):
+        return None
+    if source.is_word(1, "STATEMENT"):
+        return _set_statement(statement)
+    if source.is_word(1, "PASSWORD") and source.is_word(2, "FOR") and not source.is_word(3, "CURRENT_USER"):
+        plan = _set_password(statement)
+        if plan is not None:
+            return plan
+    if source.is_word(1, "PASSWORD", "ROLE", "RESOURCE") or words.take("DEFAULT", "ROLE"):
+        raise _unsupported(f"SET {source.tokens[1].text}")
+    texts = Texts(statement, variables=False)
+    home = plan_confined(statement, Access.READ)
+    if home is None:
+        fill_database_facts(source, texts.edits)
+    databases = home.databases if home is not None else ()
+    assignments = _transaction(words)
+    if not assignments:
+        assignments = _assignments(words, texts)
+    words.finish()
+    if all(one.constant for one in assignments):
+        home = None
+    if home is None and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens))):
+        raise _unsupported("a subquery in SET", "SELECT the value first.")
+    return Builtin(
+        name="set",
+        access=Access.ADMIN if any(map(_for_admins, assignments)) else Access.NONE,
+        databases=databases,
+        assignments=tuple(assignments),
+        session_slots=tuple(texts.slots.names),
+        home=home,
+        effects=effects_of(source, mariadb=statement.names.env.mariadb),
+    )
+
+
+def _for_admins(assignment: Assignment) -> bool:
+    """Whether servers want a privilege for it that is not about rows. SET GLOBAL has an error of its own."""
+    privileged = assignment.scope == "session" and assignment.name in PRIVILEGED
+    return privileged or assignment.scope.startswith("persist")
+
+
+def _set_password(statement: Statement) -> Plan | None:
+    """SET PASSWORD FOR an account of the servers, where it is clear of which."""
+    plan = plan_confined(statement, Access.ADMIN, implicit_commit=True)
+    return plan or plan_nowhere(statement, About(Access.ADMIN, implicit_commit=True))
+
+
+def _set_statement(statement: Statement) -> Plan:
+    """MariaDB's SET STATEMENT … FOR statement, where the statement itself is passed on."""
+    source = statement.source
+    at = next((at for at in range(2, len(source.tokens)) if source.is_word(at, "FOR")), len(source.tokens))
+    needed, commits = access_of(source.at(at + 1).text, source.at(at + 2).text)
+    if any(source.is_name(one) and source.at(one).name.lower() in PRIVILEGED for one in range(2, at)):
+        needed = Access.ADMIN
+    plan = plan_confined(statement, needed, implicit_commit=commits)
+    if plan is None:
+        raise _unsupported("SET STATEMENT")
+    return plan
+
+
+def _unsupported(what: str, alternative: str = "") -> Refuse:
+    return Refuse(
+        "not_supported_yet", what=what, reason="the proxy does not pass it on", alternative=alternative
+    )
+
+
+def _transaction(words: Words) -> list[Assignment]:
+    """SET [scope] TRANSACTION …; nothing when it is something else."""
+    start = words.at
+    scope = "next"
+    for word, meaning in _SCOPES.items():
+        if words.take(word):
+            scope = meaning
+            break
+    if not words.take("TRANSACTION"):
+        words.at = start
+        return []
+    found = []
+    while True:
+        if words.take("ISOLATION", "LEVEL"):
+            level = next((one for one in _LEVELS if words.take(*one.split())), None)
+            if level is None:
+                raise Unreadable("expected an isolation level")
+            value = Template((_LEVELS[level],))
+            found.append(Assignment(scope=scope, name="transaction_isolation", value=value))
+        elif words.take("READ", "ONLY"):
+            found.append(Assignment(scope=scope, name="transaction_read_only", value=Template((b"1",))))
+        elif words.take("READ", "WRITE"):
+            found.append(Assignment(scope=scope, name="transaction_read_only", value=Template((b"0",))))
+        else:
+            raise Unreadable("expected a transaction characteristic")
+        if len({one.name for one in found}) < len(found):
+            raise Unreadable("a transaction characteristic stands twice")
+        if not words.op(","):
+            return found
+
+
+def _assignments(words: Words, texts: Texts) -> list[Assignment]:
+    found = []
+    sticky = "session"
+    while True:
+        end = _item_end(texts.source, words.at)
+        special = _names(words, texts, end)
+        if special is not None:
+            found.append(special)
+        else:
+            assignment, sticky = _assignment(words, texts, end, sticky)
+            found.append(assignment)
+        words.at = end
+        if not words.op(","):
+            return found
+
+
+def _item_end(source: Source, at: int) -> int:
+    while at < len(source.tokens) and not source.is_op(at, ","):
+        at = source.closing.get(at, at) + 1
+    return at
+
+
+def _names(words: Words, texts: Texts, end: int) -> Assignment | None:
+    """NAMES …, CHARACTER SET … or CHARSET …"""
+    source = texts.source
+    if source.is_op(words.at + 1, "=", ":="):
+        return None
+    names = words.take("NAMES")
+    if not names and not words.take("CHARACTER", "SET") and not words.take("CHARSET"):
+        return None
+    scope = "names" if names else "charset"
+    if words.take("DEFAULT"):
+        if words.at != end:
+            raise Unreadable("expected the end")
+        return Assignment(scope=scope, name=scope, value=None, constant=bool(names))
+    charset = _charset(texts, words.at)
+    collate = None
+    words.at += 1
+    if names and words.take("COLLATE"):
+        collate = _charset(texts, words.at)
+        words.at += 1
+    if words.at != end:
+        raise Unreadable("expected the end")
+    return Assignment(scope=scope, name=scope, value=charset, collate=collate, constant=bool(names))
+
+
+def _charset(texts: Texts, at: int) -> Template:
+    """A character set's or collation's name, as written."""
+    token = texts.source.at(at)
+    if token.kind not in (WORD, NAME, STRING):
+        raise Unreadable("expected a name")
+    if token.kind == STRING:
+        return texts.template(at, at + 1)
+    return Template((token.name.encode("utf-8", "surrogateescape"),))
+
+
+def _assignment(words: Words, texts: Texts, end: int, sticky: str) -> tuple[Assignment, str]:
+    source = texts.source
+    token = source.at(words.at)
+    scope, name = sticky, ""
+    if token.kind == "variable":
+        scope, name = "user", token.text
+        words.at += 1
+    elif token.kind == "system":
+        scope, name = _system_variable(token.text)
+        words.at += 1
+    else:
+        for word, meaning in _SCOPES.items():
+            if source.is_name(words.at + 1) and words.take(word):
+                scope = sticky = meaning
+                break
+        name = words.name().lower()
+        while words.op("."):
+            name += "." + words.name().lower()
+    if not words.op("=", ":=") or words.at >= end:
+        raise Unreadable("expected =")
+    default = end - words.at == 1 and source.is_word(words.at, "DEFAULT")
+    value = None if default else texts.template(words.at, end)
+    constant = end - words.at == 1 or (end - words.at == 2 and source.is_op(words.at, "-", "+"))
+    constant = constant and source.at(end - 1).kind != "system"
+    return Assignment(scope=scope, name=name, value=value, constant=constant), sticky
+
+
+def _system_variable(text: str) -> tuple[str, str]:
+    """@@name or @@scope.name to scope and name."""
+    first, dot, rest = text[2:].partition(".")
+    if dot and first.upper() in _SCOPES:
+        return _SCOPES[first.upper()], rest
+    return ("next" if text[2:] in _NEXT else "session"), text[2:]

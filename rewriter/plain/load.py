@@ -1,0 +1,53 @@
+"""Planning LOAD DATA and LOAD XML: into tables of one host only."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from config.schema import Kind
+from rewriter.plan import Access, Plan
+from rewriter.plans import LoadLocal, OneHost
+from rewriter.route.context import Statement, not_yet
+from rewriter.route.scope import Scope
+from rewriter.text.facts import Block
+from rewriter.text.parse import Parser
+
+from .unsharded import plan_confined, plan_unsharded
+
+
+def load(statement: Statement) -> Plan | None:
+    """The rule for LOAD. A file of the server's is for admins, one of the client's (LOCAL) for who may write.
+    Raises Unreadable and Refuse.
+    """
+    source = statement.source
+    if not source.is_word(0, "LOAD") or not source.is_word(1, "DATA", "XML"):
+        return None
+    local = source.is_word(2, "LOCAL") or source.is_word(3, "LOCAL")
+    access = Access.WRITE if local else Access.ADMIN
+    plan = plan_confined(statement, access) or _into(statement, access)
+    if not local or not isinstance(plan, OneHost):
+        return plan
+    common = {field.name: getattr(plan, field.name) for field in fields(Plan)}
+    return LoadLocal(**common, statement=plan)
+
+
+def _into(statement: Statement, access: Access) -> Plan:
+    """The plan by the table that is named."""
+    source = statement.source
+    parser = Parser(source)
+    while parser.at < parser.end and not (
+        source.is_word(parser.at, "INTO") and source.is_word(parser.at + 1, "TABLE")
+    ):
+        parser.at += 1
+    parser.need("INTO")
+    parser.need("TABLE")
+    block = Block(parser.at)
+    block.tables.append(parser.table_name())
+    scope = Scope(source)
+    scope.add_block(statement.names, block)
+    if scope.sharded():
+        what = f"LOAD {source.at(1).text}"
+        return not_yet(what, "its rows belong to different shards", "INSERT the rows, many at a time.")
+    if any(one.table is not None and one.table.kind is Kind.REFERENCE for one in scope.targets.values()):
+        return not_yet("LOAD of a reference table", "it has a copy on every host", "INSERT the rows.")
+    return plan_unsharded(statement, [block], scope, access)

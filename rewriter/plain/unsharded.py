@@ -1,0 +1,338 @@
+"""Planning statements that reach no sharded table: one host runs them as the client wrote them.
+
+Only names of single tables (when their physical database has another name), session values and
+shardgate's own functions and hints are written into the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple, TypedDict
+
+from config.schema import Kind
+from rewriter.bound import BindError
+from rewriter.plan import Access, Plan
+from rewriter.plans import AnyHost, Passthrough, Physical
+from rewriter.route.columns import Columns, Extras
+from rewriter.route.context import Statement
+from rewriter.route.fills import (
+    fill_database_facts,
+    fill_functions,
+    fill_lock_holders,
+    fill_slots,
+    take_hints,
+)
+from rewriter.route.origins import unsharded_origins
+from rewriter.route.reach import reached, tells_of_others
+from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Refuse, Scope, Target
+from rewriter.route.values import Slots
+from rewriter.splice import Template
+from rewriter.text.edits import Edits
+from rewriter.text.effects import Effects, defines_routine, effects_of
+from rewriter.text.facts import Block, Query, Span, TableRef
+from rewriter.text.parse import Parser
+from rewriter.text.tokens import Source, Unreadable
+
+
+class _Common(TypedDict):
+    access: Access
+    session_slots: tuple[str, ...]
+    databases: tuple[str, ...]
+    effects: Effects | None
+    implicit_commit: bool
+    template: Template
+    unchanged: bool
+    database: str | None
+
+
+class Place(NamedTuple):
+    """Where a statement runs: unsharded keyspaces ("" for the default host), or physical locations, or,
+    with neither, on any host.
+    """
+
+    keyspaces: tuple[str, ...] = ()
+    locations: tuple[tuple[str, int | None], ...] = ()
+
+
+class About(NamedTuple):
+    """What else a plan says of a statement; see the attributes of the plans."""
+
+    access: Access
+    databases: tuple[str, ...] = ()
+    database: str | None = None
+    implicit_commit: bool = False
+
+
+class Text:
+    """A statement's text with the session's values in it, and the names of these values. `parameters`: also
+    with those of a prepared statement, which a server takes by itself.
+    """
+
+    def __init__(self, statement: Statement, *, parameters: bool = False) -> None:
+        source = statement.source
+        self.source = source
+        self.mariadb = statement.names.env.mariadb
+        self._spaces = statement.spaces
+        self.slots = Slots(len(source.literals))
+        self.edits = Edits(source)
+        if not defines(source):
+            mariadb = self.mariadb
+            fill_slots(
+                source,
+                self.slots,
+                self.edits,
+                variables=False,
+                parameters=parameters,
+                warned=not mariadb,
+                numbered=mariadb,
+            )
+            fill_lock_holders(source, self.slots, self.edits)
+        take_hints(source, self.edits)
+        fill_functions(source, self.edits, statement.layout([]))
+        self.extras = Extras(self.slots.end)
+
+    def blocks(self, blocks: Iterable[Block], scope: Scope) -> None:
+        """Edit the tables and result names of query blocks."""
+        Columns(self.source, scope, self.edits, self.extras, spaces=self._spaces).blocks(blocks)
+
+    def plan(self, place: Place, about: About) -> Plan:
+        """The plan of this text."""
+        unchanged = not self.edits
+        template = whole(self.source) if unchanged else self.edits.template()
+        system = any(database.lower() in SYSTEM_DATABASES for database in about.databases)
+        common = _Common(
+            access=Access.ADMIN if system and about.access == Access.WRITE else about.access,
+            session_slots=tuple(self.slots.names),
+            databases=about.databases,
+            effects=effects_of(self.source, mariadb=self.mariadb),
+            implicit_commit=about.implicit_commit,
+            template=template,
+            unchanged=unchanged,
+            database=about.database,
+        )
+        if place.locations:
+            return Physical(locations=place.locations, **common)
+        if place.keyspaces:
+            return Passthrough(keyspaces=place.keyspaces, **common)
+        return AnyHost(**common)
+
+
+def whole(source: Source) -> Template:
+    """The statement's very bytes."""
+    parts = (literal if literal >= 0 else source.sql[start:end] for start, end, literal in source.pieces)
+    return Template(parts)
+
+
+def defines(source: Source) -> bool:
+    """Whether the statement has a text that runs another time, with the values of that time: the body of a
+    routine, a view, the defaults and conditions of a table (but the query that fills it). LOAD assigns its
+    user variables by itself.
+    """
+    if defines_routine(source) or not source.is_word(0, "CREATE", "ALTER"):
+        return defines_routine(source)
+    for at in range(1, len(source.tokens)):
+        if source.is_word(at, "DATABASE", "USER", "SERVER"):
+            return False
+        if source.is_word(at, "TABLE"):
+            return _first(source, "SELECT") == len(source.tokens)
+        if source.is_word(at, "VIEW", "INDEX"):
+            return True
+    return False
+
+
+def _first(source: Source, word: str) -> int:
+    """Where `word` stands first, or else the end."""
+    return next((at for at in range(len(source.tokens)) if source.is_word(at, word)), len(source.tokens))
+
+
+def plan_unsharded(
+    statement: Statement, blocks: Iterable[Block], scope: Scope, access: Access = Access.READ
+) -> Plan:
+    """The plan of a statement none of whose tables is sharded. Raises Refuse."""
+    text = Text(statement)
+    targets = {ref: target for ref, target in scope.targets.items() if target.form != "inner"}
+    forms = {target.form for target in targets.values()}
+    if not forms:
+        fill_database_facts(statement.source, text.edits)
+    text.blocks(blocks, scope)
+    databases = tuple(
+        dict.fromkeys(
+            target.database
+            for ref, target in targets.items()
+            if target.database.lower() != INFORMATION_SCHEMA or tells_of_others(ref.name)
+        )
+    )
+    if not forms or forms == {"system"}:
+        about = About(access, databases, system(targets))
+        return text.plan(_system_place(statement, databases), about)
+    about = About(access, databases, statement.names.env.database if _unqualified(targets) else None)
+    locations = [(one.keyspace, one.shard) for one in targets.values() if one.form == "physical"]
+    placed = [one for one in targets.values() if one.form != "system" and not _everywhere(one)]
+    if locations and any(one.form != "physical" for one in placed):
+        raise mixed(scope)
+    placed = placed or [one for one in targets.values() if _everywhere(one)][:1]
+    keyspaces = ["" if one.form == "default" else one.keyspace for one in placed]
+    if locations:
+        return text.plan(Place(locations=tuple(dict.fromkeys(locations))), about)
+    return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+
+
+def on_one_host(statement: Statement, plan: Plan, scope: Scope) -> Plan:
+    """`plan`, if its tables are on one host, with the origins of its columns (of SELECT and RETURNING).
+
+    Raises Refuse.
+    """
+    try:
+        if isinstance(plan, Passthrough | Physical):
+            plan.host(statement.names.topology)
+    except BindError as error:
+        if error.name == "not_supported_yet":
+            raise Refuse(error.name, **error.arguments) from None
+    origins = unsharded_origins(scope)
+    return replace(plan, origins=origins) if origins is not None and isinstance(plan, Passthrough) else plan
+
+
+def _everywhere(target: Target) -> bool:
+    """Whether every host has the table."""
+    return target.table is not None and target.table.kind is Kind.REFERENCE
+
+
+def _system_place(statement: Statement, databases: Iterable[str]) -> Place:
+    """mysql, performance_schema and sys are the default host's; information_schema is like on any host."""
+    own = any(database.lower() != "information_schema" for database in databases)
+    return Place(("",)) if own and statement.names.topology.default is not None else Place()
+
+
+def system(targets: dict[TableRef, Target]) -> str | None:
+    """The system database that unqualified names are in."""
+    for ref, target in targets.items():
+        if ref.database is None:
+            return target.database
+    return None
+
+
+def _unqualified(targets: dict[TableRef, Target]) -> bool:
+    """Whether the current database matters on the backend: the schema's single tables get qualified."""
+    return any(ref.database is None and target.form != "single" for ref, target in targets.items())
+
+
+def mixed(scope: Scope) -> Refuse:
+    """The refusal of a statement whose tables are in places that one host does not have."""
+    names = dict.fromkeys(
+        f"{target.database}.{ref.name}" for ref, target in scope.targets.items() if target.form != "inner"
+    )
+    return Refuse(
+        "not_supported_yet",
+        what="this statement",
+        reason=f"its tables are kept in different ways ({', '.join(names)})",
+        alternative="Read the tables one by one.",
+    )
+
+
+def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool = False) -> Plan | None:
+    """The plan of any statement while the current database is not a sharded one, and no other is named.
+
+    None when the statement's tables have to be looked at.
+    """
+    names, source = statement.names, statement.source
+    database = names.env.database
+    if database is None:
+        return None
+    try:
+        home = names.target(TableRef("table", Span(0, 0), "", database))
+    except Refuse:
+        return None
+    others = _named_databases(statement)
+    if others is None:
+        return None
+    text = Text(statement)
+    if text.slots.names and source.is_word(0, "SELECT", "WITH"):
+        _label(statement, text)
+    elif text.slots.names and source.is_word(0, "CREATE"):
+        _label(statement, text, _first(source, "SELECT"))
+    about = About(access, _asked_for(statement, database, others), database, implicit_commit)
+    if home.form == "physical":
+        if others or _names_default(statement):
+            return None
+        return text.plan(Place(locations=((home.keyspace, home.shard),)), about)
+    if home.form == "system":
+        return text.plan(_system_place(statement, about.databases or (database,)), about)
+    keyspaces = [home.keyspace, *(names.schema.databases[name].keyspace or "" for name in others)]
+    return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+
+
+def _asked_for(statement: Statement, database: str, others: Iterable[str]) -> tuple[str, ...]:
+    """The databases that the user must be allowed."""
+    source = statement.source
+    everybody_s = database.lower() == INFORMATION_SCHEMA
+    if everybody_s and any(
+        source.is_name(at) and tells_of_others(one.name) for at, one in enumerate(source.tokens)
+    ):
+        everybody_s = False
+    current = () if everybody_s else (database,)
+    return tuple(dict.fromkeys((*current, *others, *reached(source))))
+
+
+def _named_databases(statement: Statement) -> tuple[str, ...] | None:
+    """The other pass-through databases that a statement names; None when it may name a sharded one."""
+    names, source = statement.names, statement.source
+    found: dict[str, None] = {}
+    for at, token in enumerate(source.tokens):
+        if token.kind not in ("word", "name") or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
+            continue
+        if token.name == names.env.database:
+            continue
+        logical = names.schema.databases.get(token.name)
+        if logical is not None and logical.keyspace is None:
+            return None
+        if logical is not None:
+            found[token.name] = None
+        elif names.physical(token.name) is not None:
+            return None
+    return tuple(found)
+
+
+_BEFORE_TABLE: Final = (
+    "FROM",
+    "JOIN",
+    "STRAIGHT_JOIN",
+    "INTO",
+    "UPDATE",
+    "TABLE",
+    "EXISTS",
+    "DESCRIBE",
+    "DESC",
+)
+
+
+def _names_default(statement: Statement) -> bool:
+    """Whether a table of a database may be named that only the default host has: the statement has to be
+    read to tell it from a column.
+    """
+    names, source = statement.names, statement.source
+    if names.topology.default is None:
+        return False
+    for at in range(1, len(source.tokens)):
+        if source.is_word(at - 1, *_BEFORE_TABLE) and source.is_name(at) and source.is_op(at + 1, "."):
+            database = source.tokens[at].name
+            known = database == names.env.database or database.lower() in SYSTEM_DATABASES
+            if not known and names.physical(database) is None:
+                return True
+    return False
+
+
+def _label(statement: Statement, text: Text, first: int = 0) -> None:
+    """Keep the result names of a query with session values in it, if it can be read."""
+    parser = Parser(statement.source)
+    parser.at = first
+    try:
+        query: Query = parser.query(None)
+    except Unreadable:
+        return
+    if parser.at == parser.end:
+        scope = Scope(statement.source)
+        for block in query.all_blocks():
+            for ref in block.tables:
+                scope.targets[ref] = Target("inner")
+        text.blocks(query.all_blocks(), scope)

@@ -1,0 +1,283 @@
+"""Queries on information_schema: the views' names give way to what clients shall see of them.
+
+The servers list thousands of physical databases and know nothing of logical ones. So each view in such a
+query becomes a derived table with the same columns: the rows of the databases that clients see, and those of
+one shard's tables under their logical names. The server evaluates the query itself, whatever it asks.
+
+    FROM information_schema.TABLES t  →  FROM (SELECT … UNION ALL SELECT …) t
+
+The plan only marks the places; `view_sql` writes the derived tables when the query runs, for only then is it
+known which databases there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from config.topology import Host
+from rewriter.plan import Access, Plan
+from rewriter.plans import SystemViews
+from rewriter.route.context import Statement
+from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Scope
+from rewriter.splice import Part
+from rewriter.text.effects import effects_of
+from rewriter.text.facts import Query, Span, TableRef
+from rewriter.text.parse import Parser
+from rewriter.text.statement import QUERIES
+from rewriter.text.tokens import Unreadable
+
+from .unsharded import Text
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One view with a row for each thing in a database.
+
+    `schema` names the column with that database's name, `table` the one with the table's, if there is one.
+    `of_tables`: a sharded database's rows are those of its tables, else it has none. `once`: it has one row.
+    """
+
+    schema: str = "TABLE_SCHEMA"
+    table: str = "TABLE_NAME"
+    of_tables: bool = True
+    once: bool = False
+
+
+_NOT_SHARDED: Final = View(of_tables=False)
+_TABLES: Final = View()
+
+VIEWS: Final[Mapping[str, View]] = {
+    "SCHEMATA": View("SCHEMA_NAME", "", once=True),
+    "SCHEMATA_EXTENSIONS": View("SCHEMA_NAME", "", once=True),
+    "TABLES": _TABLES,
+    "TABLES_EXTENSIONS": _TABLES,
+    "COLUMNS": _TABLES,
+    "COLUMNS_EXTENSIONS": _TABLES,
+    "COLUMN_STATISTICS": View("SCHEMA_NAME"),
+    "STATISTICS": _TABLES,
+    "PARTITIONS": _TABLES,
+    "KEY_COLUMN_USAGE": _TABLES,
+    "TABLE_CONSTRAINTS": _TABLES,
+    "TABLE_CONSTRAINTS_EXTENSIONS": View("CONSTRAINT_SCHEMA"),
+    "REFERENTIAL_CONSTRAINTS": View("CONSTRAINT_SCHEMA"),
+    "CHECK_CONSTRAINTS": View("CONSTRAINT_SCHEMA", ""),
+    "ST_GEOMETRY_COLUMNS": _TABLES,
+    "GEOMETRY_COLUMNS": View("F_TABLE_SCHEMA", "F_TABLE_NAME"),
+    "PROCESSLIST": View("", ""),
+    "VIEWS": _NOT_SHARDED,
+    "VIEW_TABLE_USAGE": View("VIEW_SCHEMA", of_tables=False),
+    "VIEW_ROUTINE_USAGE": _NOT_SHARDED,
+    "TRIGGERS": View("TRIGGER_SCHEMA", of_tables=False),
+    "EVENTS": View("EVENT_SCHEMA", of_tables=False),
+    "ROUTINES": View("ROUTINE_SCHEMA", of_tables=False),
+    "PARAMETERS": View("SPECIFIC_SCHEMA", of_tables=False),
+    "LIBRARIES": View("LIBRARY_SCHEMA", of_tables=False),
+    "ROUTINE_LIBRARIES": View("ROUTINE_SCHEMA", of_tables=False),
+    "SCHEMA_PRIVILEGES": _NOT_SHARDED,
+    "TABLE_PRIVILEGES": _NOT_SHARDED,
+    "COLUMN_PRIVILEGES": _NOT_SHARDED,
+    "TABLE_STATISTICS": _NOT_SHARDED,
+    "INDEX_STATISTICS": _NOT_SHARDED,
+    "JSON_DUALITY_VIEWS": _NOT_SHARDED,
+    "JSON_DUALITY_VIEW_COLUMNS": _NOT_SHARDED,
+    "JSON_DUALITY_VIEW_LINKS": _NOT_SHARDED,
+    "JSON_DUALITY_VIEW_TABLES": _NOT_SHARDED,
+}
+"""The views of which the rows depend on who asks. All others of information_schema are the server's.
+PROCESSLIST has the proxy's sessions, all of them constants.
+"""
+
+_SCHEMAS: Final = frozenset(
+    {"TABLE_SCHEMA", "CONSTRAINT_SCHEMA", "UNIQUE_CONSTRAINT_SCHEMA", "REFERENCED_TABLE_SCHEMA"}
+    | {"INDEX_SCHEMA", "SCHEMA_NAME", "F_TABLE_SCHEMA", "G_TABLE_SCHEMA"}
+)
+_COLUMNS: Final = frozenset({"COLUMN_NAME", "REFERENCED_COLUMN_NAME"})
+_EXPRESSIONS: Final = frozenset(
+    {"GENERATION_EXPRESSION", "EXPRESSION", "CHECK_CLAUSE", "PARTITION_EXPRESSION"}
+)
+ESTIMATES: Final = frozenset({"TABLE_ROWS", "DATA_LENGTH", "INDEX_LENGTH", "CARDINALITY"})
+"""What is about as large in each shard: shown for one, multiplied by the number of shards."""
+
+
+def system_views(statement: Statement) -> Plan | None:
+    """The rule for queries on views that show databases; None for all others, and inside a physical one."""
+    source, names = statement.source, statement.names
+    current = names.env.database or ""
+    inside = current not in names.schema.databases and names.physical(current) is not None
+    if source.tokens[0].text not in QUERIES or inside:
+        return None
+    if current.lower() != INFORMATION_SCHEMA and not any(
+        token.name.lower() == INFORMATION_SCHEMA for token in source.tokens
+    ):
+        return None
+    parser = Parser(source)
+    scope = Scope(source)
+    try:
+        query = parser.query(None)
+        if parser.at < parser.end:
+            return None
+        scope.add_query(names, query)
+    except (Refuse, Unreadable):
+        return None  # another rule says what is wrong
+    refs = [ref for ref in scope.targets if _view(ref, scope) in VIEWS]
+    forms = {target.form for target in scope.targets.values()}
+    if not refs or forms & {"sharded", "physical"}:
+        return None
+    return _plan(statement, query, scope, refs)
+
+
+def _view(ref: TableRef, scope: Scope) -> str:
+    """The view's name in upper case; '' when it is none."""
+    target = scope.targets[ref]
+    if target.form == "system" and target.database.lower() == INFORMATION_SCHEMA:
+        return ref.name.upper()
+    return ""
+
+
+def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> Plan:
+    source = statement.source
+    text = Text(statement, parameters=True)
+    within = {ref.span.first for ref in scope.targets}
+    for at in range(len(source.tokens)):
+        # the derived table is in no database: information_schema.t.column is t.column
+        named = source.is_name(at) and source.tokens[at].name.lower() == INFORMATION_SCHEMA
+        if named and at not in within and source.is_op(at + 1, ".") and source.is_op(at + 3, "."):
+            text.edits.replace(Span(at, at + 2), b"")
+    for number, ref in enumerate(refs):
+        name = source.text(ref.span.end - 1, ref.span.end)
+        parts: tuple[Part, ...] = (b"(", text.slots.end + number, b")")
+        text.edits.replace(ref.span, *parts, *((b" AS " + name,) if ref.alias is None else ()))
+    text.blocks(query.all_blocks(), scope)
+    targets = [one for one in scope.targets.values() if one.form not in ("inner", "system")]
+    keyspaces = dict.fromkeys("" if one.form == "default" else one.keyspace for one in targets)
+    return SystemViews(
+        access=Access.READ,
+        session_slots=tuple(text.slots.names),
+        databases=tuple(dict.fromkeys(one.database for one in targets)),
+        effects=effects_of(source, mariadb=statement.names.env.mariadb),
+        template=text.edits.template(),
+        unchanged=False,
+        database=_current(statement, scope),
+        keyspaces=tuple(keyspaces) or ("",),
+        views=tuple(_view(ref, scope) for ref in refs),
+    )
+
+
+def _current(statement: Statement, scope: Scope) -> str | None:
+    """The database that the connection must be in: for unqualified names that stay."""
+    for ref, target in scope.targets.items():
+        stays = target.form in ("passthrough", "default", "system") and _view(ref, scope) not in VIEWS
+        if stays and ref.database is None:
+            return statement.names.env.database
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A database of one host as clients see it: a whole one, or the tables of a sharded (or single) one.
+
+    `tables`: the names that clients see, None for all; `objects` are those with a virtual `id`. `shards`:
+    over how many the rows are spread. `first`: of a logical database's parts, the one that stands for it.
+    """
+
+    host: Host
+    physical: str
+    logical: str
+    tables: tuple[str, ...] | None = None
+    objects: tuple[str, ...] = ()
+    shards: int = 1
+    first: bool = True
+
+    @property
+    def as_is(self) -> bool:
+        """Whether its rows are those of the server."""
+        return self.tables is None and self.physical == self.logical
+
+
+def view_sql(
+    name: str, columns: Sequence[str], shown: Sequence[Shown], constants: Sequence[bytes], *, mariadb: bool
+) -> bytes:
+    """The derived table for view `name` of these `columns`.
+
+    `constants`: SELECTs of the rows that other hosts have given. MariaDB looks a database up for an equality
+    only, so there each has a SELECT of its own. MySQL names result columns after the view's: it does that for
+    derived tables that it merges, so the UNION is put into one.
+    """
+    view = VIEWS[name]
+    whole = [one.physical for one in shown if one.as_is]
+    parts: list[bytes] = []
+    groups = [[one] for one in whole] if mariadb and whole else [whole]
+    listed = b", ".join(b"`" + column.encode() + b"`" for column in columns)
+    table = b"SELECT %b FROM information_schema.`%b` WHERE " % (listed, name.encode())
+    for group in groups:
+        names = b", ".join(map(_quote, group))
+        if not group:
+            parts.append(table + b"0")  # the columns, for rows from elsewhere
+        elif len(group) == 1:
+            parts.append(table + b"`%b` = %b" % (view.schema.encode(), names))
+        else:
+            parts.append(table + b"`%b` IN (%b)" % (view.schema.encode(), names))
+    parts += [
+        part for one in shown if not one.as_is and (part := shown_sql(name, columns, one, mariadb=mariadb))
+    ]
+    parts += constants
+    union = b" UNION ALL ".join(parts)
+    if mariadb:
+        return union
+    return b"SELECT %b FROM (%b) AS shown" % (listed, union)
+
+
+def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, mariadb: bool) -> bytes:
+    """The SELECT of one database's rows; empty when it has none."""
+    view = VIEWS[name]
+    if shown.tables is not None and ((not view.of_tables) or (view.once and not shown.first)):
+        return b""
+    if view.table and shown.tables is not None and not shown.tables:
+        return b""
+    sql = b"SELECT %b FROM information_schema.`%b` WHERE `%b` = %b" % (
+        b", ".join(_column(column, view, shown, mariadb=mariadb) for column in columns),
+        name.encode(),
+        view.schema.encode(),
+        _quote(shown.physical),
+    )
+    if shown.tables is not None and view.table:
+        sql += b" AND `%b` IN (%b)" % (view.table.encode(), b", ".join(map(_quote, shown.tables)))
+    return sql
+
+
+def introducer(*, mariadb: bool) -> bytes:
+    """What stands before a string constant in a result column. MariaDB's views are in utf8mb3, and its UNION
+    takes the larger character set; MySQL finds that the constant fits.
+    """
+    return b"_utf8mb3" if mariadb else b"_utf8mb4"
+
+
+def _column(column: str, view: View, shown: Shown, *, mariadb: bool) -> bytes:
+    """One result column, in logical terms."""
+    plain = b"`" + column.encode() + b"`"
+    if shown.as_is:
+        return plain
+    objects = b", ".join(map(_quote, shown.objects))
+    logical = introducer(mariadb=mariadb) + _quote(shown.logical)
+    expression = b""
+    if column == view.schema:
+        expression = logical
+    elif column in _SCHEMAS:
+        expression = b"IF(%b = %b, %b, %b)" % (plain, _quote(shown.physical), logical, plain)
+    elif column in _COLUMNS and objects and view.table:
+        key = b"`%b` IN (%b) AND %b = 'local_id'" % (view.table.encode(), objects, plain)
+        expression = b"IF(%b, 'id', %b)" % (key, plain)
+    elif column in _EXPRESSIONS and objects:
+        expression = b"REPLACE(%b, '`local_id`', '`id`')" % plain
+    elif column in ESTIMATES and shown.shards > 1:
+        expression = b"%b * %d" % (plain, shown.shards)
+    elif column == "AUTO_INCREMENT" and objects:
+        expression = b"IF(`%b` IN (%b), NULL, %b)" % (view.table.encode(), objects, plain)
+    return expression + b" AS " + plain if expression else plain
+
+
+def _quote(name: str) -> bytes:
+    """A name as a string; the names of databases and tables hold no control characters."""
+    return b"'" + name.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\").replace(b"'", b"''") + b"'"

@@ -1,0 +1,1 @@
+"""SELECT over shards: fanned out, grouped, or gathered."""

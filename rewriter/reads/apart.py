@@ -1,0 +1,129 @@
+"""What a UNION changes: values whose digits depend on whether a server keeps a result in a temporary table.
+
+MySQL shows what IF, CASE and a user variable give as it is: `IF(n > 1, price, 0)` is `9.90` or `0`. In a
+UNION, whose rows go through a table, the same is `0.00`, and `REPLACE('ab', 'a', 'ab')` is `ab`. And an
+average within an expression has all its digits only until it is kept, as ORDER BY does. So such a SELECT is
+sent for each shard by itself, as the client wrote it. (What MariaDB cuts is known by the types of a result's
+columns only: see `Bound.apart`.)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rewriter.route.context import Splicer
+from rewriter.route.scope import Refuse, chains
+from rewriter.text.aggregates import is_aggregate
+from rewriter.text.facts import Block, Span
+from rewriter.text.spans import unwrapped
+from rewriter.text.tokens import NUMBER, SYSTEM, VARIABLE
+
+_OTHER: Final = re.compile(
+    r"\s*(tinyint|smallint|mediumint|int|integer|bigint|bool|boolean|float|double|real|date|datetime|timestamp"
+    r"|time|year|char|varchar|(?:tiny|medium|long)?text|binary|varbinary|(?:tiny|medium|long)?blob|enum|set"
+    r"|json)\b",
+    re.IGNORECASE,
+)
+"""Types of columns of which no DECIMAL is made but by arithmetic."""
+_NUMBERED: Final = re.compile(r"\s*(?:bit|year)\b", re.I)
+_PASSING: Final = (
+    "IF",
+    "IFNULL",
+    "COALESCE",
+    "NULLIF",
+    "CASE",
+    "GREATEST",
+    "LEAST",
+    "ANY_VALUE",
+    "MIN",
+    "MAX",
+)
+_DECIMAL: Final = ("SUM", "AVG", "ROUND", "TRUNCATE", "CAST", "CONVERT", "STDDEV", "VARIANCE")
+
+
+def apart(splicer: Splicer, block: Block) -> bool:
+    """Whether each shard must get a statement of its own."""
+    mysql = not splicer.statement.names.env.mariadb
+    kept = "DISTINCT" in block.modifiers or "DISTINCTROW" in block.modifiers
+    for one in block.projections:
+        if one.star:
+            continue
+        span = unwrapped(splicer.source, one.span)
+        if mysql and not kept and _chosen(splicer, span) and _decimal(splicer, block, span):
+            return True
+        if mysql and _remade(splicer, block, span):
+            return True
+        if _averaged(splicer, span, mysql=mysql):
+            return True
+    return False
+
+
+def _remade(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether MySQL makes a column of it that does not hold the value: of REPLACE(…) one that is too short,
+    of a BIT or YEAR that some function passes on one of that type.
+    """
+    source = splicer.source
+    if any(source.is_word(at, "REPLACE") and source.is_op(at + 1, "(") for at in range(*span)):
+        return True
+    if not any(source.is_word(at, *_PASSING) for at in range(*span)):
+        return False
+    definitions = _definitions(splicer, block, span)
+    return any(one is not None and _NUMBERED.match(one) is not None for one in definitions)
+
+
+def _definitions(splicer: Splicer, block: Block, span: Span) -> list[str | None]:
+    """The types of the columns that are named."""
+    found = []
+    for chain in chains(splicer.source, span, block):
+        try:
+            found.append(splicer.columns.definition(block, Span(chain.first, chain.end)))
+        except Refuse:
+            found.append(None)
+    return found
+
+
+def _averaged(splicer: Splicer, span: Span, *, mysql: bool) -> bool:
+    """Whether this is an expression with an average in it, or one of numbers that MariaDB thinks shorter."""
+    source = splicer.source
+    if not mysql and any(source.is_word(at, "ASCII", "BIT_COUNT") for at in range(*span)):
+        return any(source.is_word(at, "AVG") and is_aggregate(source, at) for at in range(*span))
+    if is_aggregate(source, span.first) and source.closing[span.first + 1] == span.end - 1:
+        return False
+    return any(source.is_word(at, "AVG") and is_aggregate(source, at) for at in range(*span))
+
+
+def _chosen(splicer: Splicer, span: Span) -> bool:
+    """Whether this is a user variable, IF(…), NULLIF(…) or CASE … END."""
+    source = splicer.source
+    if source.tokens[span.first].kind == VARIABLE:
+        return span.end - span.first == 1
+    if source.is_word(span.first, "CASE"):
+        return source.is_word(span.end - 1, "END")
+    called = source.is_word(span.first, "IF", "NULLIF") and source.is_op(span.first + 1, "(")
+    return called and source.closing[span.first + 1] == span.end - 1
+
+
+def _decimal(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether the values may be of type DECIMAL (or BIT)."""
+    source = splicer.source
+    for at in range(*span):
+        token = source.tokens[at]
+        if token.kind in (NUMBER, VARIABLE, SYSTEM) or token.text == "?":
+            return True
+        if source.is_op(at, "/") or source.is_word(at, *_DECIMAL):
+            return True
+    for chain in chains(source, span, block):
+        try:
+            ref = splicer.scope.table_of(chain, block)
+        except Refuse:
+            return True
+        target = None if ref is None else splicer.scope.targets[ref]
+        if target is None or target.table is None:
+            continue
+        if target.is_object and chain.column == "ID":
+            continue
+        column = target.table.column(chain.column)
+        if column is None or _OTHER.match(column.definition or "") is None:
+            return True
+    return False

@@ -1,0 +1,180 @@
+"""Planning a SELECT on sharded tables."""
+
+from __future__ import annotations
+
+from rewriter.plan import Access, Plan, Reject
+from rewriter.route.binding import Routing
+from rewriter.route.columns import Extra
+from rewriter.route.context import Splicer, Statement, keyspace_of, not_yet, table_names
+from rewriter.route.origins import origins_of
+from rewriter.route.routing import Route
+from rewriter.route.scope import Refuse, Scope
+from rewriter.sharded import Point, Several, ShardSelect
+from rewriter.splice import Template
+from rewriter.text.facts import Block, Query, TableRef
+
+from .determined import seen_alike
+from .several import plan_several
+from .together import both_ways, together
+
+
+def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bool = False) -> Plan:
+    """The plan of a SELECT, some of whose tables are sharded and none are anywhere else.
+
+    `explain`: the query stands behind EXPLAIN, so that one shard stands for all. Raises Refuse.
+    """
+    refs = scope.sharded()
+    keyspace_of(scope, refs)  # refuses several, before anything else is wrong with them
+    _check(statement, query)
+    splicer = Splicer(statement, scope)
+    splicer.columns.blocks(query.all_blocks())
+    if not explain:
+        _check_groups(splicer, query)
+    both_ways(splicer, query)
+    routes = splicer.routes(refs)
+    block = together(splicer, query, refs)
+    several = _several(splicer, block, refs, explain=explain)
+    unrouted = any(route.unbounded for route in routes)
+    if unrouted and isinstance(several, Reject):
+        return several
+    template = splicer.edits.template()
+    routing = splicer.routing(refs, routes)
+    locks = any(block.lock is not None for block in query.all_blocks())
+    return ShardSelect(
+        access=Access.WRITE if locks else Access.READ,
+        session_slots=tuple(splicer.slots.names),
+        databases=tuple(dict.fromkeys(scope.targets[ref].database for ref in refs)),
+        routing=routing,
+        template=template,
+        several=several,
+        sample=explain,
+        exact=bool(statement.names.env.exact) and not explain,
+        unrouted=unrouted,
+        together=not isinstance(several, Reject),
+        origins=None if explain else origins_of(query, scope),
+        point=point(routing, template, splicer.slots.end),
+        fallback=None if statement.strict else _fallback(statement, query, scope, routing, explain=explain),
+    )
+
+
+def _fallback(
+    statement: Statement, query: Query, scope: Scope, routing: Routing, *, explain: bool
+) -> Plan | None:
+    """The plan for values that are no plain constants; None when that cannot happen."""
+    if not may_fail(routing):
+        return None
+    strict = Statement(statement.source, statement.names, strict=True)
+    plan = plan_select(strict, query, scope, explain=explain)
+    statement.steering |= strict.steering
+    return plan
+
+
+def may_fail(routing: Routing) -> bool:
+    """Whether placing the statement's constants may raise NotPlain."""
+    values = [offset.value for offset in routing.offsets]
+    values += [value for one in routing.ranges for value in (one.low, one.high)]
+    return any(one.may_fail for one in routing.comparisons) or any(value.may_fail for value in values)
+
+
+def _check(statement: Statement, query: Query) -> None:
+    source = statement.source
+    for block in query.all_blocks():
+        if any(ref.form == "odd" for ref in block.tables):
+            raise Refuse(
+                "not_supported_yet",
+                what="a table function",
+                reason="its texts have the character set of the current database",
+                alternative="",
+            )
+        if block.into is not None:
+            raise Refuse(
+                "not_supported_yet",
+                what="SELECT … INTO",
+                reason="the rows come from shards",
+                alternative="Fetch the rows and keep them in the application.",
+            )
+        if "SQL_CALC_FOUND_ROWS" in block.modifiers:
+            raise Refuse(
+                "not_supported_yet",
+                what="SQL_CALC_FOUND_ROWS",
+                reason="the rows of shards are not counted yet",
+                alternative="Use SELECT COUNT(*).",
+            )
+        if block.odd is not None:
+            raise Refuse(
+                "not_supported_yet",
+                what=source.tokens[block.odd.first].text,
+                reason="it is not looked into",
+                alternative="Use LIMIT.",
+            )
+    if any(token.text == ":=" for token in source.tokens):
+        raise Refuse(
+            "not_supported_yet",
+            what="assigning a user variable in a SELECT",
+            reason="the rows come from shards",
+            alternative="Use SET.",
+        )
+
+
+def _check_groups(splicer: Splicer, query: Query) -> None:
+    """Refuse what MySQL would refuse on a shard, and not where `id` is a column."""
+    env, hints = splicer.statement.names.env, splicer.hints
+    if env.mariadb or env.each_shard or hints.shard is not None or hints.same_shard_as is not None:
+        return
+    if not all(seen_alike(splicer, block) for block in query.all_blocks()):
+        reason = "which columns its groups determine is for a server to say that has the column `id`"
+        raise Refuse("not_supported_yet", what="this statement", reason=reason, alternative="")
+
+
+def _several(
+    splicer: Splicer, block: Block | None, refs: list[TableRef], *, explain: bool
+) -> Several | Reject:
+    if splicer.statement.names.env.each_shard and splicer.colocated(refs):
+        template = splicer.edits.template()
+        return Several(part=template, reference=template)
+    if block is not None:
+        found = plan_several(splicer, block, "" if explain else splicer.statement.names.env.exact)
+    elif len(refs) > 1:
+        reason = f"it joins rows of {' and '.join(table_names(splicer.scope, refs))}"
+        found = not_yet("this statement", reason, "Give every table an ID of the same shard.")
+    else:
+        reason = "it has subqueries, joins or set operations"
+        found = not_yet("this statement", reason, "Name the shard by an ID.")
+    if explain and isinstance(found, Reject):
+        reason = "the rows of several shards are gathered before they are worked on"
+        return not_yet("EXPLAIN", reason, "Use EXPLAIN ROUTE, or name one ID.")
+    return found
+
+
+def point(routing: Routing, template: Template, first: int) -> Point | None:
+    """The short way of binding, for a statement whose one route is one ID that is one literal."""
+    if len(routing.comparisons) != 1 or routing.ranges or routing.offsets:
+        return None
+    if routing.routes != (Route("in", 0),):
+        return None
+    comparison = routing.comparisons[0]
+    key, layout = comparison.key, comparison.key.layout
+    if len(comparison.values) != 1 or comparison.values[0].kind != "integer" or layout is None:
+        return None
+    if key.rule not in ("object", "id"):
+        return None
+    places: dict[int, int] = {}
+    for number, extra in enumerate(routing.extras):
+        if first + number not in template.parts:
+            continue
+        if extra.kind not in ("database", "constants", "base"):
+            return None
+        if extra.kind == "base" and (key.rule != "object" or extra != Extra("base", key.type)):
+            return None
+        places[first + number] = first + ("database", "constants", "base").index(extra.kind)
+    parts = [places.get(part, part) if isinstance(part, int) else part for part in template.parts]
+    return Point(
+        keyspace=routing.keyspace,
+        literal=comparison.values[0].index,
+        mask=key.mask,
+        expected=key.expected,
+        shard_shift=layout.shard_shift,
+        shard_mask=layout.shard_mask,
+        local_mask=layout.local_mask,
+        template=Template(parts, integers=(first + 1, first + 2)),
+    )

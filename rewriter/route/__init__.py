@@ -1,0 +1,1 @@
+"""Which tables a statement names, and which shards their rows are on."""

@@ -1,0 +1,188 @@
+"""Values to shards, shards to statements: what the plans on sharded tables do at every binding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from config.topology import Host, Keyspace, Topology
+from rewriter.bound import BindError, Notice
+from rewriter.text.literals import NotPlain
+
+from .columns import Extra
+from .routing import Between, Comparison, Key, Offset, Placed, Route
+from .values import Value
+
+CHUNK: Final = 64
+"""So many shards at most go into one UNION ALL."""
+
+MAX_ROWS: Final = 18446744073709551615
+"""MySQL's largest LIMIT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How a statement finds its shards, and what is computed for each.
+
+    `routes` has one route for each reference to a sharded table. With `one_shard` they must all lead to one
+    and the same shard. `extras` are computed in this order.
+    """
+
+    keyspace: str
+    tables: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+    ranges: tuple[Between, ...]
+    offsets: tuple[Offset, ...]
+    routes: tuple[Route, ...]
+    extras: tuple[Extra, ...]
+    in_list: int
+
+    def place(self, values: tuple[bytes, ...], keyspace: Keyspace) -> list[Placed]:
+        """Each comparison's constants by shard. Raises NotPlain, also for what is only compared."""
+        for offset in self.offsets:
+            offset.value.integer(values)
+        for one in self.comparisons:
+            size = one.size(values)
+            if size > self.in_list:
+                raise BindError("in_list_too_long", size=str(size), limit=str(self.in_list))
+        return [one.place(values, keyspace) for one in self.comparisons]
+
+    def shards(
+        self, placed: list[Placed], values: tuple[bytes, ...], keyspace: Keyspace
+    ) -> list[set[int] | None]:
+        """The shards of each route, whether they exist or not; None for all. Raises NotPlain."""
+        between = [one.shards(values, keyspace) for one in self.ranges]
+        return [route.shards(placed, between) for route in self.routes]
+
+    def columns(
+        self,
+        shards: Sequence[int],
+        placed: list[Placed],
+        values: tuple[bytes, ...],
+        keyspace: Keyspace,
+        rows: bytes = b"",
+    ) -> list[list[bytes]]:
+        """For each extra, its value on every shard. `rows` is a shard's own LIMIT."""
+        return [self._column(extra, shards, placed, values, keyspace, rows) for extra in self.extras]
+
+    def _column(
+        self,
+        extra: Extra,
+        shards: Sequence[int],
+        placed: list[Placed],
+        values: tuple[bytes, ...],
+        keyspace: Keyspace,
+        rows: bytes,
+    ) -> list[bytes]:
+        """One extra for all shards."""
+        if extra.kind == "database":
+            return [keyspace.database_of(shard) for shard in shards]
+        if extra.kind == "base":
+            layout = keyspace.layout
+            assert layout is not None  # object tables are in keyspaces with a layout
+            low, shift = layout.base(0, extra.number), layout.shard_shift
+            return [b"%d" % (shard << shift | low) for shard in shards]
+        if extra.kind == "constants":
+            comparison, mine = self.comparisons[extra.number], placed[extra.number]
+            return comparison.write(mine, shards, values)
+        if extra.kind == "offset":
+            assert keyspace.layout is not None
+            offset, layout = self.offsets[extra.number], keyspace.layout
+            return [offset.write(shard, values, layout) for shard in shards]
+        return [rows] * len(shards)
+
+    def probe(self, values: tuple[bytes, ...], keyspace: Keyspace, shard: int) -> tuple[bytes, ...]:
+        """Each extra on some shard, with parameters left as they are in `values`: for a server to prepare."""
+        found = []
+        for extra in self.extras:
+            if extra.kind == "constants":
+                found.append(self.comparisons[extra.number].probe(values))
+            elif extra.kind == "offset":
+                value = self.offsets[extra.number].value
+                found.append(values[value.index] if value.kind == "parameter" else b"1")
+            else:
+                found.append(self._column(extra, [shard], [], values, keyspace, b"1")[0])
+        return tuple(found)
+
+    def unmatched(self, values: tuple[bytes, ...], keyspace: Keyspace) -> tuple[Notice, ...]:
+        """The warning that some ID matches nothing; none when the conditions merely contradict each other."""
+        for one in self.comparisons:
+            if one.key.takes_text or one.key.rule not in ("object", "id"):
+                continue
+            for number in one.integers(values):
+                shard = one.key.shard_of_integer(number, keyspace)
+                if shard is None or keyspace.host_of(shard) is None:
+                    reason = why_not(number, one.key, keyspace)
+                    return (
+                        Notice(
+                            "id_matches_nothing",
+                            {"id": str(number), "table": self.tables[0].partition(".")[2], "reason": reason},
+                        ),
+                    )
+        return ()
+
+
+def why_not(number: int, key: Key, keyspace: Keyspace) -> str:
+    """Why an ID matches no row, in words."""
+    layout = key.layout
+    if number < 0:
+        return "it is negative"
+    if number >> 64:
+        return "it has more than 64 bits"
+    if layout is None:
+        return "it is no ID"
+    if number & layout.reserved_bits:
+        return "its reserved bits are set"
+    fields = layout.decompose(number)
+    if key.rule == "object" and layout.has_type and fields["type"] != key.type:
+        return f"its type is {fields['type']}, this table's is {key.type}"
+    return f"shard {fields['shard']} of keyspace {keyspace.name} does not exist"
+
+
+def host(keyspace: Keyspace, shard: int) -> Host:
+    """The master of a shard. Raises BindError when no range holds it."""
+    found = keyspace.host_of(shard)
+    if found is None:
+        raise BindError("unknown_database", database=keyspace.database_of(shard).decode())
+    return found
+
+
+def by_host(keyspace: Keyspace, shards: Iterable[int]) -> dict[Host, list[int]]:
+    """Those shards that exist by their master, in ascending order."""
+    found: dict[Host, list[int]] = {}
+    host_of = keyspace.host_of
+    for shard in sorted(shards):
+        master = host_of(shard)
+        if master in found:
+            found[master].append(shard)
+        elif master is not None:
+            found[master] = [shard]
+    return found
+
+
+def some_shard(keyspace: Keyspace) -> int:
+    """A shard to ask when none can hold a match: the first that there is. Raises BindError."""
+    for shard in keyspace.all_shards:
+        return shard
+    raise BindError("no_open_shard", keyspace=keyspace.name)
+
+
+def keyspace_of(topology: Topology, name: str) -> Keyspace:
+    """The keyspace; BindError when the topology lost it."""
+    keyspace = topology.keyspaces.get(name)
+    if keyspace is None:
+        raise BindError("unknown_database", database=name)
+    return keyspace
+
+
+def limit_number(value: Value, values: tuple[bytes, ...]) -> int:
+    """A number of LIMIT. Raises BindError when it is none."""
+    try:
+        number = max(value.integer(values), 0)
+    except NotPlain:
+        raise BindError("syntax_error", reason="LIMIT must be a number") from None
+    if number > MAX_ROWS and value.kind == "integer":
+        reason = f"You have an error in your SQL syntax near '{number}': LIMIT has more than 64 bits"
+        raise BindError("syntax_error", reason=reason)
+    return min(number, MAX_ROWS)

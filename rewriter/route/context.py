@@ -1,0 +1,189 @@
+"""What the rules of the planner share while they plan one statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from config.layout import Layout
+from config.schema import Table
+from rewriter.plan import Reject
+from rewriter.text.edits import Edits
+from rewriter.text.facts import Block, Span, TableRef
+from rewriter.text.tokens import Source
+
+from .binding import Routing
+from .columns import Columns, Extras
+from .fills import Hints, fill_functions, fill_slots, take_hints
+from .keys import Keys
+from .predicates import Conditions
+from .routing import ALL, Route, both
+from .scope import Names, Refuse, Scope
+from .values import ConstantReader, Slots
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """One statement while it is planned.
+
+    `strict`: plan without constants that may turn out to be something else (see `Conditions`). `steering`
+    collects the literals that the plan depends on: another value of one needs another plan.
+    """
+
+    source: Source
+    names: Names
+    strict: bool = False
+    steering: set[int] = field(default_factory=set)
+
+    def steer(self, span: Span) -> None:
+        """The plan depends on the literals in `span`."""
+        tokens = self.source.tokens[span.first : span.end]
+        self.steering |= {token.literal for token in tokens if token.literal >= 0}
+
+    @property
+    def spaces(self) -> bool:
+        """Whether the server's names of result columns go on with the spaces behind a word."""
+        return self.names.env.ignore_space and not self.names.env.mariadb
+
+    def layout(self, tables: list[Table]) -> Layout | None:
+        """The layout that the ID functions mean: that of the statement's tables, else the first one."""
+        keyspaces = self.names.topology.keyspaces
+        named = [keyspaces[table.keyspace].layout for table in tables if table.keyspace in keyspaces]
+        every = [keyspace.layout for keyspace in keyspaces.values()]
+        return next((one for one in named + every if one is not None and one.has_local), None)
+
+
+class Splicer:
+    """The edits of a statement on sharded tables, and all that they are computed from."""
+
+    def __init__(self, statement: Statement, scope: Scope) -> None:
+        source, names = statement.source, statement.names
+        self.statement = statement
+        self.source = source
+        self.scope = scope
+        self.slots = Slots(len(source.literals))
+        self.edits = Edits(source)
+        tables = [scope.targets[ref].table for ref in scope.sharded()]
+        layout = statement.layout([table for table in tables if table is not None])
+        fill_slots(source, self.slots, self.edits, variables=False, known=True)
+        self.hints: Hints = take_hints(source, self.edits)
+        fill_functions(source, self.edits, layout)
+        self.extras = Extras(self.slots.end)
+        self.conditions = Conditions(
+            source,
+            scope,
+            Keys(names.topology, names.env),
+            ConstantReader(source, self.slots, layout),
+            strict=statement.strict,
+        )
+        self.columns = Columns(
+            source, scope, self.edits, self.extras, self.conditions, statement.steer, statement.spaces
+        )
+
+    def routes(self, refs: list[TableRef]) -> list[Route]:
+        """The route of each of these references to sharded tables, as WHERE, ON and hints narrow them."""
+        hinted = self._hinted(refs)
+        if hinted is not None:
+            return [hinted] * len(refs)
+        own: dict[TableRef, Route] = {}
+        links: dict[TableRef, set[TableRef]] = {ref: set() for ref in refs}
+        for ref in refs:
+            narrowing = _narrowing(self.scope.blocks[ref], ref)
+            own[ref] = both([self.conditions.route(span, ref) for span in narrowing])
+            for span in narrowing:
+                for match in self.conditions.equalities(span):
+                    if ref in (match.ref, match.other):
+                        other = match.other if match.ref is ref else match.ref
+                        if other is not None and other in links:
+                            links[ref].add(other)
+        return [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
+
+    def colocated(self, refs: list[TableRef]) -> bool:
+        """Whether rows of these references that belong together are on one shard, all of them: equal routing
+        values connect the references. Then each shard gives its part of the whole.
+        """
+        links: dict[TableRef, set[TableRef]] = {ref: set() for ref in refs}
+        for ref in refs:
+            for span in _narrowing(self.scope.blocks[ref], ref):
+                for match in self.conditions.equalities(span):
+                    one, other = match.ref, match.other
+                    if other is not None and one in links and other in links and ref in (one, other):
+                        links[one].add(other)
+                        links[other].add(one)
+        return len(_reachable(refs[0], links)) == len(refs)
+
+    def routing(self, refs: list[TableRef], routes: list[Route]) -> Routing:
+        """How the statement finds its shards, once all edits are made. Raises Refuse."""
+        return Routing(
+            keyspace=keyspace_of(self.scope, refs),
+            tables=table_names(self.scope, refs),
+            comparisons=tuple(self.conditions.comparisons),
+            ranges=tuple(self.conditions.ranges),
+            offsets=tuple(self.conditions.offsets),
+            routes=tuple(routes),
+            extras=self.extras.items,
+            in_list=self.statement.names.limits.in_list,
+        )
+
+    def _hinted(self, refs: list[TableRef]) -> Route | None:
+        if self.hints.shard is None and self.hints.same_shard_as is None:
+            return None
+        table = self.scope.targets[refs[0]].table
+        keyspace = self.statement.names.topology.keyspaces[table.keyspace if table is not None else ""]
+        shard = self.hints.shard
+        if self.hints.same_shard_as is not None:
+            layout = self.statement.layout([table] if table is not None else [])
+            shard = layout.shard_of(self.hints.same_shard_as) if layout is not None else None
+        if shard is None or keyspace.host_of(shard) is None:
+            raise Refuse("unknown_shard", keyspace=keyspace.name, shard=str(shard))
+        return Route("shards", fixed=frozenset({shard}))
+
+
+def _narrowing(block: Block, ref: TableRef) -> list[Span]:
+    """The conditions that rows of `ref` must fulfil to matter."""
+    number = block.tables.index(ref)
+    spans = [condition.span for condition in block.conditions if number in condition.narrows]
+    return spans + ([block.where] if block.where is not None else [])
+
+
+def _reachable(ref: TableRef, links: dict[TableRef, set[TableRef]]) -> list[TableRef]:
+    found = [ref]
+    for one in found:
+        found += [other for other in sorted(links[one], key=lambda r: r.span.first) if other not in found]
+    return found
+
+
+def not_yet(what: str, reason: str, alternative: str = "") -> Reject:
+    """The plan for what is not supported over several shards."""
+    arguments = {"what": what, "reason": reason, "alternative": alternative}
+    return Reject(error="not_supported_yet", arguments=arguments)
+
+
+def refused(refusal: Refuse) -> Reject:
+    """The plan that refuses the statement."""
+    return Reject(error=refusal.error, arguments=refusal.arguments)
+
+
+def keyspace_of(scope: Scope, refs: list[TableRef]) -> str:
+    """The one keyspace of sharded tables. Raises Refuse when there are several."""
+    names = {target.table.keyspace for ref in refs if (target := scope.targets[ref]).table is not None}
+    if len(names) > 1:
+        raise Refuse(
+            "not_supported_yet",
+            what="this statement",
+            reason=f"its tables are in different keyspaces ({', '.join(sorted(names))})",
+            alternative="Read the tables one by one.",
+        )
+    return names.pop()
+
+
+def table_names(scope: Scope, refs: list[TableRef]) -> tuple[str, ...]:
+    """The tables as `database.table`, each once."""
+    tables: list[Table] = []
+    for ref in refs:
+        table = scope.targets[ref].table
+        if table is not None:
+            tables.append(table)
+    return tuple(dict.fromkeys(f"{table.database}.{table.name}" for table in tables))
+
+
+__all__ = ["ALL", "Splicer", "Statement", "keyspace_of", "not_yet", "refused", "table_names"]

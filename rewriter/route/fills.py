@@ -1,0 +1,192 @@
+"""What is written into a statement whatever its tables are: the session's values and parameters in the place
+of what stands for them, shardgate's functions as arithmetic; and its hints, which are taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from config.layout import Layout
+from rewriter.splice import Part
+from rewriter.text.edits import Edits, original
+from rewriter.text.facts import Span
+from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
+
+from .scope import Refuse
+from .values import ID_FUNCTIONS, LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """shardgate's own optimizer hints: `shard(N)`, `same_shard_as(ID)`, `scatter`."""
+
+    shard: int | None = None
+    same_shard_as: int | None = None
+    scatter: bool = False
+
+
+_OWN_HINTS: Final = re.compile(
+    r"\b(?:(shard)\s*\(\s*([0-9]{1,20})\s*\)|(same_shard_as)\s*\(\s*([0-9]{1,20})\s*\)|(scatter)\b(?!\s*\())",
+    re.IGNORECASE,
+)
+
+
+def take_hints(source: Source, edits: Edits) -> Hints:
+    """Our hints in the statement, which are taken out of it."""
+    shard = same = None
+    scatter = False
+    for at, token in enumerate(source.tokens):
+        if token.kind != HINT:
+            continue
+        found = list(_OWN_HINTS.finditer(token.text))
+        for one in found:
+            shard = int(one[2]) if one[1] else shard
+            same = int(one[4]) if one[3] else same
+            scatter = scatter or bool(one[5])
+        if found:
+            rest = _OWN_HINTS.sub(" ", token.text[3:-2]).strip()
+            text = f"/*+ {rest} */" if rest else " "
+            edits.replace(Span(at, at + 1), text.encode("utf-8", "surrogateescape"))
+    return Hints(shard, same, scatter)
+
+
+def fill_slots(
+    source: Source,
+    slots: Slots,
+    edits: Edits,
+    *,
+    typed: bool = True,
+    variables: bool = True,
+    parameters: bool = True,
+    known: bool = False,
+    warned: bool = False,
+    numbered: bool = False,
+) -> None:
+    """Put the session's values in the place of what stands for them (`typed`: with the type it has), and the
+    `parameters` of a prepared statement.
+
+    `warned`: the server shall warn, as MySQL does, that FOUND_ROWS() is deprecated. `numbered`:
+    CONNECTION_ID() is an INT UNSIGNED, as on MariaDB.
+
+    Without `variables` user variables are left to the server, whose connection has them as the session does;
+    with `known` their values are slots all the same, for what is routed by them.
+    """
+    tokens = source.tokens
+    at = 0
+    while at < len(tokens):
+        found = slot_at(source, at)
+        if found is not None and found[0][0] == "@" and found[0][1:2] != "@" and not variables:
+            if known:
+                slots.index(found[0])
+            found = None
+        if found is None:
+            at += 1
+            continue
+        if found[0][0] == "?" and not parameters:
+            at += 1
+            continue
+        compared = source.is_op(at - 1, *_COMPARISONS) or source.is_op(found[1], *_COMPARISONS)
+        parts: tuple[Part, ...] = (slots.index(found[0]),)
+        if typed and not (compared and found[0] in TYPED_BY and found[0][0] != "@"):
+            parts = _typed(source, slots, found[0], numbered)
+        if warned and found[0] == "FOUND_ROWS()":
+            parts = (b"CAST(", slots.index(found[0]), b"|0*FOUND_ROWS() AS SIGNED)")
+        if STRING in (source.at(at - 1).kind, source.at(found[1]).kind):
+            parts = (b"(", *parts, b")")  # neighbouring strings are one
+        edits.replace(Span(at, found[1]), *parts)
+        at = found[1]
+
+
+def _typed(source: Source, slots: Slots, name: str, numbered: bool) -> tuple[Part, ...]:
+    """A session's value with the type of the server's."""
+    if numbered and name == "CONNECTION_ID()":
+        return b"CRC32(", slots.index(NUMBERED), b")"
+    value = slots.index(name)
+    if name in TYPED_BY and (source.is_word(0, *_ASKING) or source.is_op(0, "(")):
+        return b"IF(1,", value, b"," + TYPED_BY[name] + b")"
+    type_ = SLOT_TYPES.get(name)
+    # |0: MariaDB's CAST of a short number is an INT, where the functions give a BIGINT
+    return (value,) if type_ is None else (b"CAST(", value, b"|0 AS " + type_ + b")")
+
+
+#: Where the session's texts stay what they are: servers look for literals there (`table_schema = 'x'`).
+_COMPARISONS: Final = ("=", "<=>", "<>", "!=", "<", ">", "<=", ">=")
+
+#: Statements in which CURRENT_USER is a value, not an account.
+_ASKING: Final = (
+    *("SELECT", "WITH", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "DO", "CALL", "CREATE"),
+    *("EXPLAIN", "DESCRIBE", "DESC", "ANALYZE"),
+)
+
+
+def fill_parameters(source: Source, slots: Slots, edits: Edits) -> None:
+    """Put the parameters of a prepared statement in the place of their marks, and nothing else."""
+    for at in range(len(source.tokens)):
+        found = slot_at(source, at)
+        if found is not None and found[0][0] == "?":
+            edits.replace(Span(at, found[1]), slots.index(found[0]))
+
+
+_OF_DATABASE: Final = re.compile("(character_set|collation)_database$")
+
+
+def fill_database_facts(source: Source, edits: Edits) -> None:
+    """Write the servers' character set and collation in the place of the current database's: for a session
+    without one on any server, as the connection that runs the statement may have another session's.
+    """
+    for at, token in enumerate(source.tokens):
+        found = _OF_DATABASE.search(token.text) if token.kind == SYSTEM else None
+        if found is not None:
+            edits.replace(Span(at, at + 1), f"@@{found[1]}_server".encode())
+
+
+def fill_lock_holders(source: Source, slots: Slots, edits: Edits) -> None:
+    """Have IS_USED_LOCK give the session's number where the server gives its own connection's. What it is
+    asked for must be a string, a user variable or a column: it is written twice.
+    """
+    for at, token in enumerate(source.tokens):
+        if token.kind != WORD or token.text != "IS_USED_LOCK" or not source.is_op(at + 1, "("):
+            continue
+        close = source.closing[at + 1]
+        column = all(source.is_name(one) or source.is_op(one, ".") for one in range(at + 2, close))
+        if not column and (source.at(at + 2).kind not in (STRING, VARIABLE) or close != at + 3):
+            continue
+        call = original(source, token.start, source.tokens[close].end)
+        parts = (b"(CASE ", *call, slots.index(LOCK_HOLDERS), b" ELSE ", *call, b" END)")
+        edits.replace(Span(at, close + 1), *parts)
+
+
+def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:
+    """Write SHARD_OF, TYPE_OF, LOCAL_OF and MAKE_ID as the arithmetic that they are. Raises Refuse."""
+    for at, token in enumerate(source.tokens):
+        if token.text not in ID_FUNCTIONS or token.kind != WORD or not source.is_op(at + 1, "("):
+            continue
+        name, close = source.tokens[at].text, source.closing[at + 1]
+        places = {
+            "SHARD_OF": [layout and (layout.shard_shift, layout.shard_mask)],
+            "TYPE_OF": [layout and (layout.type_shift, layout.type_mask)],
+            "LOCAL_OF": [layout and (layout.local_shift, layout.local_mask)],
+        }.get(name)
+        if layout is None or not (layout.has_local and layout.has_type):
+            raise Refuse("unknown_function", function=name)
+        commas = _commas(source, at + 2, close)
+        if len(commas) != (2 if places is None else 0) or close == at + 2:
+            raise Refuse("wrong_parameter_count", function=name)
+        edits.replace(Span(at, at + 2), b"((")
+        if places is None:
+            edits.replace(Span(commas[0], commas[0] + 1), b") << %d | (" % layout.shard_shift)
+            edits.replace(Span(commas[1], commas[1] + 1), b") << %d | (" % layout.type_shift)
+            edits.replace(Span(close, close + 1), b"))")
+        elif places[0]:
+            edits.replace(Span(close, close + 1), b") >> %d & %d)" % places[0])
+
+
+def _commas(source: Source, at: int, end: int) -> list[int]:
+    found = []
+    while at < end:
+        if source.is_op(at, ","):
+            found.append(at)
+        at = source.closing.get(at, at) + 1
+    return found

@@ -1,0 +1,44 @@
+"""How a table's columns route: from the schema and the topology to keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from config.schema import KeyType, Kind, Table
+from config.topology import Topology
+from rewriter.env import Env
+from rewriter.text.literals import ENCODINGS
+
+from .routing import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Finds the key by which a column of a table routes."""
+
+    topology: Topology
+    env: Env
+
+    def key(self, table: Table, column: str) -> Key | None:
+        """The key of `column` (upper case), or None when it does not route."""
+        keyspace = self.topology.keyspaces.get(table.keyspace)
+        if keyspace is None:
+            return None
+        if table.shard_key is not None and column == table.shard_key.upper() and column != "ID":
+            return Key("modulo", keyspace.layout)
+        if not table.routing or column != table.routing.upper():
+            return None
+        if table.kind is Kind.OBJECT:
+            return Key("object", keyspace.layout, table.type or 0)
+        if table.kind is Kind.HASHED:
+            return self._hashed(table)
+        return Key("id", keyspace.layout) if keyspace.layout is not None else None
+
+    def _hashed(self, table: Table) -> Key:
+        backslashes = not self.env.no_backslash_escapes
+        if table.key_type is KeyType.BINARY:
+            return Key("hash", text="binary", backslashes=backslashes)
+        if table.key_type is KeyType.TEXT:
+            encoding = ENCODINGS.get(self.env.charset, "unknown")
+            return Key("hash", text=encoding, backslashes=backslashes)
+        return Key("hash")

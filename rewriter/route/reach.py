@@ -1,0 +1,203 @@
+"""Which databases a statement reaches that is not read clause by clause: judged by its tokens, and rather too
+many than too few, since a user's list of databases hangs on it.
+
+A qualifier (`x` in `x.y`) is a database's name where a table's name is expected, in `x.y.z`, and before a
+function's parenthesis. Elsewhere it is a table's or an alias, in queries and changes of rows. Other
+statements have too many forms for that: there it is a database's, unless it stands in an expression and the
+statement has that name elsewhere, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rewriter.text.tokens import OPERATOR, Source
+
+from .scope import INFORMATION_SCHEMA
+
+_ROWS: Final = frozenset(
+    {"SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "REPLACE", "UPDATE", "DELETE"}
+    | {"EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DO"}
+)
+"""Statements whose tables stand behind the words below."""
+
+_LISTS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "USING", "DELETE"})
+_MORE: Final = _LISTS | {"TABLES", "VIEW", "TO"}
+_FIRST: Final = frozenset({"INSERT", "REPLACE", "DELETE", "EXPLAIN", "DESCRIBE", "DESC"})
+_BETWEEN: Final = frozenset(
+    {"IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "ONLY", "OJ", "LATERAL"}
+)
+_ENDS: Final = frozenset(
+    {"SELECT", "SET", "WHERE", "VALUES", "VALUE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "FOR"}
+    | {"UNION", "EXCEPT", "INTERSECT", "RETURNING", "PARTITION"}
+)
+_LOCKING: Final = frozenset(
+    {"OF", "NOWAIT", "SKIP", "WAIT", "UNION", "EXCEPT", "INTERSECT", "INTO", "LIMIT", ""}
+)
+_EXPRESSION: Final = frozenset(
+    {"SELECT", "DISTINCT", "ALL", "WHERE", "AND", "OR", "NOT", "XOR", "BY", "HAVING", "WHEN", "THEN", "ELSE"}
+    | {
+        "CASE",
+        "SET",
+        "BETWEEN",
+        "IN",
+        "IS",
+        "DIV",
+        "MOD",
+        "REGEXP",
+        "RLIKE",
+        "INTERVAL",
+        "RETURN",
+        "IF",
+        "WHILE",
+    }
+)
+_TELLING: Final = frozenset(
+    {
+        "FILES",
+        "USER_PRIVILEGES",
+        "USER_ATTRIBUTES",
+        "USER_STATISTICS",
+        "CLIENT_STATISTICS",
+        "INDEX_STATISTICS",
+    }
+    | {"TABLE_STATISTICS", "TABLESPACES_EXTENSIONS"}
+)
+
+
+def tells_of_others(view: str) -> bool:
+    """Whether a view of information_schema shows what belongs to any database or user. The views that show
+    the databases themselves are the proxy's own.
+    """
+    return view.upper().startswith("INNODB_") or view.upper() in _TELLING
+
+
+def reached(source: Source) -> tuple[str, ...]:
+    """The databases that the statement names, or may name; information_schema only for the views that tell of
+    others. Names are as written.
+    """
+    found: dict[str, None] = dict.fromkeys(_shown(source))
+    by_rows = source.tokens[0].text in _ROWS
+    expected = _expected(source, _LISTS if by_rows else _MORE)
+    bare = set() if by_rows else _bare(source)
+    for at, token in enumerate(source.tokens):
+        if not source.is_name(at) or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
+            continue
+        qualified = at in expected and source.is_name(at + 2)
+        whole = source.is_op(at + 3, ".", "(") and source.is_name(at + 2)
+        row = source.is_word(at, "NEW", "OLD") and source.is_word(0, "CREATE")
+        outside = not by_rows and not row and (token.name not in bare or not _in_expression(source, at))
+        if not (qualified or whole or outside):
+            continue
+        if token.name.lower() != INFORMATION_SCHEMA or tells_of_others(source.at(at + 2).name):
+            found[token.name] = None
+    return tuple(found)
+
+
+def _bare(source: Source) -> set[str]:
+    """The names that stand without a point behind them: tables, aliases, columns."""
+    return {
+        token.name
+        for at, token in enumerate(source.tokens)
+        if source.is_name(at) and not source.is_op(at + 1, ".")
+    }
+
+
+def _in_expression(source: Source, at: int) -> bool:
+    before = source.at(at - 1)
+    return before.text in _EXPRESSION if source.is_name(at - 1) else before.kind == OPERATOR
+
+
+def _shown(source: Source) -> Iterator[str]:
+    """Databases that SHOW names behind FROM or IN, or behind CREATE DATABASE."""
+    if not source.is_word(0, "SHOW"):
+        return
+    at = 1
+    of_table = any(source.is_word(k, "COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS") for k in range(1, 4))
+    if source.is_word(1, "CREATE") and source.is_word(2, "DATABASE", "SCHEMA"):
+        at = 3
+        while source.is_word(at, "IF", "NOT", "EXISTS"):
+            at += 1
+        yield source.at(at).name
+        return
+    while at < len(source.tokens):
+        if source.is_word(at, "FROM", "IN") and source.is_name(at + 1) and not source.is_op(at + 2, "."):
+            if not of_table and source.at(at + 1).name.lower() != INFORMATION_SCHEMA:
+                yield source.at(at + 1).name
+            of_table = False
+        elif source.is_word(at, "FROM", "IN"):
+            of_table = False
+        at += 1
+
+
+def _expected(source: Source, lists: frozenset[str]) -> set[int]:
+    """The places where a table's name is expected. `lists`: words that one, or several, stand behind."""
+    found: set[int] = set()
+    state, awaits, clauses = "", False, True  # "": an expression; "list" of tables; "on": a join's condition
+    outer: list[tuple[str, bool, bool]] = []
+    for at, token in enumerate(source.tokens):
+        if source.is_op(at, "(", "{"):
+            outer.append((state, False, clauses))
+            if not awaits:
+                state, clauses = "", source.is_word(at + 1, "SELECT", "WITH", "VALUES", "TABLE")
+        elif source.is_op(at, ")", "}"):
+            state, awaits, clauses = outer.pop() if outer else ("", False, True)
+        elif source.is_op(at, ","):
+            awaits = state != ""
+            state = "list" if awaits else ""
+        elif not source.is_name(at) or source.is_op(at - 1, "."):
+            continue
+        elif awaits and not (token.kind == "word" and token.text in _BETWEEN | _ENDS | lists):
+            found.add(at)
+            awaits = False
+        elif token.kind == "word":
+            state, awaits, clauses = _next(source, at, lists, state, awaits, clauses)
+    return found
+
+
+def _next(
+    source: Source, at: int, lists: frozenset[str], state: str, awaits: bool, clauses: bool
+) -> tuple[str, bool, bool]:
+    """What is expected behind the word at `at`."""
+    word = source.tokens[at].text
+    if word == "SELECT":
+        return "", False, True
+    if not clauses:
+        return state, awaits, clauses
+    if word in lists or (word in _FIRST and at == 0) or word in ("INSERT", "REPLACE", "CALL", "HANDLER"):
+        assigns = word == "UPDATE" and source.is_word(at - 1, "KEY")
+        locks = word == "UPDATE" and source.is_word(at - 1, "FOR") and source.at(at + 1).text in _LOCKING
+        modifier = word == "STRAIGHT_JOIN" and not state
+        columns = word == "USING" and source.is_op(at + 1, "(")
+        function = word in ("INSERT", "REPLACE") and source.is_op(at + 1, "(")
+        if modifier or function:
+            return state, awaits, clauses
+        if columns:
+            return "on", False, clauses
+        return ("", False, clauses) if assigns or locks else ("list", True, clauses)
+    if word == "ON" and state:
+        return ("", False, clauses) if source.is_word(at + 1, "DUPLICATE") else ("on", False, clauses)
+    if word in _ENDS:
+        return "", False, clauses
+    return state, awaits, clauses
+
+
+def functions(source: Source) -> tuple[str, ...]:
+    """The databases of the stored functions that are called by their whole names (`x.y(`)."""
+    return tuple(
+        dict.fromkeys(
+            token.name
+            for at, token in enumerate(source.tokens)
+            if source.is_op(at + 1, ".") and source.is_name(at) and not source.is_op(at - 1, ".")
+            if source.is_name(at + 2) and source.is_op(at + 3, "(")
+        )
+    )
+
+
+def reads_files(source: Source) -> bool:
+    """Whether LOAD_FILE() is called: it reads a file of the server's."""
+    return any(
+        source.is_name(at) and token.name.upper() == "LOAD_FILE" and source.is_op(at + 1, "(")
+        for at, token in enumerate(source.tokens)
+    )

@@ -1,0 +1,1 @@
+"""INSERT, REPLACE, UPDATE and DELETE."""

@@ -1,0 +1,185 @@
+"""Planning UPDATE and DELETE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from config.schema import Kind
+from rewriter.plain.unsharded import on_one_host, plan_unsharded
+from rewriter.plan import Access, Plan, Reject
+from rewriter.reads.select import may_fail, point
+from rewriter.route.binding import Routing
+from rewriter.route.columns import Extra
+from rewriter.route.context import Splicer, Statement, not_yet, refused
+from rewriter.route.fills import take_hints
+from rewriter.route.scope import Refuse, Scope
+from rewriter.rules import only_sharded
+from rewriter.sharded import ShardWrite
+from rewriter.text.edits import Edits
+from rewriter.text.facts import TableRef
+from rewriter.text.parse_write import Change, WriteParser, changes_behind_with
+
+from .everywhere import plan_everywhere
+from .found import Target, plan_found, targets_of
+from .returning import edit_returning
+
+
+def change(statement: Statement) -> Plan | None:
+    """The rule for UPDATE and DELETE. Raises Unreadable and Refuse."""
+    source = statement.source
+    if not source.is_word(0, "UPDATE", "DELETE") and not changes_behind_with(source):
+        return None
+    found = WriteParser(source).change()
+    if found.verb == "UPDATE" and found.several and not statement.names.env.mariadb:
+        for clause, given in (("ORDER BY", found.block.order_span), ("LIMIT", found.block.limit)):
+            if given is not None:
+                return Reject(error="wrong_usage", arguments={"verb": "UPDATE", "clause": clause})
+    scope = Scope(source)
+    scope.add_query(statement.names, found.whole)
+    plan: Plan
+    try:
+        if not scope.sharded():
+            return _unsharded(statement, found, scope)
+        only_sharded(scope)
+        plan = plan_change(statement, found, scope)
+    except Refuse as refusal:
+        plan = refused(refusal)
+    return _or_found(statement, found, scope, plan)
+
+
+def _unsharded(statement: Statement, found: Change, scope: Scope) -> Plan:
+    """The plan of a change of reference tables, or of what is on one host. Raises Refuse."""
+    blocks = tuple(found.whole.all_blocks())
+    references = any(
+        one.table is not None and one.table.kind is Kind.REFERENCE for one in scope.targets.values()
+    )
+    written = [scope.targets[one.ref].table for one in targets_of(found, scope)] if references else []
+    everywhere = plan_everywhere(statement, found, blocks, scope, written)
+    plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+    return on_one_host(statement, plan, scope)
+
+
+def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> Plan:
+    """`plan`; in its place, or for what it cannot do, finding the rows first where that is possible."""
+    source = statement.source
+    may_scatter = statement.names.env.scatter_writes or take_hints(source, Edits(source)).scatter
+    try:
+        if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "scatter_denied"):
+            return plan_found(statement, found, scope, may_scatter=may_scatter) or plan
+        if isinstance(plan, ShardWrite) and plan.several is not None:
+            return replace(plan, found=plan_found(statement, found, scope, may_scatter=True))
+    except Refuse as refusal:
+        if isinstance(plan, Reject):
+            return refused(refusal)
+        return replace(plan, several=refused(refusal)) if isinstance(plan, ShardWrite) else plan
+    return plan
+
+
+def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
+    """The plan of an UPDATE or DELETE of a sharded table. Raises Refuse."""
+    refs = scope.sharded()
+    targets = targets_of(found, scope)
+    _check(found, scope, targets)
+    splicer = Splicer(statement, scope)
+    for block in found.whole.all_blocks():
+        splicer.columns.block(block)
+    for written, target in zip(found.targets, targets, strict=False):
+        _edit_target(splicer, written, target.ref)
+    table = scope.targets[targets[0].ref].table
+    origins = None
+    if found.returning is not None and table is not None:
+        origins = edit_returning(
+            statement.source, splicer.edits, found.returning, table, _base(splicer, targets[0].ref)
+        )
+    routes = splicer.routes(refs)
+    routing = splicer.routing(refs, routes)
+    unrouted = any(route.unbounded for route in routes)
+    may_scatter = splicer.hints.scatter or statement.names.env.scatter_writes
+    denied = None if may_scatter else _denied(statement, found, scope, refs[0])
+    together = splicer.colocated(refs)
+    several = _several(statement, found, routing, together=together)
+    if unrouted and (denied or several):
+        return denied or several or _denied(statement, found, scope, refs[0])
+    template = splicer.edits.template()
+    fallback = None
+    if may_fail(routing) and not statement.strict:
+        fallback = plan_change(Statement(statement.source, statement.names, strict=True), found, scope)
+    return ShardWrite(
+        verb=found.verb,
+        session_slots=tuple(splicer.slots.names),
+        databases=tuple(dict.fromkeys(scope.targets[ref].database for ref in refs)),
+        routing=routing,
+        template=template,
+        several=several,
+        denied=denied,
+        unrouted=unrouted,
+        together=together,
+        returning=found.returning is not None,
+        origins=origins,
+        point=point(routing, template, splicer.slots.end),
+        fallback=fallback,
+    )
+
+
+def _check(found: Change, scope: Scope, targets: list[Target]) -> None:
+    for target in targets:
+        table = scope.targets[target.ref].table
+        if table is None or scope.targets[target.ref].form != "sharded":
+            raise Refuse(
+                "not_supported_yet",
+                what=f"this {found.verb}",
+                reason=f"'{target.ref.name}' is not on the shards",
+                alternative="Write the tables one by one.",
+            )
+        fixed = {"id", "local_id"} if table.kind is Kind.OBJECT else set()
+        fixed |= {one.lower() for one in (table.routing, table.shard_key) if one}
+        for assigned in target.assigned:
+            if assigned.name.lower() in fixed:
+                raise Refuse("routing_column_update", column=assigned.name, table=table.name)
+
+
+def _base(splicer: Splicer, ref: TableRef) -> int:
+    """The index of an object table's K; of no meaning for others."""
+    return splicer.columns.base(ref) if splicer.scope.targets[ref].is_object else -1
+
+
+def _edit_target(splicer: Splicer, written: TableRef, ref: TableRef) -> None:
+    """Name a target of a DELETE of several tables as the shard knows it."""
+    if ref.alias is not None:  # which servers look for in the current database, and there is none
+        raise Refuse(
+            "not_supported_yet",
+            what="an alias as the target of DELETE",
+            reason="its database cannot be told",
+            alternative="Name the table.",
+        )
+    name = splicer.source.text(ref.span.end - 1, ref.span.end)
+    splicer.edits.replace(written.span, b"`", splicer.extras.index(Extra("database")), b"`." + name)
+
+
+def _several(statement: Statement, found: Change, routing: Routing, *, together: bool) -> Reject | None:
+    """Why the statement cannot run on several shards; None when it can."""
+    if not together:
+        reason = f"it joins rows of {' and '.join(routing.tables)}"
+        return not_yet("this statement", reason, "Give every table an ID of the same shard.")
+    if found.block.limit is not None:
+        reason = "LIMIT counts the rows of one shard"
+        return not_yet(f"{found.verb} with LIMIT", reason, "Name the IDs.")
+    if any(token.text == ":=" for token in statement.source.tokens):
+        reason = "each shard would assign the user variable by itself"
+        return not_yet(f"this {found.verb}", reason, "Name one ID.")
+    return None
+
+
+def _denied(statement: Statement, found: Change, scope: Scope, ref: TableRef) -> Reject:
+    table = scope.targets[ref].table
+    keyspace = statement.names.topology.keyspaces.get(table.keyspace) if table is not None else None
+    return Reject(
+        error="scatter_denied",
+        arguments={
+            "statement": found.verb,
+            "shards": str(len(keyspace.all_shards)) if keyspace is not None else "",
+            "reason": "a write does not scatter unless it says so",
+            "column": f"'{table.routing}'" if table is not None else "",
+            "alternative": "write /*+ scatter */ behind the first word, or SET scatter_writes = 1",
+        },
+    )

@@ -1,0 +1,115 @@
+"""ON DUPLICATE KEY UPDATE on sharded tables: no row moves, and `id` is right in the new values."""
+
+from __future__ import annotations
+
+from config.schema import Kind, Table
+from rewriter.route.context import Splicer
+from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
+from rewriter.text.facts import Assigned, Block, Query, Span
+from rewriter.text.parse_write import Insertion
+from rewriter.text.tokens import Source
+
+
+def ambiguous_name(source: Source, found: Insertion, query: Query, scope: Scope) -> str:
+    """A column in a new value that both the table and the SELECT have: which is meant, no server guesses."""
+    block = query.single()
+    if block is None or block.group_span is not None:
+        return ""
+    mine = scope.targets[found.table].columns or ()
+    theirs = {name for ref in block.tables for name in scope.targets[ref].columns or ()}
+    for assigned in found.on_duplicate:
+        for chain in chains(source, assigned.value, found.block):
+            name = chain.column.lower()
+            of_row = source.is_word(chain.first - 2, "VALUES", "VALUE") and source.is_op(chain.first - 1, "(")
+            if len(chain.parts) == 1 and name in mine and name in theirs and not of_row:
+                return chain.parts[-1]
+    return ""
+
+
+class Duplicates:
+    """The clause of one INSERT. `names` are those of the row's columns (lower case), `base` is the index of
+    the shard's K. After `edit`, `asks` says whether LAST_INSERT_ID(id) is assigned to the row there is.
+    """
+
+    def __init__(self, splicer: Splicer, found: Insertion, table: Table, names: list[str], base: int) -> None:
+        self.source = splicer.source
+        self.splicer = splicer
+        self.found = found
+        self.table = table
+        self.names = names
+        self.base = base
+        self.is_object = table.kind is Kind.OBJECT
+        self.asks = False
+
+    def edit(self) -> None:
+        """ON DUPLICATE KEY UPDATE: no row moves, and `id` is right in its expressions."""
+        block = self.found.block
+        fixed = {one.lower() for one in (self.table.routing, self.table.shard_key) if one}
+        for assigned in self.found.on_duplicate:
+            if assigned.name.lower() in fixed | ({"local_id"} if self.is_object else set()):
+                if self.is_object and self._keeps_id(assigned):
+                    continue
+                raise Refuse("routing_column_update", column=assigned.name, table=self.table.name)
+            self._column(assigned)
+            for at in range(*assigned.value):
+                self._name(at, block)
+
+    def _column(self, assigned: Assigned) -> None:
+        """The assigned column, without the name of the database."""
+        if assigned.column.end - assigned.column.first > 3:
+            self.splicer.edits.remove(Span(assigned.column.first, assigned.column.first + 2))
+
+    def _name(self, at: int, block: Block) -> None:
+        """One name in an assignment's value: that of a column, of the row's alias, or VALUES(id)."""
+        source, edits, base = self.source, self.splicer.edits, self.base
+        if self.is_object and source.is_word(at, "LAST_INSERT_ID") and not source.is_op(at + 2, ")"):
+            raise Refuse(
+                "not_supported_yet",
+                what="LAST_INSERT_ID of something else than the `id`",
+                reason="it would be taken for an ID of its shard",
+                alternative="Write id = LAST_INSERT_ID(id), or SELECT the value.",
+            )
+        chain = chain_at(source, at)
+        if chain is None:
+            return
+        whole = Span(chain.first, chain.end)
+        if self.is_object and self._of_new_row(chain):
+            name = source.text(chain.end - 1, chain.end) if self.found.alias_columns else b"local_id"
+            qualifier = b"" if len(chain.parts) == 1 else source.text(chain.first, chain.end - 1)
+            edits.replace(whole, b"(" + qualifier + name + b" + ", base, b")")
+        elif (
+            self.is_object and chain.column == "ID" and self.splicer.scope.table_of(chain, block) is not None
+        ):
+            if source.is_word(at - 2, "VALUES", "VALUE") and source.is_op(at - 1, "("):
+                edits.replace(Span(at - 2, chain.end + 1), b"(VALUES(local_id) + ", base, b")")
+            else:
+                qualifier = source.text(chain.end - 3, chain.end - 1) if len(chain.parts) > 1 else b""
+                edits.replace(whole, b"(" + qualifier + b"local_id + ", base, b")")
+        elif len(chain.parts) > 2:
+            edits.replace(Span(chain.first, chain.end - 3), b"")
+
+    def _of_new_row(self, chain: Chain) -> bool:
+        """Whether this is the `id` of the row that could not be inserted, by the row's alias."""
+        found = self.found
+        if not found.alias or (len(chain.parts) > 1 and chain.parts[-2].lower() != found.alias):
+            return False
+        if not found.alias_columns:
+            return len(chain.parts) > 1 and chain.column == "ID"
+        names = self.names
+        if "id" not in names or names.index("id") >= len(found.alias_columns):
+            return False
+        return chain.column.lower() == found.alias_columns[names.index("id")]
+
+    def _keeps_id(self, assigned: Assigned) -> bool:
+        """`id = LAST_INSERT_ID(id)`, the idiom that reports the ID of the row there is, or `id = id`."""
+        source, value = self.source, assigned.value
+        inside = value
+        if source.is_word(value.first, "LAST_INSERT_ID") and source.is_op(value.first + 1, "("):
+            inside = Span(value.first + 2, value.end - 1)
+        chain = chain_at(source, inside.first)
+        if chain is None or chain.end != inside.end or chain.column != "ID":
+            return False
+        self.splicer.edits.replace(assigned.column, b"local_id")
+        self.splicer.edits.replace(inside, b"local_id")
+        self.asks = self.asks or inside != value
+        return True

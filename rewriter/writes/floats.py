@@ -1,0 +1,107 @@
+"""FLOATs that a SELECT reads for a write: their text has fewer digits than they have.
+
+As the DOUBLE `x * 1e0` such a value comes whole, and what is stored of it is the same. Only columns of text
+get the text that the server itself would make of the FLOAT.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from config.schema import Table
+from rewriter.reads.digits import is_rounded, perhaps_rounded, rounded, whole
+from rewriter.route.context import Splicer, Statement
+from rewriter.route.scope import Refuse, Scope
+from rewriter.splice import Part
+from rewriter.text.edits import Edits
+from rewriter.text.facts import Block, Projection, Query, Span
+from rewriter.text.tokens import quote_name
+
+_TEXT: Final = re.compile(
+    r"\s*(?:n?(?:var)?char|(?:tiny|medium|long)?(?:text|blob)|(?:var)?binary|enum|set|json)\b", re.IGNORECASE
+)
+
+
+def exact_list(statement: Statement, scope: Scope, query: Query, edits: Edits, names: Sequence[str],
+               table: Table | None) -> None:  # fmt: skip
+    """Edit the select lists of a query whose rows are to be written into these columns (lower case)."""
+    splicer = Splicer(statement, scope)
+    pending: list[Block | Query] = [query]
+    while pending:
+        term = pending.pop()
+        if isinstance(term, Query):
+            pending += term.terms
+        else:
+            _Exact(splicer, term, edits).edit(names, table)
+
+
+def exact_value(
+    splicer: Splicer, block: Block, span: Span, parts: tuple[Part, ...], table: Table | None, name: str
+) -> tuple[Part, ...]:
+    """An expression that is to be written into a column of `table`."""
+    return _as_stored(parts, table, name) if _inexact(splicer, block, span) else parts
+
+
+def _inexact(splicer: Splicer, block: Block, span: Span) -> bool:
+    """Whether an expression, or the one column of a subquery, may be such a FLOAT."""
+    for query in block.queries:
+        if query.first == span.first + 1 and query.end == span.end - 1:
+            inner = query.single()
+            shown = inner.projections if inner is not None else []
+            return inner is not None and len(shown) == 1 and _inexact(splicer, inner, shown[0].span)
+    try:
+        return rounded(splicer, block, span) or perhaps_rounded(splicer, block, span)
+    except Refuse:
+        return False
+
+
+def _as_stored(parts: tuple[Part, ...], table: Table | None, name: str) -> tuple[Part, ...]:
+    column = None if table is None else table.column(name)
+    if column is not None and _TEXT.match(column.definition or ""):
+        return (b"CAST(", *parts, b" AS CHAR)")
+    return whole(parts)
+
+
+class _Exact:
+    """The select list of one block."""
+
+    def __init__(self, splicer: Splicer, block: Block, edits: Edits) -> None:
+        self.splicer = splicer
+        self.block = block
+        self.edits = edits
+
+    def edit(self, names: Sequence[str], table: Table | None) -> None:
+        at = 0
+        for one in self.block.projections:
+            width = self.splicer.columns.width(self.block, one)
+            into = [*names[at : at + width], *[""] * (width - len(names[at : at + width]))]
+            at += width
+            if one.star:
+                self._star(one, into, table)
+                continue
+            text = self.edits.inside(one.span)
+            written = exact_value(self.splicer, self.block, one.span, text, table, into[0])
+            if written is not text:
+                self.edits.replace(one.span, *written)
+
+    def _star(self, star: Projection, into: Sequence[str], table: Table | None) -> None:
+        """Spell it out, where there is something to change and all its columns are known."""
+        parts: list[Part] = []
+        found = False
+        names = iter(into)
+        for ref in self.splicer.scope.starred(self.block, star):
+            target = self.splicer.scope.targets[ref]
+            if target.table is None or target.columns is None or self.block.shared_columns:
+                return
+            for name in target.table.logical_columns:
+                column = target.table.column(name)
+                text: tuple[Part, ...] = (quote_name(ref.label) + b"." + quote_name(name),)
+                if column is not None and is_rounded(column.definition or ""):
+                    text, found = _as_stored(text, table, next(names, "")), True
+                else:
+                    next(names, "")
+                parts += [b", ", *text] if parts else text
+        if found:
+            self.edits.replace(star.span, *parts)
