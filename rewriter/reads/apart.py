@@ -1,10 +1,10 @@
 """What a UNION changes: values whose digits depend on whether a server keeps a result in a temporary table.
 
-MySQL shows what IF, CASE and a user variable give as it is: `IF(n > 1, price, 0)` is `9.90` or `0`. In a
-UNION, whose rows go through a table, the same is `0.00`, and `REPLACE('ab', 'a', 'ab')` is `ab`. And an
-average within an expression has all its digits only until it is kept, as ORDER BY does. So such a SELECT is
-sent for each shard by itself, as the client wrote it. (What MariaDB cuts is known by the types of a result's
-columns only: see `Bound.apart`.)
+Servers show what a user variable gives as it is, and MySQL what IF and CASE give: `IF(n > 1, price, 0)` is
+`9.90` or `0`. In a UNION, whose rows go through a table, the same is `0.00`, and `REPLACE('ab', 'a', 'ab')`
+is `ab`. And an average within an expression has all its digits only until it is kept, as ORDER BY does. So
+such a SELECT is sent for each shard by itself, as the client wrote it. (What MariaDB cuts is known by the
+types of a result's columns only: see `Bound.apart`.)
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def apart(splicer: Splicer, block: Block) -> bool:
         if one.star:
             continue
         span = unwrapped(splicer.source, one.span)
-        if mysql and not kept and _chosen(splicer, span) and _decimal(splicer, block, span):
+        shown = _chosen(splicer, span) if mysql else _is_variable(splicer, span)
+        if shown and not kept and _decimal(splicer, block, span):
             return True
         if mysql and _remade(splicer, block, span):
             return True
@@ -93,11 +94,15 @@ def _averaged(splicer: Splicer, span: Span, *, mysql: bool) -> bool:
     return any(source.is_word(at, "AVG") and is_aggregate(source, at) for at in range(*span))
 
 
+def _is_variable(splicer: Splicer, span: Span) -> bool:
+    return span.end - span.first == 1 and splicer.source.tokens[span.first].kind == VARIABLE
+
+
 def _chosen(splicer: Splicer, span: Span) -> bool:
     """Whether this is a user variable, IF(…), NULLIF(…) or CASE … END."""
     source = splicer.source
-    if source.tokens[span.first].kind == VARIABLE:
-        return span.end - span.first == 1
+    if _is_variable(splicer, span):
+        return True
     if source.is_word(span.first, "CASE"):
         return source.is_word(span.end - 1, "END")
     called = source.is_word(span.first, "IF", "NULLIF") and source.is_op(span.first + 1, "(")
