@@ -157,7 +157,7 @@ def test_too_deep(client: Raw, sql: str) -> None:
         "SELECT id FROM pins WHERE id = '" + "x" * 1_000_000,
         "SELECT id FROM pins WHERE id = `" + "x" * 100_000,
         "SELECT id FROM pins /* " + "x" * 100_000,
-        "SELECT id FROM pins WHERE id = 5 \0",
+        "SELECT id FROM pins WHERE id = 5 \0\0",  # (one is the end of a string in C)
     ],
 )
 def test_the_servers_syntax_error(client: Raw, sql: str) -> None:
