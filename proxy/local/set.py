@@ -28,14 +28,13 @@ from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
 from rewriter.text.effects import Effects
 from rewriter.text.tokens import quote_name
 
+from .own_variables import characteristic, check_own, set_own, switch, word
 from .read_back import read_back, shown_by
 from .transactions import commit_then, xa_host
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
-_ON = frozenset({"1", "ON", "TRUE"})
-_OFF = frozenset({"0", "OFF", "FALSE"})
 _CHARACTER_SETS = (
     "character_set_client",
     "character_set_results",
@@ -99,7 +98,7 @@ class _Simple:
         if scope == "names":
             return self._names(assignment, text)
         if scope == "next":
-            self.next.append(_characteristic(self.client, name, _word(text)))
+            self.next.append(characteristic(self.client, name, word(text)))
             return True
         if scope == "user":
             value = self._portable(text) if assignment.constant and text is not None else None
@@ -108,7 +107,7 @@ class _Simple:
             self.settings[f"@{name}"] = value
             return True
         if name == "autocommit" and assignment.constant:
-            self.autocommit = self.client.session.default_autocommit if text is None else _switch(name, text)
+            self.autocommit = self.client.session.default_autocommit if text is None else switch(name, text)
             self.settings["autocommit"] = b"1" if self.autocommit else b"0"
             return True
         if name == "insert_id":
@@ -119,8 +118,8 @@ class _Simple:
                 alternative="Give the id in the INSERT.",
             )
         if name in ("transaction_mode", "scatter_writes"):
-            self.own.append((name, _word(text)))
-            _check_own(name, _word(text))
+            self.own.append((name, word(text)))
+            check_own(name, word(text))
             return True
         if name in ("last_insert_id", "identity") and text is not None and text.isdigit():
             self.own.append(("last_insert_id", text.decode()))
@@ -145,9 +144,9 @@ class _Simple:
         return b"_%s%s COLLATE %s" % (charset, text, collation)
 
     def _names(self, assignment: Assignment, text: bytes | None) -> bool:
-        charset = _word(text).lower()
+        charset = word(text).lower()
         collate = (
-            _word(assignment.collate.render(self.values)).lower() if assignment.collate is not None else None
+            word(assignment.collate.render(self.values)).lower() if assignment.collate is not None else None
         )
         found = self.client.services.collations.names(charset, collate)
         deprecated = charset in ("utf8", "utf8mb3") and not self.client.session.env.mariadb
@@ -171,7 +170,7 @@ class _Simple:
         """
         client, session = self.client, self.client.session
         for name, value in self.own:
-            _set_own(client, name, value)
+            set_own(client, name, value)
         if self.next:
             session.set_next(b", ".join(self.next))
         if self.settings:
@@ -189,51 +188,6 @@ class _Simple:
             commit_then(client, lambda: client.reply_ok(warnings=count))
         else:
             client.reply_ok(warnings=count)
-
-
-def _word(text: bytes | None) -> str:
-    return (text or b"").decode("utf-8", "replace").strip().strip("'\"`")
-
-
-def _switch(name: str, text: bytes) -> bool:
-    word = _word(text).upper()
-    if word in _ON:
-        return True
-    if word in _OFF:
-        return False
-    raise ProxyError("wrong_variable_value", variable=name, value=_word(text))
-
-
-def _characteristic(client: ClientConnection, name: str, value: str) -> bytes:
-    """SET TRANSACTION without SESSION: for the next transaction only, so not inside one."""
-    if client.session.transaction.open:
-        raise ProxyError("transaction_in_progress")
-    word = value.upper().replace("-", " ")
-    if name in ("transaction_isolation", "tx_isolation") and word in (
-        "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE",
-    ):  # fmt: skip
-        return b"ISOLATION LEVEL " + word.encode()
-    if name in ("transaction_read_only", "tx_read_only") and word in _ON | _OFF:
-        return b"READ ONLY" if word in _ON else b"READ WRITE"
-    raise ProxyError("wrong_variable_value", variable=name, value=value)
-
-
-def _check_own(name: str, value: str) -> None:
-    allowed = (
-        ("single", "multi") if name == "transaction_mode" else tuple(word.lower() for word in _ON | _OFF)
-    )
-    if value and value.lower() not in allowed:
-        raise ProxyError("wrong_variable_value", variable=name, value=value)
-
-
-def _set_own(client: ClientConnection, name: str, value: str) -> None:
-    session = client.session
-    if name == "transaction_mode":
-        session.transaction_mode = value.lower() or session.user.transaction_mode
-    elif name == "scatter_writes":
-        session.scatter_writes = value.upper() in _ON
-    else:
-        session.last_insert_id = int(value)
 
 
 async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values) -> None:
@@ -343,7 +297,7 @@ def _results(client: ClientConnection, plan: Builtin, changed: Mapping[str, byte
     if last.scope != "names" or last.collate is None:
         return b""
     charset, collation = (
-        _word(changed.get(f"@@session.{name}")) for name in (_RESULTS_CHARSET, "collation_connection")
+        word(changed.get(f"@@session.{name}")) for name in (_RESULTS_CHARSET, "collation_connection")
     )
     return client.services.collations.results(charset, collation)
 

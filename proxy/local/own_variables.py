@@ -1,0 +1,60 @@
+"""Variables that the proxy itself knows: its own, and what SET TRANSACTION sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import ProxyError
+
+if TYPE_CHECKING:
+    from proxy.session.client import ClientConnection
+
+_ON = frozenset({"1", "ON", "TRUE"})
+_OFF = frozenset({"0", "OFF", "FALSE"})
+
+
+def word(text: bytes | None) -> str:
+    """A value without its quotes."""
+    return (text or b"").decode("utf-8", "replace").strip().strip("'\"`")
+
+
+def switch(name: str, text: bytes) -> bool:
+    """A value that is ON or OFF. Raises ProxyError."""
+    found = word(text).upper()
+    if found in _ON:
+        return True
+    if found in _OFF:
+        return False
+    raise ProxyError("wrong_variable_value", variable=name, value=word(text))
+
+
+def characteristic(client: ClientConnection, name: str, value: str) -> bytes:
+    """SET TRANSACTION without SESSION: for the next transaction only, so not inside one."""
+    if client.session.transaction.open:
+        raise ProxyError("transaction_in_progress")
+    asked = value.upper().replace("-", " ")
+    if name in ("transaction_isolation", "tx_isolation") and asked in (
+        "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE",
+    ):  # fmt: skip
+        return b"ISOLATION LEVEL " + asked.encode()
+    if name in ("transaction_read_only", "tx_read_only") and asked in _ON | _OFF:
+        return b"READ ONLY" if asked in _ON else b"READ WRITE"
+    raise ProxyError("wrong_variable_value", variable=name, value=value)
+
+
+def check_own(name: str, value: str) -> None:
+    """Refuse what is no value of the proxy's own variable. Raises ProxyError."""
+    allowed = ("single", "multi") if name == "transaction_mode" else tuple(one.lower() for one in _ON | _OFF)
+    if value and value.lower() not in allowed:
+        raise ProxyError("wrong_variable_value", variable=name, value=value)
+
+
+def set_own(client: ClientConnection, name: str, value: str) -> None:
+    """Take over the value of the proxy's own variable."""
+    session = client.session
+    if name == "transaction_mode":
+        session.transaction_mode = value.lower() or session.user.transaction_mode
+    elif name == "scatter_writes":
+        session.scatter_writes = value.upper() in _ON
+    else:
+        session.last_insert_id = int(value)
