@@ -90,7 +90,8 @@ class Inserted(NamedTuple):
     `generated`: the server made a local id for some row; when not, the OK packet has the client's own ID and
     LAST_INSERT_ID() keeps its value, as with one MySQL. `numbers`: the indexes of its rows in the client's
     order. `ignore`: it says IGNORE. `asks`: LAST_INSERT_ID(expression) is in it, so that only the server
-    knows what LAST_INSERT_ID() is behind it.
+    knows what LAST_INSERT_ID() is behind it. `given`: the (local) id that the client gave
+    for its last row; 0: none.
     """
 
     shard: int
@@ -102,6 +103,7 @@ class Inserted(NamedTuple):
     numbers: tuple[int, ...] = ()
     ignore: bool = False
     asks: bool = False
+    given: int = 0
 
     def told(self, code: int, message: str) -> str:
         """A server's message with the composed ID in the place of the local one."""

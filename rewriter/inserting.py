@@ -150,7 +150,7 @@ class Insert(Plan):
             inserted.append(
                 Inserted(
                     shard, base, len(placed), numbers[0], numbers[-1], shard in generated, numbers,
-                    self.ignore, self.asks,
+                    self.ignore, self.asks, int(placed[-1].id) if placed[-1].id.isdigit() else 0,
                 )
             )  # fmt: skip
         return Bound(tuple(statements), inserted=tuple(inserted))

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def first_id(outcomes: Sequence[Outcome]) -> tuple[int, bool]:
     """The insert id to report, composed, and whether a server has generated it.
 
-    As with one MySQL: that of the first row whose id was generated, or else that of the last row.
+    As with one MySQL: that of the first row whose id was generated, or else that of the last row, if
+    any row was written. (A shard whose last row was there already, and stays as it is, does not tell.)
     """
     made: list[tuple[Inserted, int]] = []
     generated: list[tuple[Inserted, int]] = []
@@ -31,7 +32,12 @@ def first_id(outcomes: Sequence[Outcome]) -> tuple[int, bool]:
     if generated:
         inserted, id = min(generated, key=lambda pair: pair[0].first)
     else:
-        inserted, id = max(made, key=lambda pair: pair[0].last)
+        told = dict(made)
+        done = [one.inserted for one in outcomes if one.inserted is not None and one.ok is not None]
+        inserted = max(done, key=lambda one: one.last)
+        id = told.get(inserted) or inserted.given
+        if not id:
+            inserted, id = max(made, key=lambda pair: pair[0].last)
     return id + (inserted.base or 0), bool(generated)
 
 

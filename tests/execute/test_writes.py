@@ -84,6 +84,24 @@ async def test_the_first_row_s_id(world: World, client: Client) -> None:
     assert client.session.last_insert_id == 220
 
 
+async def test_a_last_row_that_was_there_is_the_insert_id_when_another_was_written(
+    world: World, client: Client
+) -> None:
+    inserted = (
+        Inserted(1, 100, 1, 0, 0, generated=False, given=5),
+        Inserted(2, 200, 1, 1, 1, generated=False, given=7),
+    )
+    world.server("h1").script = lambda conn, sql: [Ok(1, 5)]
+    world.server("h2").script = lambda conn, sql: [Ok(0, 0)]
+    client.ask(write(("h1", 1), ("h2", 2), inserted=inserted))
+    await done(world, client)
+    assert client.last.ok == (1, 207)
+    world.server("h1").script = world.server("h2").script
+    client.ask(write(("h1", 1), ("h2", 2), inserted=inserted))
+    await done(world, client)
+    assert client.last.ok == (0, 0)
+
+
 async def test_an_id_of_the_client_s_own_is_no_last_insert_id(world: World, client: Client) -> None:
     world.server("h1").script = world.server("h2").script = lambda conn, sql: [Ok(1, 9)]
     inserted = (Inserted(1, 100, 1, 0, 0, False), Inserted(2, 200, 1, 1, 1, False))
