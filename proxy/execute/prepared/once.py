@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.backends.connection import BackendConnection
 from proxy.execute.transcode import BinarySink
 from proxy.wire.binary import Execute
-from rewriter.plans import Values
 from rewriter.route.origins import Origins
-from rewriter.text.effects import Effects
 
 from .statements import StatementRelay
 
@@ -33,32 +32,12 @@ class OnceRelay(StatementRelay):
         del shard
         self.run(host, sql, origins=origins)
 
-    def run(
-        self,
-        host: str,
-        sql: bytes,
-        database: str | None = None,
-        *,
-        base: int | None = None,
-        keeps_insert_id: bool = False,
-        effects: Effects | None = None,
-        literals: Values = (),
-        origins: Origins | None = None,
-    ) -> None:
+    def _take(self, host: str, conn: BackendConnection | None) -> None:
         sink = self.client.sink
         if isinstance(sink, BinarySink):
             sink.remove()  # the rows come binary
         self.client.relay = self.original
         self.once = True
         self.request = Execute(0, 0, b"", b"", b"")
-        self.key = (sql, database, self.client.session.settings.system, b"")
-        super().run(
-            host,
-            sql,
-            database,
-            base=base,
-            keeps_insert_id=keeps_insert_id,
-            effects=effects,
-            literals=literals,
-            origins=origins,
-        )
+        self.key = (self.sql, self.database, self.client.session.settings.system, b"")
+        super()._take(host, conn)
