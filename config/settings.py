@@ -204,6 +204,7 @@ class Backends(Credentials):
     max_connections: Positive = 100
     queue_length: Count = 1000
     queue_timeout: Duration = 5.0
+    user_share: Annotated[float, Field(gt=0, le=1)] = 0.8
     connect_timeout: Duration = 3.0
     idle_timeout: Duration = 300.0
     health_interval: Duration = 5.0

@@ -214,6 +214,7 @@ class Worker:
             idle_timeout=backends.idle_timeout,
             health_interval=backends.health_interval,
             statement_timeout=timeouts.statement or None,
+            user_share=backends.user_share,
         )
         certificates = self._certificates.of_host(host)
         connector = LoginConnector(backends.user_for, backends.connect_timeout, certificates)

@@ -225,6 +225,11 @@ _KINDS = (
     ),
     ErrorKind("pool_timeout", 1040, "08004", "No connection to {host} became free within {seconds} s ({limit} are open).", "Raise backends.max_connections, or send less at once."),
     ErrorKind("pool_full", 1040, "08004", "{waiting} statements already wait for a connection to {host}.", "Raise backends.queue_length, or send less at once."),
+    ErrorKind(
+        "user_share", 1203, "42000",
+        "User '{user}' has {have} connections to {host} in use and {waiting} statements waiting for one, which is its share.",
+        "End idle transactions and long statements, or raise backends.max_connections or backends.user_share.",
+    ),
     ErrorKind("statement_timeout", 3024, "HY000", "Query execution was interrupted, maximum statement execution time ({seconds} s) exceeded on {host}."),
     ErrorKind("backend_protocol", 2027, "HY000", "Malformed packet from MySQL server {host}: {reason}.", "The connection to it was closed."),
     ErrorKind("merge_failed", 1105, "HY000", "Cannot merge the shards' answers: {reason}.", "Check that the table is the same on all shards."),

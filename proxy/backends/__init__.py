@@ -39,7 +39,7 @@ class Backends:
             found = self._scratch[host] = self._make_pool(host)
             most = min(self._gathers, found.limits.max_connections)
             found.limits = replace(found.limits, max_connections=most)
-            found.state.max_connections = most
+            found.state.share.resize(most)
         return found
 
     @property

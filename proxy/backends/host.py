@@ -22,7 +22,8 @@ from proxy.wire.packets import frame
 
 from .collect import Collector
 from .connection import BackendConnection
-from .pool import PoolState, Want
+from .pool import PoolState
+from .waiting import NOBODY, Want
 
 log = structlog.get_logger("backends")
 
@@ -41,12 +42,22 @@ class HostLimits:
     idle_timeout: float
     health_interval: float
     statement_timeout: float | None
+    user_share: float = 1.0
+    """The part of the connections, and of the queue, that a single user may have."""
 
 
 class Connector(Protocol):
     """Opens a logged-in connection to a host, or raises ProxyError."""
 
     async def __call__(self, host: str, owner: HostPool, variant: int) -> BackendConnection: ...
+
+
+class Take(Protocol):
+    """`PoolState.take`."""
+
+    def __call__(
+        self, settings: Settings, database: str | None, variant: int, user: str = NOBODY
+    ) -> BackendConnection | None: ...
 
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
@@ -60,9 +71,11 @@ class HostPool:
     ) -> None:
         self.host = host
         self.limits = limits
-        self.state: PoolState[BackendConnection] = PoolState(limits.max_connections, limits.max_waiting)
-        #: An idle connection for (settings, database, variant), or None: then `wait`.
-        self.take: Callable[[Settings, str | None, int], BackendConnection | None] = self.state.take
+        self.state: PoolState[BackendConnection] = PoolState(
+            limits.max_connections, limits.max_waiting, limits.user_share
+        )
+        #: An idle connection for (settings, database, variant, user), or None: then `wait`.
+        self.take: Take = self.state.take
         self.version = ""
         self.failures = 0
         self.last_error = ""
@@ -78,10 +91,9 @@ class HostPool:
     # -- taking and giving back
     # -------------------------------------------------------------------------------------
 
-    @property
-    def full(self) -> bool:
-        """Whether no further connection may be opened."""
-        return self.state.size >= self.limits.max_connections
+    def full(self, user: str) -> bool:
+        """Whether no further connection may be opened for the user before one is given back."""
+        return self.state.size >= self.limits.max_connections or not self.state.may(user)
 
     def wait(
         self,
@@ -90,23 +102,25 @@ class HostPool:
         variant: int,
         granted: Callable[[BackendConnection], None],
         refused: Callable[[Exception], None],
+        user: str = NOBODY,
     ) -> Want[BackendConnection]:
         """Queue for a connection. `refused` may be called before this returns."""
         now = self._now()
-        want = Want(settings, database, variant, now + self.limits.wait_timeout, granted, refused)
+        deadline = now + self.limits.wait_timeout
+        want = Want(settings, database, variant, deadline, granted, refused, user)
         if self.failures and now < self._retry_at and not self.state.size:
             self._refuse(want)
         elif not self.state.wait(want):
-            refused(ProxyError("pool_full", host=self.host, waiting=self.state.max_waiting))
+            refused(self._crowded(want))
         else:
             self._open_more()
         return want
 
     async def connection(
-        self, settings: Settings, database: str | None = None, variant: int = 0
+        self, settings: Settings, database: str | None = None, variant: int = 0, user: str = NOBODY
     ) -> BackendConnection:
         """`take` or `wait` for a coroutine. Cancelling it leaves the queue or gives the connection back."""
-        conn = self.state.take(settings, database, variant)
+        conn = self.state.take(settings, database, variant, user)
         if conn is not None:
             return conn
         future: asyncio.Future[BackendConnection] = asyncio.get_running_loop().create_future()
@@ -121,7 +135,7 @@ class HostPool:
             if not future.cancelled():
                 future.set_exception(error)
 
-        want = self.wait(settings, database, variant, granted, refused)
+        want = self.wait(settings, database, variant, granted, refused, user)
         try:
             return await future
         except asyncio.CancelledError:
@@ -152,14 +166,15 @@ class HostPool:
                 want.granted(conn)
             elif self.retired:
                 conn.close()
-            elif self.state.waiting:
-                self._open_more()  # of another variant: this one may have to make room
+            if self.state.waiting:
+                self._serve()
 
     def connection_closed(self, conn: BackendConnection) -> None:
         """Called by the connection itself."""
         self.state.forget(conn)
         if self.state.waiting:
             self._open_more()
+            asyncio.get_running_loop().call_soon(self._serve)  # not while somebody closes several
 
     def discard(self, conn: BackendConnection, *, kill: bool) -> None:
         """Close `conn` in the middle of a statement; `kill` ends the statement on the server too."""
@@ -208,6 +223,16 @@ class HostPool:
     # -- I/O
     # --------------------------------------------------------------------------------------------------------
 
+    def _serve(self) -> None:
+        """Serve who may have an idle connection now, and open others: of another variant, whose place an idle
+        one may have to make.
+        """
+        while self.state.waiting and (found := self.state.assign()) is not None:
+            want, conn = found
+            want.granted(conn)
+        if self.state.waiting:
+            self._open_more()
+
     def _open_more(self) -> None:
         if self._now() < self._retry_at:
             return
@@ -236,10 +261,8 @@ class HostPool:
         self._retry_at = 0.0
         self.opened_total += 1
         self.version = conn.version
-        self.state.busy.add(conn)
+        self.state.busy[conn] = NOBODY
         self.release(conn)
-        if self.state.waiting:
-            self._open_more()
 
     def _failed(self, error: ProxyError) -> None:
         self.failures += 1
@@ -253,6 +276,16 @@ class HostPool:
 
     def _refuse(self, want: Want[BackendConnection]) -> None:
         want.refused(ProxyError("host_unreachable", host=self.host, reason=self.last_error))
+
+    def _crowded(self, want: Want[BackendConnection], seconds: float = 0.0) -> ProxyError:
+        """Why there is no connection, or no place in the queue, for this one."""
+        state, host = self.state, self.host
+        if not state.may(want.user) and state.has(want.user) < state.max_connections:
+            have, waiting = state.has(want.user), state.waiting.of(want.user)
+            return ProxyError("user_share", user=want.user, host=host, have=have, waiting=waiting)
+        if seconds:
+            return ProxyError("pool_timeout", host=host, seconds=seconds, limit=state.max_connections)
+        return ProxyError("pool_full", host=host, waiting=len(state.waiting))
 
     async def _reset(self, conn: BackendConnection) -> None:
         """COM_RESET_CONNECTION, then to the pool; a connection that cannot be reset is closed."""
@@ -298,11 +331,10 @@ class HostPool:
         """What time asks for; call it a few times a second."""
         now = self._clock = self._now()
         for want in self.state.expired(now):
-            seconds, limit = self.limits.wait_timeout, self.state.max_connections
             if self.failures:
                 self._refuse(want)
             else:
-                want.refused(ProxyError("pool_timeout", host=self.host, seconds=seconds, limit=limit))
+                want.refused(self._crowded(want, self.limits.wait_timeout))
         for conn in self.state.idle_too_long(now - self.limits.idle_timeout, keep=1):
             conn.close()
         if self.limits.statement_timeout is not None:
@@ -312,7 +344,7 @@ class HostPool:
             ]:
                 self._time_out(conn)
         if self.state.waiting:
-            self._open_more()
+            self._serve()
         elif self.failures and not self.state.size and not self.retired and now >= self._look_at:
             self._look_at = now + self.limits.health_interval
             self.state.opening += 1

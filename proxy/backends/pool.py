@@ -6,17 +6,19 @@ awaits and never touches a socket, so its rules are tested without any. `backend
 
 Rules: the connection that was used last and already has the session's settings and database is best (the
 server's caches are warm and no SET travels); else any idle one of the same variant; else a new one while
-`max_connections` allows; else wait, first come first served, at most `max_waiting` of them, each until its
-deadline.
+`max_connections` allows; else wait, at most `max_waiting` of them, each until its deadline. Users are served
+in turns, each user's own statements first come first served. No user has more than its share of the
+connections and of the queue (`Share`), so that whatever one holds, something is left for the others.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from collections import Counter
+from typing import Generic
 
 from proxy.session.settings import Settings
+
+from .waiting import NOBODY, C, Share, Waiting, Want
 
 #: A connection's *variant* is what was agreed on at its log-in, since a client agreed on it too: the sum of
 #: CLIENT_FOUND_ROWS: affected rows count matched ones;
@@ -31,54 +33,26 @@ VARIANTS = 8
 _LOOK = 8
 
 
-class Poolable(Protocol):
-    """What the rules need to know of a connection."""
-
-    settings: Settings
-    database: str | None
-    variant: int
-    idle_since: float
-
-
-C = TypeVar("C", bound=Poolable)
-
-
-class Want(Generic[C]):
-    """A statement that needs a connection. `granted` or `refused` is called once, unless `cancelled` is set
-    before.
-    """
-
-    __slots__ = ("cancelled", "database", "deadline", "granted", "refused", "settings", "variant")
-
-    def __init__(
-        self,
-        settings: Settings,
-        database: str | None,
-        variant: int,
-        deadline: float,
-        granted: Callable[[C], None],
-        refused: Callable[[Exception], None],
-    ) -> None:
-        self.settings = settings
-        self.database = database
-        self.variant = variant
-        self.deadline = deadline
-        self.granted = granted
-        self.refused = refused
-        self.cancelled = False
-
-
 class PoolState(Generic[C]):
     """The connections of one host. `size` counts open and opening ones."""
 
-    def __init__(self, max_connections: int, max_waiting: int) -> None:
-        self.max_connections = max_connections
-        self.max_waiting = max_waiting
+    def __init__(self, max_connections: int, max_waiting: int, user_share: float = 1.0) -> None:
+        self.share = Share(max_connections, user_share)
+        self._places = Share(max_waiting, user_share)
         #: By variant, most recently used last.
         self.idle: tuple[list[C], ...] = tuple([] for _ in range(VARIANTS))
-        self.busy: set[C] = set()
+        #: Those in use, each with its user.
+        self.busy: dict[C, str] = {}
         self.opening = 0
-        self.waiting: deque[Want[C]] = deque()
+        self.waiting: Waiting[C] = Waiting()
+
+    @property
+    def max_connections(self) -> int:
+        return self.share.most
+
+    @property
+    def max_waiting(self) -> int:
+        return self._places.most
 
     @property
     def idle_count(self) -> int:
@@ -88,17 +62,17 @@ class PoolState(Generic[C]):
     def size(self) -> int:
         return len(self.busy) + self.idle_count + self.opening
 
-    def take(self, settings: Settings, database: str | None, variant: int) -> C | None:
-        """The best idle connection, now busy; None when there is none."""
+    def take(self, settings: Settings, database: str | None, variant: int, user: str = NOBODY) -> C | None:
+        """The best idle connection, now busy; None when there is none, or the user has its share."""
         idle = self.idle[variant]
-        if not idle:
+        if not idle or (len(self.busy) >= self.share.scarce and not self.may(user)):
             return None
         conn = idle[-1]
         if conn.settings is settings and (database is None or conn.database == database):
             idle.pop()
         else:
             conn = self._fitting(idle, settings, database)
-        self.busy.add(conn)
+        self.busy[conn] = user
         return conn
 
     def _fitting(self, idle: list[C], settings: Settings, database: str | None) -> C:
@@ -109,73 +83,103 @@ class PoolState(Generic[C]):
                 return conn
         return idle.pop()
 
+    def has(self, user: str) -> int:
+        """How many connections the user has in use."""
+        return list(self.busy.values()).count(user)
+
+    def may(self, user: str) -> bool:
+        """Whether the user may have one more, if one is free."""
+        return self.share.allows(self.has(user), len(self.busy), user)
+
+    def _coming(self) -> list[Want[C]]:
+        """Who waits for the connections that are being opened, and one more who would for another."""
+        if not self.waiting:
+            return []
+        return self.waiting.coming(self.opening + 1, Counter(self.busy.values()), len(self.busy), self.share)
+
     def can_open(self) -> bool:
         """Whether a new connection may be opened for the waiting ones."""
-        return self.size < self.max_connections and self.opening < len(self.waiting)
+        return self.size < self.max_connections and len(self._coming()) > self.opening
 
     def misfit(self) -> C | None:
         """An idle connection of another variant to close, when only its place can make room for one that is
         needed.
         """
-        if self.size < self.max_connections or self.opening >= len(self.waiting):
+        if self.size < self.max_connections:
             return None
-        needed = self.next_variant()
+        coming = self._coming()
+        if len(coming) <= self.opening:
+            return None
+        needed = coming[-1].variant
         others = (idle for variant, idle in enumerate(self.idle) if idle and variant != needed)
         found = min(others, key=lambda idle: idle[0].idle_since, default=None)
         return found.pop(0) if found else None
 
     def wait(self, want: Want[C]) -> bool:
-        """Queue `want`; False when the queue is full."""
-        if len(self.waiting) >= self.max_waiting:
-            self._forget_cancelled()
-        if len(self.waiting) >= self.max_waiting:
-            return False
-        self.waiting.append(want)
+        """Queue `want`; False when the queue is full, or its user's share of it."""
+        if not self._has_place(want.user):
+            self.waiting.keep(lambda one: not one.cancelled)
+            if not self._has_place(want.user):
+                return False
+        self.waiting.add(want)
         return True
 
+    def _has_place(self, user: str) -> bool:
+        return self._places.allows(self.waiting.of(user), len(self.waiting), user)
+
     def give(self, conn: C, now: float) -> Want[C] | None:
-        """`conn` is free and clean: who gets it next, or None and it is idle."""
-        for index, want in enumerate(self.waiting):
-            if want.cancelled:
-                continue
-            if want.variant == conn.variant:
-                del self.waiting[index]
-                self.busy.add(conn)
-                return want
-        self.busy.remove(conn)  # KeyError: it was not lent, so somebody gave it back twice
+        """`conn` is free and clean: who gets it next, or None and it is idle. With this one more may be free
+        for others who wait: `assign` tells.
+        """
+        del self.busy[conn]  # KeyError: it was not lent, so somebody gave it back twice
+        want = self._next(conn.variant) if self.waiting else None
+        if want is not None:
+            self.busy[conn] = want.user
+            return want
         conn.idle_since = now
         self.idle[conn.variant].append(conn)
         return None
 
+    def assign(self) -> tuple[Want[C], C] | None:
+        """One who waits and an idle connection for it, which is busy now: a user had its share and has it no
+        more.
+        """
+        for variant, idle in enumerate(self.idle):
+            want = self._next(variant) if idle else None
+            if want is not None:
+                conn = self._fitting(idle, want.settings, want.database)
+                self.busy[conn] = want.user
+                return want, conn
+        return None
+
+    def _next(self, variant: int) -> Want[C] | None:
+        """Take the next one out of the queue that a connection of this variant is for."""
+        have = Counter(self.busy.values())
+        used = len(self.busy)
+        return self.waiting.next(variant, lambda user: self.share.allows(have[user], used, user))
+
     def forget(self, conn: C) -> None:
         """`conn` is closed."""
-        self.busy.discard(conn)
+        self.busy.pop(conn, None)
         idle = self.idle[conn.variant]
         if conn in idle:
             idle.remove(conn)
-
-    def _forget_cancelled(self) -> None:
-        self.waiting = deque(want for want in self.waiting if not want.cancelled)
 
     def next_variant(self) -> int:
         """The variant that the next connection to open needs: the first waiter's that no opening one
         will serve.
         """
-        live = [want for want in self.waiting if not want.cancelled]
-        return live[min(self.opening, len(live) - 1)].variant if live else 0
+        coming = self._coming()
+        return coming[-1].variant if coming else 0
 
     def expired(self, now: float) -> list[Want[C]]:
         """Waiters whose deadline has passed, and cancelled ones, leave the queue; the former are returned."""
-        late = [want for want in self.waiting if not want.cancelled and want.deadline <= now]
-        if late or any(want.cancelled for want in self.waiting):
-            self.waiting = deque(want for want in self.waiting if not want.cancelled and want.deadline > now)
-        return late
+        gone = self.waiting.keep(lambda want: not want.cancelled and want.deadline > now)
+        return [want for want in gone if not want.cancelled]
 
     def all_waiting(self) -> list[Want[C]]:
         """Everybody leaves the queue: the host cannot be reached."""
-        live = [want for want in self.waiting if not want.cancelled]
-        self.waiting.clear()
-        return live
+        return [want for want in self.waiting.keep(lambda want: False) if not want.cancelled]
 
     def idle_too_long(self, before: float, keep: int) -> list[C]:
         """Idle connections not used since `before`, taken out, as long as more than `keep` stay open."""

@@ -38,7 +38,7 @@ async def borrowed(
     session = client.session
     held = session.transaction.held.get(host)
     pool = client.services.backends.pool(host)
-    conn = held or await pool.connection(session.settings, database, session.variant)
+    conn = held or await pool.connection(session.settings, database, session.variant, session.user.name)
     try:
         settings = session.settings.base
         if conn.settings is not settings:

@@ -115,7 +115,7 @@ async def learn_again(client: ClientConnection, statement: Statement) -> None:
     pool = services.backends.pool(host)
     held = session.transaction.held.get(host)
     settings = session.settings.base
-    conn = held or await pool.connection(settings, None, session.variant)
+    conn = held or await pool.connection(settings, None, session.variant, session.user.name)
     try:
         if held is None:
             await apply(conn, settings)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.pool import Want
+from proxy.backends.waiting import Want
 from proxy.errors import ProxyError
 from proxy.wire.constants import UNKNOWN_COLUMN, Status
 from proxy.wire.origins import Header, Placing
@@ -102,7 +102,9 @@ class Relay:
         session = client.session
         transaction = session.transaction
         if not transaction.held:
-            conn = client.services.backends.pool(host).take(session.settings, None, session.variant)
+            conn = client.services.backends.pool(host).take(
+                session.settings, None, session.variant, session.user.name
+            )
             if (
                 conn is not None
                 and conn.settings is session.settings
@@ -159,10 +161,11 @@ class Relay:
         session = client.session
         if conn is None:
             pool = client.services.backends.pool(host)
-            conn = pool.take(session.settings, self.database, session.variant)
+            user = session.user.name
+            conn = pool.take(session.settings, self.database, session.variant, user)
             if conn is None:
                 want = pool.wait(
-                    session.settings, self.database, session.variant, self._granted, self._refused
+                    session.settings, self.database, session.variant, self._granted, self._refused, user
                 )
                 self.want = want if client.work is self else None  # refused already
                 return

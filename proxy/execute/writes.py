@@ -187,7 +187,7 @@ async def connect(client: ClientConnection, work: HostWork) -> None:
     if work.conn is None:
         pool = client.services.backends.pool(work.host)
         try:
-            work.conn = await pool.connection(session.settings, None, session.variant)
+            work.conn = await pool.connection(session.settings, None, session.variant, session.user.name)
         except ProxyError as error:
             for outcome in work.outcomes:
                 outcome.error = error

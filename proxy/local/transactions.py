@@ -86,7 +86,7 @@ async def _open_snapshot(client: ClientConnection) -> None:
         conn = session.transaction.held.get(host)
         if conn is None:
             pool = services.backends.pool(host)
-            conn = await pool.connection(session.settings.base, None, session.variant)
+            conn = await pool.connection(session.settings.base, None, session.variant, session.user.name)
         packets, count = preludes(session, conn)
         reply = await Collector().run(conn, packets + query_packet(b"DO 0"), count)
         if reply.err is not None:

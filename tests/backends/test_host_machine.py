@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from proxy.backends.connection import BackendConnection
-from proxy.backends.pool import VARIANTS, Want
+from proxy.backends.pool import VARIANTS
+from proxy.backends.waiting import Want
 from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN, Settings
 from tests.backends.fakes import IN_TRANS, OK, Recorder

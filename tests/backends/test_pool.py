@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, count
+from itertools import chain, count, product
 
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS, VARIANTS, PoolState, Want
+from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS, VARIANTS, PoolState
+from proxy.backends.waiting import Share, Want
 from proxy.session.settings import LOGIN, Settings
 
 OTHER = Settings.of({"time_zone": b"'+00:00'"})
@@ -28,7 +29,7 @@ class Conn:
 def pool(idle: list[Conn], most: int = 10, waiting: int = 10) -> PoolState[Conn]:
     state: PoolState[Conn] = PoolState(most, waiting)
     for number, conn in enumerate(idle):
-        state.busy.add(conn)
+        state.busy[conn] = ""
         assert state.give(conn, float(number)) is None
     return state
 
@@ -183,7 +184,7 @@ def test_idle_too_long() -> None:
 # -- everything
 # ----------------------------------------------------------------------------------------------------------
 
-MOST, QUEUE = 3, 4
+MOST, QUEUE, PART = 5, 6, 0.8
 
 
 @dataclass(eq=False)
@@ -193,6 +194,7 @@ class Waiter:
     conn: Conn | None = None
     granted: int = 0
     gone: bool = False
+    user: str = ""
     want: Want[Conn] = field(init=False)
 
 
@@ -201,7 +203,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.state: PoolState[Conn] = PoolState(MOST, QUEUE)
+        self.state: PoolState[Conn] = PoolState(MOST, QUEUE, PART)
         self.opening: list[int] = []
         self.lent: list[Conn] = []
         self.waiters: list[Waiter] = []
@@ -210,6 +212,10 @@ class PoolMachine(RuleBasedStateMachine):
         self.numbers = count()
 
     def act(self) -> None:
+        while (found := self.state.assign()) is not None:
+            want, conn = found
+            assert want.variant == conn.variant
+            want.granted(conn)
         misfit = self.state.misfit()
         if misfit is not None:
             self.state.forget(misfit)
@@ -223,6 +229,9 @@ class PoolMachine(RuleBasedStateMachine):
             found.granted(conn)
         self.act()
 
+    def held_by(self, user: str) -> int:
+        return list(self.state.busy.values()).count(user)
+
     def got(self, waiter: Waiter, conn: Conn) -> None:
         assert not waiter.gone
         waiter.conn = conn
@@ -230,23 +239,30 @@ class PoolMachine(RuleBasedStateMachine):
         self.granted.append(waiter)
         self.lent.append(conn)
 
-    @rule(settings=st.sampled_from((LOGIN, OTHER)), variant=st.sampled_from(range(VARIANTS)))
-    def want(self, settings: Settings, variant: int) -> None:
+    @rule(
+        settings=st.sampled_from((LOGIN, OTHER)),
+        variant=st.sampled_from((0, 0, 0, FOUND_ROWS)),
+        user=st.sampled_from(("", "a", "a", "a", "b", "c")),
+    )
+    def want(self, settings: Settings, variant: int, user: str) -> None:
         self.now += 1.0
-        conn = self.state.take(settings, None, variant)
+        conn = self.state.take(settings, None, variant, user)
         if conn is not None:
             assert conn.variant == variant
+            assert not [one for one in self.live() if one.user == user and one.variant == variant]
             conn.settings = settings
             self.lent.append(conn)
             return
-        waiter = Waiter(next(self.numbers), variant)
+        waiter = Waiter(next(self.numbers), variant, user=user)
         waiter.want = Want(
-            settings, None, variant, self.now + 20.0, partial(self.got, waiter), lambda error: None
+            settings, None, variant, self.now + 20.0, partial(self.got, waiter), lambda error: None, user
         )
         if self.state.wait(waiter.want):
             self.waiters.append(waiter)
         else:
-            assert len(self.live()) >= QUEUE
+            own = sum(one.user == user for one in self.live())
+            assert len(self.live()) >= QUEUE or not Share(QUEUE, PART).allows(own, len(self.live()), user)
+            assert own or len(self.live()) >= QUEUE, "who has nobody waiting has a place while there is one"
         self.act()
 
     @precondition(lambda self: self.lent)
@@ -272,7 +288,7 @@ class PoolMachine(RuleBasedStateMachine):
     def opened(self) -> None:
         conn = Conn(variant=self.opening.pop(0))
         self.state.opening -= 1
-        self.state.busy.add(conn)
+        self.state.busy[conn] = ""
         self.give(conn)
 
     @precondition(lambda self: self.opening)
@@ -322,16 +338,27 @@ class PoolMachine(RuleBasedStateMachine):
 
     @invariant()
     def first_come_first_served(self) -> None:
-        for kind in range(VARIANTS):
-            numbers = [waiter.number for waiter in self.granted if waiter.variant == kind]
+        """Of each user."""
+        for user, kind in product(("", "a", "b", "c"), range(VARIANTS)):
+            numbers = [one.number for one in self.granted if (one.user, one.variant) == (user, kind)]
             assert numbers == sorted(numbers)
 
     @invariant()
+    def nobody_has_more_than_its_share(self) -> None:
+        for user in "abc":
+            assert self.held_by(user) < max(MOST * PART + 1, 2)
+        if len(set(self.state.busy.values()) - {""}) == 1 and "" not in self.state.busy.values():
+            assert len(self.state.busy) < MOST, "one user alone leaves something"
+
+    @invariant()
     def nobody_waits_for_nothing(self) -> None:
-        """Who waits has no idle connection to take, and one is on its way or all are in use."""
-        for waiter in self.live():
+        """Who waits and may have one has no idle connection to take, and one is on its way or all are in
+        use.
+        """
+        live = [one for one in self.live() if self.state.may(one.user)]
+        for waiter in live:
             assert not self.state.idle[waiter.variant]
-        if self.live():
+        if live:
             assert self.opening or len(self.lent) == MOST
 
 

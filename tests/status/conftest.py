@@ -93,10 +93,11 @@ def services() -> Any:
     first, second, third = (made.backends.pool(host) for host in (FIRST, SECOND, THIRD))
     for pool, busy, idle, opening in ((first, 12, 30, 2), (second, 3, 9, 0)):
         pool.version, pool.opened_total = "8.4.0", busy + idle
-        pool.state.busy.update(range(busy))
+        pool.state.busy.update(dict.fromkeys(range(busy), ""))
         pool.state.idle[0].extend(range(idle))
         pool.state.opening = opening
-    first.state.waiting.extend([None] * 4)
+    for _ in range(4):
+        first.state.waiting.add(SimpleNamespace(user=""))
     third.failures, third.last_error = 17, "Connection refused"
     for number in range(48):
         add_client(made, ready=number % 3 != 0, in_transaction=number % 8 == 0)

@@ -40,7 +40,7 @@ def test_a_snapshot_is_plain_data(services: Any) -> None:
 
 def test_hosts_come_in_the_topologys_order_then_those_that_leave(services: Any) -> None:
     leaving = services.backends.pool("db9.example:3306")
-    leaving.state.busy.add(1)
+    leaving.state.busy[1] = ""
     hosts = snapshot_of(services)["hosts"]
     assert [one["host"] for one in hosts] == [FIRST, SECOND, THIRD, "db9.example:3306"]
     assert [one["in_topology"] for one in hosts] == [True, True, True, False]
@@ -119,7 +119,7 @@ def test_workers_are_summed(services: Any) -> None:
     other.stats.refused("access_denied")
     other.stats.observe("single", "ok", 0.0008)
     other.stats.observe("insert", "ok", 0.02)
-    other.backends.pool(FIRST).state.busy.update(range(5))
+    other.backends.pool(FIRST).state.busy.update(dict.fromkeys(range(5), ""))
     together = Workers().combine(snapshot_of(services, 1), [snapshot_of(other, 2)])
     assert together["workers"] == 2
     clients = together["clients"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.pool import Want
+from proxy.backends.waiting import Want
 from proxy.errors import ProxyError
 from proxy.execute.ends import connection_lost_in_transaction, give_all_back, give_back, settle
 from proxy.execute.preludes import preludes
@@ -78,12 +78,13 @@ class FanOut:
             conn = session.transaction.held.get(host)
             if conn is None:
                 pool = self.client.services.backends.pool(host)
-                conn = pool.take(session.settings, None, session.variant)
-                if conn is None and pool.full and self._join_another():
+                user = session.user.name
+                conn = pool.take(session.settings, None, session.variant, user)
+                if conn is None and pool.full(user) and self._join_another():
                     continue
                 if conn is None:
                     self._want = pool.wait(
-                        session.settings, None, session.variant, self._granted, self._refused
+                        session.settings, None, session.variant, self._granted, self._refused, user
                     )
                     return
             self._to_connect.pop().conn = conn

@@ -103,7 +103,8 @@ class _Gathering:
         topology = services.topology
         host = topology.default or topology.hosts[0]
         pool = services.backends.scratch(host)
-        conn = await pool.connection(LOADING, variant=self.client.session.variant)
+        session = self.client.session
+        conn = await pool.connection(LOADING, None, session.variant, session.user.name)
         self.work.conns.add(conn)
         try:
             await self._ready(conn)
@@ -212,7 +213,7 @@ class _Gathering:
     async def _asking(self, host: str) -> AsyncIterator[BackendConnection]:
         """A connection to `host` outside of the session's transaction."""
         pool = self.client.services.backends.pool(host)
-        conn = await pool.connection(LOADING)
+        conn = await pool.connection(LOADING, user=self.client.session.user.name)
         try:
             await apply(conn, LOADING)
             yield conn

@@ -174,7 +174,7 @@ class Reading:
         if held is not None:
             return held
         pool = self.client.services.backends.pool(host)
-        return await pool.connection(session.settings, None, session.variant)
+        return await pool.connection(session.settings, None, session.variant, session.user.name)
 
     # -- rows in
     # ----------------------------------------------------------------------------------------------------

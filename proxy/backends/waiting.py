@@ -1,0 +1,158 @@
+"""Who waits for a connection of one host: a queue for each user, and whose turn it is. No I/O."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from proxy.session.settings import Settings
+
+
+class Poolable(Protocol):
+    """What the rules need to know of a connection."""
+
+    settings: Settings
+    database: str | None
+    variant: int
+    idle_since: float
+
+
+C = TypeVar("C", bound=Poolable)
+
+#: Uses connections for the proxy itself: no share holds for it.
+NOBODY = ""
+
+
+class Want(Generic[C]):
+    """A statement that needs a connection. `granted` or `refused` is called once, unless `cancelled` is set
+    before.
+    """
+
+    __slots__ = ("cancelled", "database", "deadline", "granted", "refused", "settings", "user", "variant")
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: str | None,
+        variant: int,
+        deadline: float,
+        granted: Callable[[C], None],
+        refused: Callable[[Exception], None],
+        user: str = NOBODY,
+    ) -> None:
+        self.settings = settings
+        self.database = database
+        self.variant = variant
+        self.deadline = deadline
+        self.granted = granted
+        self.refused = refused
+        self.user = user
+        self.cancelled = False
+
+
+#: What the sum of two floating point products may be off.
+_SLIP = 1e-9
+
+
+class Share:
+    """How many of `most` things one user may have: one more as long as it has less than so many times what is
+    free that, alone, it comes to its part of all. So several get less each, and something is always left
+    for who has none yet; from three on the last one is for these alone.
+    """
+
+    __slots__ = ("_kept", "_part", "most", "scarce")
+
+    def __init__(self, most: int, part: float) -> None:
+        """`part`: of all things, what a single user may have; 1: there is no such limit."""
+        self._part = part
+        self.resize(most)
+
+    def resize(self, most: int) -> None:
+        """There are so many things now."""
+        self.most = most
+        self._kept = 1 if most > 2 and self._part < 1 else 0
+        #: With fewer than so many in use nobody can have had its share.
+        self.scarce = next((used for used in range(most) if not self.allows(used, used)), most)
+
+    def allows(self, have: int, used: int, user: str = "somebody") -> bool:
+        """Whether a user who has so many, of so many that are used, may have one more."""
+        free = self.most - used
+        if free <= 0 or not have or user == NOBODY:
+            return free > 0
+        return free > self._kept and have * (1 - self._part) < self._part * free - _SLIP
+
+
+class Waiting(Generic[C]):
+    """The wants of one host. A user's own are served first come first served, the users in turns."""
+
+    def __init__(self) -> None:
+        #: By user, whose turn is next first; none is empty.
+        self._queues: dict[str, deque[Want[C]]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Want[C]]:
+        for queue in self._queues.values():
+            yield from queue
+
+    def of(self, user: str) -> int:
+        """How many of one user wait."""
+        queue = self._queues.get(user)
+        return len(queue) if queue else 0
+
+    def add(self, want: Want[C]) -> None:
+        """At the end of its user's queue."""
+        queue = self._queues.get(want.user)
+        if queue is None:
+            queue = self._queues[want.user] = deque()
+        queue.append(want)
+        self._count += 1
+
+    def keep(self, wanted: Callable[[Want[C]], bool]) -> list[Want[C]]:
+        """Leave only the wanted ones; the others."""
+        gone = [want for want in self if not wanted(want)]
+        if gone:
+            for user, queue in list(self._queues.items()):
+                left = deque(want for want in queue if wanted(want))
+                if left:
+                    self._queues[user] = left
+                else:
+                    del self._queues[user]
+            self._count -= len(gone)
+        return gone
+
+    def next(self, variant: int, may: Callable[[str], bool]) -> Want[C] | None:
+        """Take out the next one that wants this variant, of a user who may have a connection."""
+        for user, queue in self._queues.items():
+            for index, want in enumerate(queue):
+                if want.cancelled or want.variant != variant:
+                    continue
+                if not may(user):
+                    break
+                del queue[index], self._queues[user]
+                if queue:
+                    self._queues[user] = queue  # at the end: others have their turns first
+                self._count -= 1
+                return want
+        return None
+
+    def coming(self, most: int, have: dict[str, int], used: int, share: Share) -> list[Want[C]]:
+        """Those who would be served next, at most so many, were there connections for them. `have`: what
+        users have now, of `used` in all.
+        """
+        found: list[Want[C]] = []
+        turns = deque((user, iter(queue)) for user, queue in self._queues.items())
+        while turns and len(found) < most:
+            user, queue = turns.popleft()
+            want = next((one for one in queue if not one.cancelled), None)
+            if want is None or not share.allows(have.get(user, 0), used, user):
+                continue
+            found.append(want)
+            have[user] = have.get(user, 0) + 1
+            used += 1
+            turns.append((user, queue))
+        return found
