@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.backends.fakes import IN_TRANS, OK, Recorder
 from tests.backends.hosts import LIMITS, World
 
 OTHER = Settings.of({"sql_mode": b"'ANSI'"})
+SHARED = replace(LIMITS, max_connections=4, max_waiting=6, user_share=0.7)
 
 
 @dataclass(eq=False)
@@ -28,6 +29,7 @@ class Client:
     """Somebody who asked for a connection. `ends` counts how often it was granted or refused."""
 
     variant: int
+    user: str = ""
     conn: BackendConnection | None = None
     ends: int = 0
     cancelled: bool = False
@@ -56,7 +58,7 @@ class HostMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.world = World(LIMITS)
+        self.world = World(SHARED)
         self.clients: list[Client] = []
 
     def teardown(self) -> None:
@@ -87,17 +89,21 @@ class HostMachine(RuleBasedStateMachine):
     # -- clients
     # ------------------------------------------------------------------------------------------------------
 
-    @rule(settings=st.sampled_from((LOGIN, OTHER)), variant=st.sampled_from(range(VARIANTS)))
-    def ask(self, settings: Settings, variant: int) -> None:
-        client = Client(variant)
+    @rule(
+        settings=st.sampled_from((LOGIN, OTHER)),
+        variant=st.sampled_from((0, 0, 0, *range(1, VARIANTS))),
+        user=st.sampled_from("aab"),
+    )
+    def ask(self, settings: Settings, variant: int, user: str) -> None:
+        client = Client(variant, user)
         self.clients.append(client)
         pool = self.world.pool
-        conn = pool.take(settings, None, variant)
+        conn = pool.take(settings, None, variant, user)
         if conn is not None:
             conn.settings = settings
             client.granted(conn)
             return
-        client.want = self.calls(pool.wait, settings, None, variant, client.granted, client.refused)
+        client.want = self.calls(pool.wait, settings, None, variant, client.granted, client.refused, user)
 
     @precondition(lambda self: self.holding())
     @rule(data=st.data())
@@ -199,8 +205,12 @@ class HostMachine(RuleBasedStateMachine):
     def nobody_waits_for_nothing(self) -> None:
         """Whoever waits has a connection under way, or all are in use, or the next attempt is yet to come."""
         pool = self.world.pool
-        if any(client.waiting for client in self.clients):
-            assert self.world.openings or len(pool.state.busy) == LIMITS.max_connections or pool.failures
+        if any(client.waiting and pool.state.may(client.user) for client in self.clients):
+            assert self.world.openings or len(pool.state.busy) == SHARED.max_connections or pool.failures
+
+    @invariant()
+    def something_is_left_for_the_others(self) -> None:
+        assert list(self.world.pool.state.busy.values()).count("a") < SHARED.max_connections
 
 
 HostMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -88,6 +88,35 @@ def test_a_full_pool(own: MakeOwn) -> None:
     proxy.wait_idle(clients=0)
 
 
+def test_idle_transactions_of_one_user_leave_something_for_the_others(own: MakeOwn) -> None:
+    """And so do its statements that wait: the queue is not theirs alone."""
+    proxy = own({"backends": {"max_connections": 10, "queue_length": 20, "queue_timeout": "1500ms"}})
+    host = proxy.topology["default"]["master"]
+    reader = proxy.raw(login=False)
+    assert reader.login(user="reader", password="reader", database="legacy").kind == "ok"
+    holders, refused = [proxy.raw(database="legacy") for _ in range(30)], []
+    for holder in holders:
+        holder.write(query("BEGIN"))
+        assert holder.reply().kind == "ok"
+        holder.write(query("SELECT COUNT(*) FROM customers"))
+    wait_until(lambda: proxy.host_state(host)["waiting"] == 16, "as many wait as may")
+    assert proxy.host_state(host)["busy"] == 8
+    assert reader.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    for holder in holders:
+        reply = holder.reply()
+        if reply.kind == "err":
+            refused.append(reply)
+    assert {(reply.code, reply.sqlstate) for reply in refused} == {(1203, "42000")}
+    assert len(refused) == 22
+    assert "User 'demo' has 8 connections to" in refused[-1].message
+    assert reader.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    for holder in holders:
+        holder.ask("ROLLBACK")
+    assert holders[-1].ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    proxy.close_clients()
+    proxy.wait_idle(clients=0)
+
+
 def test_a_waiting_client_that_vanishes(own: MakeOwn) -> None:
     proxy = own({"backends": {"max_connections": 1}})
     holder = proxy.raw(database="legacy")
