@@ -6,7 +6,7 @@ a running proxy is offered a new topology.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from config.document import Path, Problem, dotted
 from config.schema import Kind, Schema, Table
@@ -17,16 +17,26 @@ Place = Callable[[Path], str]
 
 
 def fit_problems(
-    schema: Schema, topology: Topology, place: Place = dotted, source: str = ""
+    schema: Schema,
+    topology: Topology,
+    place: Place = dotted,
+    source: str = "",
+    wrong: Container[str] = (),
 ) -> list[Problem]:
     """Why `schema` cannot be served by `topology`; empty when it can.
 
-    `place` and `source` name the schema document in the problems. A logical database may bear the name
-    of an unsharded keyspace's physical one, and then hides it; the name of a shard's it may not.
+    `wrong` are keyspaces with problems of their own, of which nothing more is said. `place` and `source` name
+    the schema document in the problems. A logical database may bear the name of an unsharded keyspace's
+    physical one, and then hides it; the name of a shard's it may not.
     """
     problems: list[Problem] = []
+    shown: dict[str, str] = {}
     for name, database in schema.databases.items():
         path: Path = ("databases", name)
+        if database.others is not None:
+            where = place((*path, "others", "keyspace"))
+            messages = _others(name, database.others, topology, shown)
+            problems += [Problem(where, one, source) for one in messages]
         if database.keyspace is not None:
             keyspace = topology.keyspaces.get(database.keyspace)
             messages = _pass_through(name, database.keyspace, keyspace, topology)
@@ -38,8 +48,27 @@ def fit_problems(
         for table in database.tables.values():
             inner = (*path, "tables", table.name)
             keyspace = topology.keyspaces.get(table.keyspace)
+            if table.keyspace in wrong or not table.keyspace:
+                continue
             for field, message in _table(table, keyspace, topology):
                 problems.append(Problem(place((*inner, field)), message, source))
+    return problems
+
+
+def closed_problems(
+    schema: Schema, topology: Topology, place: Place = dotted, source: str = ""
+) -> list[Problem]:
+    """The object tables of keyspaces without a shard that is open for new objects."""
+    problems = []
+    for name, database in schema.databases.items():
+        for table in database.tables.values():
+            keyspace = topology.keyspaces.get(table.keyspace)
+            if table.kind is not Kind.OBJECT or keyspace is None or not keyspace.ranges:
+                continue
+            if not any(one.open for one in keyspace.ranges):
+                path = place(("databases", name, "tables", table.name, "keyspace"))
+                message = f"keyspace {keyspace.name} has no open shard: no new object could be made in it"
+                problems.append(Problem(path, message, source))
     return problems
 
 
@@ -50,6 +79,17 @@ def _missing(name: str, topology: Topology) -> str:
 
 def _taken(name: str, keyspace: Keyspace) -> str:
     return f"the name {name} is also that of a physical database of keyspace {keyspace.name}"
+
+
+def _others(database: str, name: str, topology: Topology, shown: dict[str, str]) -> Iterator[str]:
+    """Why the tables that the schema does not name cannot be in keyspace `name`."""
+    keyspace = topology.keyspaces.get(name)
+    if keyspace is None:
+        yield _missing(name, topology)
+    elif keyspace.sharded:
+        yield f"keyspace {name} is sharded: tables that the schema does not name need an unsharded one"
+    if shown.setdefault(name, database) != database:
+        yield f"the tables in keyspace {name} are those of database {shown[name]} already"
 
 
 def _pass_through(database: str, name: str, keyspace: Keyspace | None, topology: Topology) -> Iterator[str]:

@@ -21,6 +21,7 @@ strict mode too: keys longer than `Table.key_length` must not be hashed.
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, replace
 from typing import Final
@@ -38,6 +39,8 @@ TEXT_KEY: Final = (
 )
 
 _BIGINT: Final = re.compile(r"BIGINT\b", re.I)
+_DEFAULT: Final = re.compile(r"\bDEFAULT\s+(\w+|\S)", re.I)
+_COMPUTED: Final = re.compile(r"\bAS\s*\(|\bAUTO_INCREMENT\b", re.I)
 _INTEGER: Final = re.compile(r"(?:TINY|SMALL|MEDIUM|BIG)?INT(?:EGER)?\b", re.I)
 _BIG_SEQUENCE: Final = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*38\s*(?:,\s*0\s*)?\)", re.I)
 _AUTO_INCREMENT: Final = re.compile(r"\bAUTO_INCREMENT\b", re.I)
@@ -53,12 +56,18 @@ _SOUND: Final = ("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
 class Draft:
     """The declared part of a table: its node, columns (None: not declared) and indexes (likewise).
 
-    `places` maps a column's name to its definition and where that stands.
+    `places` maps a column's name to its definition and where that stands; `listed` has each index and where
+    it stands.
     """
 
     node: Node
     places: dict[str, tuple[str, Node]] | None
-    indexes: tuple[str, ...] | None
+    listed: tuple[tuple[str, Node], ...] | None
+
+    @property
+    def indexes(self) -> tuple[str, ...] | None:
+        """The indexes as they are written; None when not declared."""
+        return None if self.listed is None else tuple(text for text, _ in self.listed)
 
     @property
     def columns(self) -> dict[str, str] | None:
@@ -103,9 +112,8 @@ def object_table(table: Table, draft: Draft, *, type_: int | None, colocate: Col
     virtual = draft.find("id")
     if virtual:
         virtual[1].refuse("an object table has no column 'id': clients see the ID made of local_id there")
-    if colocate and colocate.path and colocate.column not in stored:
-        place = draft.node.get("colocate") or draft.node
-        place.refuse(f"the path {colocate.path} needs a column {colocate.column!r} to be found in")
+    if colocate:
+        _check_colocation(colocate, stored, draft)
     return replace(
         table,
         type=type_,
@@ -115,6 +123,34 @@ def object_table(table: Table, draft: Draft, *, type_: int | None, colocate: Col
         key_type=KeyType.INTEGER,
         colocate=colocate,
     )
+
+
+def _check_colocation(colocate: Colocation, stored: dict[str, str], draft: Draft) -> None:
+    """The column is there, unless it only routes; a strict one takes nothing that would not be checked."""
+    place = draft.node.get("colocate") or draft.node
+    name = colocate.column
+    definition = next((one for column, one in stored.items() if column.lower() == name.lower()), None)
+    if colocate.path is not None:
+        if definition is None:
+            place.refuse(f"the path {colocate.path} needs a column {name!r} to be found in")
+        return
+    if definition is None and colocate.stored:
+        near = difflib.get_close_matches(name, stored, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        place.refuse(
+            f"there is no column {name!r}: {hint}if INSERTs give it only to choose the shard, write"
+            f" {{column: {name}, stored: false}}"
+        )
+    elif definition is not None and not colocate.stored:
+        place.refuse(f"the table has a column {name!r}: leave out 'stored: false'")
+    elif definition is not None and colocate.strict:
+        if not _BIGINT.match(definition):
+            place.refuse(f"column {name!r} holds 64-bit IDs: must be BIGINT")
+        given = _DEFAULT.search(definition)
+        if given and given[1].upper() != "NULL":
+            place.refuse(f"column {name!r} of a strict colocation has no DEFAULT but NULL")
+        if _COMPUTED.search(definition):
+            place.refuse(f"column {name!r} of a strict colocation is given, not computed")
 
 
 def mapping_table(

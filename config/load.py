@@ -16,9 +16,10 @@ from typing import Any, Final, get_args
 
 from pydantic import ValidationError
 
-from config.checks import fit_problems
+from config.checks import closed_problems, fit_problems
 from config.document import ConfigError, Document, Problem, from_value, parse
 from config.document import Path as Place
+from config.hosts import one_host_twice
 from config.layout import BUILTIN, Layout
 from config.model import Model
 from config.node import unknown
@@ -73,11 +74,13 @@ def load_topology(
     return topology
 
 
-def check(path: str | Path) -> tuple[Settings, Schema, Topology | None]:
+def check(path: str | Path, *, closely: bool = False) -> tuple[Settings, Schema, Topology | None]:
     """The settings at `path`, the schema they name, and the topology when it is a file (else None).
 
-    Each is read, whatever is wrong with the others, and they are checked against each other. Raises
-    ConfigError with the problems of all.
+    Each is read, whatever is wrong with the others, and they are checked against each other. `closely`: also
+    what a running proxy can live with, but nobody wants: no shard that is open for new objects, and (names
+    are resolved for that, which takes time) two names of one host. Raises ConfigError with the problems of
+    all.
     """
     base = Path(path).absolute().parent
     problems: list[Problem] = []
@@ -85,12 +88,16 @@ def check(path: str | Path) -> tuple[Settings, Schema, Topology | None]:
     settings = _settings(main, base) if main else None
     schema_path, topology_path = _paths(main, base)
     schema_document = _try_open(schema_path, problems) if schema_path else None
-    schema = read_schema(schema_document) if schema_document else None
+    schema = read_schema(schema_document, whole=False) if schema_document else None
     topology_document = _try_open(topology_path, problems) if topology_path else None
     layouts = settings.all_layouts if settings else BUILTIN
-    topology = read_topology(topology_document, layouts) if topology_document else None
-    if schema and schema_document and topology:
-        problems += fit_problems(schema, topology, schema_document.place, schema_document.source)
+    topology = read_topology(topology_document, layouts, whole=False) if topology_document else None
+    if schema and schema_document and topology and topology_document:
+        told = schema_document.place, schema_document.source
+        problems += fit_problems(schema, topology, *told, _wrong(topology_document))
+        problems += closed_problems(schema, topology, *told) if closely else []
+    if closely and topology_document:
+        problems += one_host_twice(topology_document)
     if main and settings and schema:
         _check_users(main, settings, schema, topology)
     for document in (main, schema_document, topology_document):
@@ -98,6 +105,14 @@ def check(path: str | Path) -> tuple[Settings, Schema, Topology | None]:
     if problems or settings is None or schema is None:
         raise ConfigError(problems)
     return settings, schema, topology
+
+
+def _wrong(topology: Document) -> set[str]:
+    """The keyspaces that have problems of their own."""
+    raw = topology.value.get("keyspaces") if isinstance(topology.value, Mapping) else None
+    names = [str(name) for name in raw] if isinstance(raw, Mapping) else []
+    places = [re.split(r"[.\[ ]", one.place) for one in topology.problems]
+    return {name for name in names if any(place[:2] == ["keyspaces", name] for place in places)}
 
 
 def open_document(source: Source, name: str = "") -> Document:

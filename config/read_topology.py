@@ -26,6 +26,7 @@ from typing import Final, cast
 
 from config.address import parse_address
 from config.document import Document
+from config.hosts import same_name
 from config.layout import BUILTIN, Field, Layout, layout_problems
 from config.node import Node
 from config.ranges import RawRange, check_ranges
@@ -41,10 +42,13 @@ _SINGLE_FIELDS: Final = ("master", "slave", "database")
 _RANGE_FIELDS: Final = ("range", "master", "slave", "open", "state")
 
 
-def read_topology(document: Document, layouts: Mapping[str, Layout] = BUILTIN) -> Topology | None:
+def read_topology(
+    document: Document, layouts: Mapping[str, Layout] = BUILTIN, *, whole: bool = True
+) -> Topology | None:
     """The topology in `document`; None after noting problems there.
 
-    `layouts` are those that exist beside the document's own.
+    `layouts` are those that exist beside the document's own. Not `whole`: what could be read of one that has
+    problems, to check others against it.
     """
     root = Node.root(document)
     if not root.mapping(("version", "default", "layouts", "keyspaces")):
@@ -69,9 +73,9 @@ def read_topology(document: Document, layouts: Mapping[str, Layout] = BUILTIN) -
                 keyspaces[name] = keyspace
     elif default is None:
         root.refuse("field 'keyspaces' is missing (or 'default', when nothing is sharded)")
-    if document.problems or number is None:
+    if whole and (document.problems or number is None):
         return None
-    return Topology(number, MappingProxyType(keyspaces), master, slave, document.digest)
+    return Topology(number or 0, MappingProxyType(keyspaces), master, slave, document.digest)
 
 
 def read_layouts(node: Node, taken: Mapping[str, Layout]) -> dict[str, Layout]:
@@ -224,7 +228,7 @@ class _Fleet:
         master_node, slave_node = node.need("master"), node.get("slave")
         master = self._host(master_node) if master_node else None
         slave = self._host(slave_node) if slave_node else None
-        if slave_node and slave and master and slave.lower() == master.lower():
+        if slave_node and slave and master and same_name(slave) == same_name(master):
             slave_node.refuse(f"{slave} is its own master")
         else:
             self._role("master", master_node, master)
@@ -240,7 +244,7 @@ class _Fleet:
         except ValueError as error:
             node.refuse(str(error))
             return None
-        spelt = self.spellings.setdefault(host.lower(), host)
+        spelt = self.spellings.setdefault(same_name(host), host)
         if spelt != host and not host.startswith("unix:"):
             node.refuse(f"{host} is written {spelt} before: spell a host in one way")
         return host
@@ -249,7 +253,7 @@ class _Fleet:
         if node is None or host is None:
             return
         place = node.document.place(node.path)
-        other, first = self.roles.setdefault(host.lower(), (role, place))
+        other, first = self.roles.setdefault(same_name(host), (role, place))
         if other != role:
             node.refuse(f"{host} is a {role} here and the {other} of {first}: a host has one role")
 

@@ -59,11 +59,14 @@ class Colocation:
     """Where an INSERT without `id` finds the ID whose shard the new object shares.
 
     `path` is a JSON path (`$.board_id`) inside the column; None: the column itself holds the ID.
-    The column need not be stored: one that only routes is dropped before the INSERT is sent.
+    `stored` False: the table has no such column, which only routes and is dropped before the INSERT is sent.
+    `strict`: every row is on the shard of the ID in the column, so that conditions on it route.
     """
 
     column: str
     path: str | None = None
+    stored: bool = True
+    strict: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,10 @@ class Table:
     single table's were not declared. `type` is the type number in an object's ID. `routing` names the
     logical routing column: `id` (object, timed), the from-column (mapping), the key column (hashed),
     '' (single, reference). `key_type` is the type of that column, and `key_length` the largest
-    length of a text key in characters or of a binary key in bytes.
+    length of a text key in characters or of a binary key in bytes. `unique_keys` are the columns (lower case)
+    of the unique keys that were declared, and `per_shard` those of which the schema says `unique: per_shard`,
+    each in order of their names; one without columns: all of them. `learnt`: the schema does not name it, the
+    servers have it (see `Database.others`).
     """
 
     database: str
@@ -93,6 +99,9 @@ class Table:
     orderable: bool = False
     shard_key: str | None = None
     indexes: tuple[str, ...] = ()
+    unique_keys: tuple[tuple[str, ...], ...] = ()
+    per_shard: tuple[tuple[str, ...], ...] = ()
+    learnt: bool = False
     logical_columns: tuple[str, ...] = field(init=False)
     """What `SELECT *` shows: the stored columns, with `id` in the place of an object's `local_id`."""
 
@@ -101,6 +110,15 @@ class Table:
         if self.kind is Kind.OBJECT:
             names = tuple("id" if name.lower() == "local_id" else name for name in names) or ("id",)
         object.__setattr__(self, "logical_columns", names)
+
+    @property
+    def strict(self) -> str | None:
+        """The column by whose ID every row of an object table is placed (strict colocation), or None."""
+        return self.colocate.column if self.colocate is not None and self.colocate.strict else None
+
+    def unique_per_shard(self, columns: tuple[str, ...]) -> bool:
+        """Whether the schema says that these columns (lower case) need be unique on each shard only."""
+        return () in self.per_shard or tuple(sorted(columns)) in self.per_shard
 
     def column(self, name: str) -> Column | None:
         """The stored column of that name (case-insensitive), or None."""
@@ -128,12 +146,15 @@ class Database:
     """One logical database.
 
     With `keyspace` set it is a pass-through database: every table in it is single, its physical
-    name is its logical name, and `tables` is empty. Otherwise `tables` lists all there are.
+    name is its logical name, and `tables` is empty. Otherwise `tables` lists all there are; with `others`,
+    any further table is a single one in that keyspace (those that the servers were found to have are in
+    `tables`, too).
     """
 
     name: str
     keyspace: str | None = None
     tables: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
+    others: str | None = None
 
     @property
     def passes_through(self) -> bool:

@@ -57,7 +57,7 @@ def serve(config: ConfigOption = _DEFAULT) -> None:
 def check(config: ConfigOption = _DEFAULT) -> None:
     """Validate the settings, the schema and, when it is a file, the topology. All errors are listed."""
     try:
-        settings, schema, topology = check_files(config)
+        settings, schema, topology = check_files(config, closely=True)
     except ConfigError as error:
         raise _fail(f"the configuration cannot be used:\n{error}") from None
     tables = sum(len(database.tables) for database in schema.databases.values())

@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from config.checks import fit_problems, succession_problems
+from config.document import from_value
+from config.hosts import one_host_twice
 from config.load import ConfigError, check, load_schema, load_settings, load_topology
 from config.sources import FileSource, ZooKeeperSource, open_source
 from tests.config.test_settings import LEAST
@@ -200,3 +202,70 @@ def test_sources_by_settings(tmp_path: Path) -> None:
     assert isinstance(source, ZooKeeperSource)
     assert source.current is None
     assert "zookeeper 127.0.0.1:1/shardgate/topology (not connected" in source.status
+
+
+def test_the_mistakes_of_all_documents_are_told_at_once(tmp_path: Path) -> None:
+    """Also what needs two documents of which each has problems of its own."""
+    columns = {"data": "JSON NOT NUL", "board_id": "BIGINT", "email": "VARCHAR(9) UNIQUE"}
+    pins = {"kind": "object", "keyspace": "main", "type": 1, "colocate": "bord_id", "columns": columns}
+    pins["indexes"] = ["KEY (nothing)", "FOREIGN KEY (board_id) REFERENCES boards (id)"]
+    closed = [{"range": [0, 3], "master": "127.0.0.1", "open": False}]
+    closed.append({"range": [4, 7], "master": "localhost", "open": False})
+    main = {"layout": "pinterest", "database": "db{shard}", "ranges": closed}
+    path = write_all(tmp_path, LEAST, schema_of(pins=pins), {"version": 1, "keyspaces": {"main": main}})
+    with pytest.raises(ConfigError) as caught:
+        check(path, closely=True)
+    told = "\n".join(str(one) for one in caught.value.problems)
+    for wanted in (
+        r"schema.yaml: databases.demo.tables.pins.columns.data \(line [0-9]+\): .*'NUL'",
+        r"schema.yaml: databases.demo.tables.pins.columns.email \(line [0-9]+\): UNIQUE KEY \(email\) cannot hold",
+        r"schema.yaml: databases.demo.tables.pins.colocate \(line [0-9]+\): there is no column 'bord_id': did you",
+        r"schema.yaml: databases.demo.tables.pins.indexes\[0\] \(line [0-9]+\): there is no column 'nothing'",
+        r"schema.yaml: databases.demo.tables.pins.indexes\[1\] \(line [0-9]+\): FOREIGN KEY .*db_constraint=False",
+        r"schema.yaml: databases.demo.tables.pins.keyspace \(line [0-9]+\): keyspace main has no open shard",
+        r"topology.yaml: keyspaces.main.ranges\[1\].master \(line [0-9]+\): localhost:3306 is written 127.0.0.1",
+    ):
+        assert re.search(wanted, told), (wanted, told)
+
+
+def test_two_names_of_one_host_are_found_by_their_address() -> None:
+    addresses = {"db1": {"10.0.0.1"}, "db2": {"10.0.0.2"}, "main.example": {"10.0.0.9", "10.0.0.1"}}
+    ranges = [
+        {"range": [0, 1], "master": "db1", "slave": "db2"},
+        {"range": [2, 3], "master": "main.example:3306"},
+    ]
+    document = from_value({"keyspaces": {"main": {"ranges": ranges}, "other": {"master": "db1:3307"}}}, "t")
+    found = one_host_twice(document, lambda name: frozenset(addresses.get(name, ())))
+    assert [str(one) for one in found] == [
+        "t: keyspaces.main.ranges[1].master: main.example:3306 and db1:3306 are one host, 10.0.0.1:"
+        " name it in one way"
+    ]
+
+
+def test_what_does_not_resolve_is_no_mistake() -> None:
+    document = from_value({"keyspaces": {"a": {"master": "a.invalid"}, "b": {"master": "b.invalid"}}}, "t")
+    assert one_host_twice(document, lambda name: frozenset()) == []
+
+
+def test_a_topology_may_close_all_its_shards_while_a_proxy_runs(tmp_path: Path) -> None:
+    main = {**TOPOLOGY["keyspaces"]["main"], "ranges": [{**ranges()[0], "open": False}]}
+    topology = {"version": 1, "keyspaces": {"main": main}}
+    schema = schema_of(pins={"kind": "object", "keyspace": "main", "type": 1})
+    path = write_all(tmp_path, LEAST, schema, topology)
+    check(path)
+    with pytest.raises(ConfigError, match="no open shard"):
+        check(path, closely=True)
+
+
+def test_others_need_an_unsharded_keyspace_of_their_own(tmp_path: Path) -> None:
+    schema: dict[str, Any] = {"databases": {}}
+    for name, keyspace in (("a", "global"), ("b", "global"), ("c", "main"), ("d", "nowhere")):
+        schema["databases"][name] = {"tables": {}, "others": {"keyspace": keyspace}}
+    assert problems(write_all(tmp_path, LEAST, schema, TOPOLOGY)) == [
+        "schema.yaml: databases.b.others.keyspace (line 12): the tables in keyspace global are those of database"
+        " a already",
+        "schema.yaml: databases.c.others.keyspace (line 17): keyspace main is sharded: tables that the schema"
+        " does not name need an unsharded one",
+        "schema.yaml: databases.d.others.keyspace (line 23): the topology has no keyspace 'nowhere'; it has:"
+        " main, media, mod, global",
+    ]

@@ -19,7 +19,7 @@ databases:
   demo:
     tables:
       pins: {kind: object, keyspace: main, type: 1, colocate: "data:$.board_id"}
-      boards: {kind: object, keyspace: main, type: 2, colocate: user_id}
+      boards: {kind: object, keyspace: main, type: 2, colocate: {column: user_id, stored: false}}
       board_has_pins: {kind: mapping, keyspace: main, from: board_id, to: pin_id, orderable: true}
       email_to_user:
         kind: hashed
@@ -65,7 +65,7 @@ def test_objects_get_three_columns_and_a_virtual_fourth() -> None:
     )
     assert pins.logical_columns == ("id", "data", "ts")
     assert pins.colocate == Colocation("data", "$.board_id")
-    assert table("boards").colocate == Colocation("user_id", None)
+    assert table("boards").colocate == Colocation("user_id", stored=False)
     assert pins.column("DATA") is pins.columns[1]
     assert pins.column("id") is None
 
