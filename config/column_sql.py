@@ -15,7 +15,6 @@ from typing import Final
 from config.column_types import TYPES, ColumnType
 from config.sqltext import END, SqlError, SqlToken, by_commas, closing, tokens_of
 
-
 _NUMBERS: Final = ("integer", "exact", "real")
 _WITH_CHARSET: Final = ("string", "text", "list")
 _NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
@@ -200,10 +199,9 @@ class _Reader:
     # one reader for each word
 
     def _not(self) -> None:
-        if self.take("NULL"):
+        if not self.take("ENFORCED", "SECONDARY"):
+            self.need("NULL")
             self.seen.add("NOT NULL")
-        else:
-            self.need("ENFORCED", "NULL", "SECONDARY")
 
     def _null(self) -> None:
         self.seen.add("NULL")

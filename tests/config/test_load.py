@@ -215,17 +215,19 @@ def test_the_mistakes_of_all_documents_are_told_at_once(tmp_path: Path) -> None:
     path = write_all(tmp_path, LEAST, schema_of(pins=pins), {"version": 1, "keyspaces": {"main": main}})
     with pytest.raises(ConfigError) as caught:
         check(path, closely=True)
-    told = "\n".join(str(one) for one in caught.value.problems)
+    told = "\n".join(re.sub(r" \(line [0-9]+\)", "", str(one)) for one in caught.value.problems)
+    assert all(re.search(r"\(line [0-9]+\)", str(one)) for one in caught.value.problems)
+    table = "schema.yaml: databases.demo.tables.pins."
     for wanted in (
-        r"schema.yaml: databases.demo.tables.pins.columns.data \(line [0-9]+\): .*'NUL'",
-        r"schema.yaml: databases.demo.tables.pins.columns.email \(line [0-9]+\): UNIQUE KEY \(email\) cannot hold",
-        r"schema.yaml: databases.demo.tables.pins.colocate \(line [0-9]+\): there is no column 'bord_id': did you",
-        r"schema.yaml: databases.demo.tables.pins.indexes\[0\] \(line [0-9]+\): there is no column 'nothing'",
-        r"schema.yaml: databases.demo.tables.pins.indexes\[1\] \(line [0-9]+\): FOREIGN KEY .*db_constraint=False",
-        r"schema.yaml: databases.demo.tables.pins.keyspace \(line [0-9]+\): keyspace main has no open shard",
-        r"topology.yaml: keyspaces.main.ranges\[1\].master \(line [0-9]+\): localhost:3306 is written 127.0.0.1",
+        table + "columns.data: NULL is expected before 'NUL'",
+        table + "columns.email: UNIQUE KEY (email) cannot hold",
+        table + "colocate: there is no column 'bord_id': did you mean 'board_id'?",
+        table + "indexes[0]: there is no column 'nothing'",
+        table + "indexes[1]: FOREIGN KEY (board_id) REFERENCES boards (id) cannot hold",
+        table + "keyspace: keyspace main has no open shard",
+        "topology.yaml: keyspaces.main.ranges[1].master: localhost:3306 is written 127.0.0.1:3306",
     ):
-        assert re.search(wanted, told), (wanted, told)
+        assert wanted in told, (wanted, told)
 
 
 def test_two_names_of_one_host_are_found_by_their_address() -> None:
@@ -261,11 +263,12 @@ def test_others_need_an_unsharded_keyspace_of_their_own(tmp_path: Path) -> None:
     schema: dict[str, Any] = {"databases": {}}
     for name, keyspace in (("a", "global"), ("b", "global"), ("c", "main"), ("d", "nowhere")):
         schema["databases"][name] = {"tables": {}, "others": {"keyspace": keyspace}}
-    assert problems(write_all(tmp_path, LEAST, schema, TOPOLOGY)) == [
-        "schema.yaml: databases.b.others.keyspace (line 12): the tables in keyspace global are those of database"
-        " a already",
-        "schema.yaml: databases.c.others.keyspace (line 17): keyspace main is sharded: tables that the schema"
-        " does not name need an unsharded one",
-        "schema.yaml: databases.d.others.keyspace (line 23): the topology has no keyspace 'nowhere'; it has:"
-        " main, media, mod, global",
+    found = problems(write_all(tmp_path, LEAST, schema, TOPOLOGY))
+    told = [re.sub(r" \(line [0-9]+\)", "", one) for one in found]
+    at = "schema.yaml: databases.{}.others.keyspace: "
+    assert told == [
+        at.format("b") + "the tables in keyspace global are those of database a already",
+        at.format("c")
+        + "keyspace main is sharded: tables that the schema does not name need an unsharded one",
+        at.format("d") + "the topology has no keyspace 'nowhere'; it has: main, media, mod, global",
     ]
