@@ -202,8 +202,17 @@ _KINDS = (
         "Repeat it for the failed shards only.",
     ),
     ErrorKind(
-        "ddl_failed", 1105, "HY000", "{failed} of {count} shards or hosts refused the definition: {reason}.",
-        "SHOW WARNINGS names them; the others have done it.",
+        "ddl_failed", 1105, "HY000", "{done} of {count} {places} have done the definition, {failed} have not: {reason}.",
+        "SHOW WARNINGS names those that have not. {advice}",
+    ),
+    ErrorKind(
+        "definition_killed", 1317, "70100",
+        "Query execution was interrupted: {done} of {count} {places} have done the definition, {failed} have not.",
+        "SHOW WARNINGS names those that have not. {advice}",
+    ),
+    ErrorKind(
+        "definition_not_run", 1105, "HY000", "The definition was not run: {reason}.",
+        "Nothing was changed there.",
     ),
     ErrorKind(
         "partial_commit", 1105, "HY000", "COMMIT is done on {done} and failed on {failed}: {reason}.",

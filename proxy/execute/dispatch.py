@@ -362,7 +362,7 @@ def _ddl(client: ClientConnection, plan: Ddl, literals: Values) -> None:
     if not client.services.all_serving and plan.keyspace:
         client.services.check_states(plan, bound, write=True)
     work = TaskWork(client)
-    work.start(run_ddl(client, plan, bound, work.conns))
+    work.start(run_ddl(client, plan, bound, work))
 
 
 def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
+from proxy.session.transaction import LOCKED
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
 
@@ -41,7 +42,8 @@ async def run_everywhere(client: ClientConnection, bound: Bound, running: set[Ba
         running.update(work.conn for work in works if work.conn is not None)
         unreachable = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
         if unreachable is None:
-            await run_host(client, works[0], within, settings, (b"", 0) if within else _START)
+            locked = LOCKED in session.transaction.ties.get(works[0].host, ())  # which BEGIN would end
+            await run_host(client, works[0], within, settings, (b"", 0) if within or locked else _START)
             if outcomes[0].error is None:
                 await asyncio.gather(*(run_host(client, work, within, settings) for work in works[1:]))
             failed = [outcome for outcome in outcomes if outcome.error is not None]

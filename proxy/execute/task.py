@@ -26,14 +26,15 @@ class TaskWork:
     not end halfway.
     """
 
-    __slots__ = ("_coming", "client", "conns", "killed", "rest", "steady", "task")
+    __slots__ = ("_coming", "client", "conns", "killed", "rest", "steady", "stopping", "task")
 
     def __init__(self, client: ClientConnection, *, steady: bool = False) -> None:
         self.client = client
         self.task: asyncio.Task[None] | None = None
         self.conns: set[BackendConnection] = set()
         self.rest: Rest | None = None  # set while rows stream to the client
-        self.killed = False
+        self.killed = False  # it ends by that
+        self.stopping = False  # KILL was said: what has several steps takes no further one
         self.steady = steady
         self._coming: Coroutine[Any, Any, None] | None = None  # until the task has begun
 
@@ -76,6 +77,7 @@ class TaskWork:
         return coroutine is not None
 
     def kill_query(self) -> None:
+        self.stopping = not self.steady
         running = [conn for conn in self.conns if conn.receiver is not None]
         for conn in running:
             self.client.services.backends.kill_query(conn)
