@@ -203,12 +203,12 @@ _KINDS = (
     ),
     ErrorKind(
         "ddl_failed", 1105, "HY000", "{done} of {count} {places} have done the definition, {failed} have not: {reason}.",
-        "SHOW WARNINGS names those that have not. {advice}",
+        "{advice} SHOW WARNINGS names them.",
     ),
     ErrorKind(
         "definition_killed", 1317, "70100",
         "Query execution was interrupted: {done} of {count} {places} have done the definition, {failed} have not.",
-        "SHOW WARNINGS names those that have not. {advice}",
+        "{advice} SHOW WARNINGS names them.",
     ),
     ErrorKind(
         "definition_not_run", 1105, "HY000", "The definition was not run: {reason}.",
@@ -222,9 +222,9 @@ _KINDS = (
         "transaction_lost", 1105, "HY000", "The transaction was rolled back: {reason}.", "Run the whole transaction again."
     ),
     # Hosts behind
-    ErrorKind("host_unreachable", 2003, "HY000", "Can't connect to MySQL server {host}: {reason}.", "Try again; see the proxy's status page."),
+    ErrorKind("host_unreachable", 1429, "HY000", "Can't connect to MySQL server {host}: {reason}.", "Try again; see the proxy's status page."),
     ErrorKind(
-        "host_lost", 2013, "HY000", "Lost connection to MySQL server {host} during query: {reason}.",
+        "host_lost", 1158, "HY000", "Lost connection to MySQL server {host} during query: {reason}.",
         "The statement may or may not have been executed: the proxy does not send it again.",
     ),
     ErrorKind(
@@ -232,15 +232,15 @@ _KINDS = (
         "Server {host} refused this session's settings ({reason}); the statement that followed them may have run there.",
         "Set the session variables again.",
     ),
-    ErrorKind("pool_timeout", 1040, "08004", "No connection to {host} became free within {seconds} s ({limit} are open).", "Raise backends.max_connections, or send less at once."),
-    ErrorKind("pool_full", 1040, "08004", "{waiting} statements already wait for a connection to {host}.", "Raise backends.queue_length, or send less at once."),
+    ErrorKind("pool_timeout", 1040, "HY000", "No connection to {host} became free within {seconds} s ({limit} are open).", "Raise backends.max_connections, or send less at once."),
+    ErrorKind("pool_full", 1040, "HY000", "{waiting} statements already wait for a connection to {host}.", "Raise backends.queue_length, or send less at once."),
     ErrorKind(
         "user_share", 1203, "42000",
         "User '{user}' has {have} connections to {host} in use and {waiting} statements waiting for one, which is its share.",
         "End idle transactions and long statements, or raise backends.max_connections or backends.user_share.",
     ),
     ErrorKind("statement_timeout", 3024, "HY000", "Query execution was interrupted, maximum statement execution time ({seconds} s) exceeded on {host}."),
-    ErrorKind("backend_protocol", 2027, "HY000", "Malformed packet from MySQL server {host}: {reason}.", "The connection to it was closed."),
+    ErrorKind("backend_protocol", 1835, "HY000", "Malformed packet from MySQL server {host}: {reason}.", "The connection to it was closed."),
     ErrorKind("merge_failed", 1105, "HY000", "Cannot merge the shards' answers: {reason}.", "Check that the table is the same on all shards."),
     ErrorKind("killed", 1317, "70100", "Query execution was interrupted"),
     ErrorKind("connection_killed", 1927, "70100", "Connection was killed"),
@@ -258,7 +258,7 @@ _KINDS = (
     ),
     ErrorKind("unknown_savepoint", 1305, "42000", "SAVEPOINT {name} does not exist"),
     ErrorKind("charset_refused", 1115, "42000", "Character set '{charset}' cannot be used for statements on sharded tables.", "Use utf8mb4 or latin1."),
-    ErrorKind("statement_too_long", 1153, "08S01", "The statement has {size} bytes; limits.max_statement allows {limit}.", "Send less at once."),
+    ErrorKind("statement_too_long", 1153, "HY000", "The statement has {size} bytes; limits.max_statement allows {limit}.", "Send less at once."),
     ErrorKind("statement_too_deep", 1105, "HY000", "The statement is nested deeper than limits.parse_depth allows ({limit}).", "Write it with fewer levels."),
     ErrorKind("too_many_values", 1105, "HY000", "The statement has {count} values besides lists of plain numbers or strings; five times limits.in_list ({limit}) are allowed.", "Send it in parts."),
     ErrorKind("in_list_too_long", 1105, "HY000", "The IN list has {size} values; limits.in_list allows {limit}.", "Send the list in parts."),

@@ -255,11 +255,11 @@ def _advice(client: ClientConnection, plan: Ddl, statement: HostStatement) -> st
     if verb in ("CREATE", "DROP") and words[1].upper() == b"TABLE":
         return f"Repeat the statement with IF {'NOT ' if verb == 'CREATE' else ''}EXISTS."
     if not statement.shards:
-        return "Run it on these servers themselves."
+        return "Run it on the other servers themselves."
     table = plan.table.partition(".")[2]
     database = _database(client, plan.keyspace, statement)
     return (
-        f"Run it for each of these by its database: write {database}.{table} for {table}"
+        f"Run it for each of the others by its database: {database}.{table} for {table}"
         " (and local_id for id)."
     )
 

@@ -381,7 +381,7 @@ async def test_aside_that_cannot(world: World, client: Client, refused: bytes | 
         world.server("h1").refused[refused] = Err(1298)
     client.send(b"SELECT 1")
     await done(world, client)
-    assert client.last.err == (2003 if refused is None else 1105)
+    assert client.last.err == (1429 if refused is None else 1105)
 
 
 async def test_a_probe_that_cannot_be_asked(world: World, client: Client) -> None:
@@ -391,4 +391,4 @@ async def test_a_probe_that_cannot_be_asked(world: World, client: Client) -> Non
     world.server("h1").down = True
     client.send(b"SELECT 1")
     await done(world, client)
-    assert client.last.err == 2003
+    assert client.last.err == 1429

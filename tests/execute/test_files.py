@@ -124,7 +124,7 @@ async def test_the_server_is_lost_before_the_files_end(world: World, client: Cli
     send(client, b"two", seq=3)
     assert client.transport.take() == b"", "the client does not listen yet"
     send(client, b"", seq=4)
-    assert client.transport.take()[3:7] == b"\5\xff" + (2013).to_bytes(2, "little")
+    assert client.transport.take()[3:7] == b"\5\xff" + (1158).to_bytes(2, "little")
     client.asked = 0
     await done(world, client)
 
@@ -166,7 +166,7 @@ async def test_nobody_else_is_asked_for_files(world: World, client: Client) -> N
     server.out = b""
     server.conn.data_received(REQUEST)
     assert server.gone
-    assert client.last.err == 2027
+    assert client.last.err == 1835
     server = await asked(world, client)
     server.conn.data_received(frame(b"\xfb/etc/passwd", 2))
     assert server.gone

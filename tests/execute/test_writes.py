@@ -192,7 +192,7 @@ async def test_a_host_that_is_down(world: World, client: Client) -> None:
     world.server("h2").down = True
     client.ask(write(*FOUR))
     await done(world, client)
-    assert client.last.err == 2003
+    assert client.last.err == 1429
     assert world.server("h1").log == []
 
 
@@ -219,7 +219,7 @@ async def test_a_host_that_is_down_in_a_transaction(world: World, client: Client
     world.server("h2").down = True
     client.ask(write(*FOUR))
     await done(world, client)
-    assert client.last.err == 2003
+    assert client.last.err == 1429
     client.ask(commit)
     await done(world, client)
     assert committed(world) == [10]
@@ -294,7 +294,7 @@ async def test_a_lost_host_loses_the_transaction(world: World, client: Client) -
     await world.turn()
     world.server("h2").one.lose()
     await done(world, client)
-    assert client.last.err == 2013
+    assert client.last.err == 1158
     assert client.session.transaction.lost
     assert client.session.transaction.held == {}
     assert committed(world) == []

@@ -133,7 +133,7 @@ async def test_a_host_lost_at_commit(world: World, client: Client, lost: str, wh
             world.server("h1").one.deliver()
         world.server(lost).one.conn.connection_lost(None)
     await done(world, client)
-    assert client.last.err == (2013 if (lost, when) == ("h1", "during") else 1105)
+    assert client.last.err == (1158 if (lost, when) == ("h1", "during") else 1105)
     assert ("was rolled back" in client.session.diagnostics[0].message) == (when == "before")
     assert not client.session.transaction.open
     assert client.session.transaction.held == {}
@@ -185,7 +185,7 @@ async def test_commit_then_that_cannot_commit(world: World, client: Client) -> N
     world.server("h1").one.lose()
     client.ask(lambda conn: commit_then(conn, lambda: conn.relay.run("h3", b"CREATE")))
     await done(world, client)
-    assert client.last.err == 2013
+    assert client.last.err == 1158
     assert "h3" not in world.servers
 
 
@@ -249,7 +249,7 @@ async def test_a_host_lost_at_a_savepoint(world: World, client: Client) -> None:
     world.server("h2").one.lose()
     client.ask(run("savepoint", {"name": "a"}))
     await done(world, client)
-    assert client.last.err == 2013
+    assert client.last.err == 1158
     assert client.session.transaction.lost
     assert committed(world) == []
 
@@ -260,7 +260,7 @@ async def test_after_the_loss_only_the_end_helps(world: World, client: Client) -
     client.ask(relay("h2", b"WRITE 5"))
     client.ask(run("rollback"))
     await done(world, client)
-    assert codes(client)[-2:] == [2013, None]
+    assert codes(client)[-2:] == [1158, None]
     assert not client.session.transaction.lost
     world.server("h1").script = lambda conn, sql: [Ok(8)]
     client.ask(relay("h1", b"Q"))

@@ -39,5 +39,19 @@ def test_an_error_has_all_that_the_protocol_needs(kind: ErrorKind) -> None:
     error = ProxyError(kind.name, **{name: f"<{name}>" for name in names})
     assert "{" not in str(error)
     assert 1000 <= error.code < 10_000
+    assert not 2000 <= error.code < 3000, "the C clients' own: libmariadb takes the packet for a broken one"
     assert re.fullmatch(r"[0-9A-Z]{5}", error.sqlstate)
     assert kind.remedy == "" or kind.remedy.startswith("{") or kind.remedy.endswith(".")
+
+
+#: After these the connection is closed.
+ENDING = {
+    "too_many_connections", "handshake_error", "shutting_down", "client_too_old", "packet_too_large",
+    "uncompress_error",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REGISTRY.values(), ids=REGISTRY)
+def test_only_what_ends_the_connection_looks_like_it(kind: ErrorKind) -> None:
+    """By SQLSTATE 08… pools and drivers throw a connection away. (1047 is so on every server.)"""
+    assert kind.sqlstate.startswith("08") == (kind.name in ENDING | {"unknown_command"})
