@@ -288,6 +288,12 @@ class Limits(Model):
     gathers: Positive = 8
 
 
+class Placement(Model):
+    """Where new rows without an ID, or a column that says where, go."""
+
+    together: Count = 100
+
+
 class Timeouts(Model):
     """In seconds; 0 is no limit where it says so in the documentation."""
 
@@ -369,6 +375,7 @@ class Settings(Model):
     status: StatusSettings = StatusSettings()
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
+    placement: Placement = Placement()
     plan_cache_size: Positive = 10_000
     logging: Logging = Logging()
     server_version: ServerVersion | None = None

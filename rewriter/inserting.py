@@ -116,8 +116,12 @@ class Insert(Plan):
         topology: Topology,
         choose: Choose,
         ids: Mapping[int, Sequence[int]] = MappingProxyType({}),
+        *,
+        spread: bool = False,
     ) -> Bound:
-        """`ids`: what was made for each shard. Without (to explain) an `id` that is to come is NULL."""
+        """`ids`: what was made for each shard. Without (to explain) an `id` that is to come is NULL.
+        `spread`: rows that may be anywhere are not put together on one shard.
+        """
         keyspace = keyspace_of(topology, self.keyspace)
         by_shard: dict[int, list[_Placed]] = {}
         anywhere = -1
@@ -133,7 +137,7 @@ class Insert(Plan):
                 continue
             shard, local = self._place(row, view, keyspace)
             if shard is None:
-                if anywhere < 0:
+                if anywhere < 0 or spread:
                     anywhere = self._choose(keyspace, choose)
                 shard = anywhere
             if local in (b"", b"0", b"NULL"):

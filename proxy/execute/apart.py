@@ -51,12 +51,16 @@ async def bind_insert(
     topology: Topology,
     choose: Choose,
     ids: Mapping[int, Sequence[int]],
+    *,
+    spread: bool = False,
 ) -> tuple[Bound, dict[int, int]]:
-    """What an INSERT of `length` bytes sends, and how many IDs it wants of each shard. Raises ProxyError."""
+    """What an INSERT of `length` bytes sends, and how many IDs it wants of each shard. `spread`: as in
+    `Insert.bind`. Raises ProxyError.
+    """
 
     def bind() -> tuple[Bound, dict[int, int]]:
         wanted = plan.wanted_ids(values, topology) if plan.timed else {}
-        return plan.bind(values, topology, choose, ids), wanted
+        return plan.bind(values, topology, choose, ids, spread=spread), wanted
 
     try:
         if length <= services.long_statement:

@@ -1,10 +1,10 @@
 """A definition (ALTER TABLE and the like) on every shard of a table, with a report.
 
-Every host works through its shards, one after another over a few connections, all hosts in parallel. Where the
-session keeps a connection (a lock, a temporary table), that one does the work, and it alone. A shard that
-refuses does not stop the others: the error tells how many have done it and how to go on, and SHOW WARNINGS has a
-line for each that has not. Nothing is undone: servers commit a definition at once. Whatever happens in the
-middle (a host is lost, the statement is killed, the client goes away), each shard is counted.
+Every host works through its shards, one after another over a few connections, all hosts in parallel. Where
+the session keeps a connection (a lock, a temporary table), that one does the work, and it alone. A shard that
+refuses does not stop the others: the error tells how many have done it and how to go on, and SHOW WARNINGS
+has a line for each that has not. Nothing is undone: servers commit a definition at once. Whatever happens in
+the middle (a host is lost, the statement is killed, the client goes away), each shard is counted.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ log = structlog.get_logger("proxy")
 _AT_ONCE: Final = 2
 #: So many shards are named in one row.
 _NAMED: Final = 10
-#: What a session under LOCK TABLES or XA START is told of any definition of another table: tables not locked, no
-#: global transaction in this state.
+#: What a session under LOCK TABLES or XA START is told of any definition of another table: not locked, or
+#: nothing for the state of the global transaction.
 _FORBIDDEN: Final = frozenset({1099, 1100, 1192, 1399})
 _REPEATABLE: Final = frozenset({"TRUNCATE", "ANALYZE", "OPTIMIZE", "CHECK", "REPAIR"})
 
@@ -161,8 +161,8 @@ def _check_held(client: ClientConnection) -> None:
 
 
 async def _forbidden(run: _Run, by_host: dict[str, list[HostStatement]]) -> bool:
-    """Whether the session must not define this table now, because of LOCK TABLES or XA START: one server would
-    refuse it. The host where it has said so is asked first, by the first of its shards.
+    """Whether the session must not define this table now, because of LOCK TABLES or XA START: one server
+    would refuse it. The host where it has said so is asked first, by the first of its shards.
     """
     transaction = run.client.session.transaction
     for host, ties in transaction.ties.items():

@@ -52,7 +52,7 @@ from .files import FileRelay
 from .gathering.gather import start_gather
 from .locks import asks_holders, host_of
 from .policies import check_scatter
-from .read_first import ReadFirst
+from .read_first import ReadFirst, spreads
 from .sequences import make_ids
 from .several import run_several
 from .single import check_place, check_single, spots_of
@@ -280,7 +280,10 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
     elif _ask_point(client, plan, values):
         return
     try:
-        bound = plan.bind(values, services.topology, choose)
+        if isinstance(plan, Insert) and spreads(client):
+            bound = plan.bind(values, services.topology, choose, spread=True)
+        else:
+            bound = plan.bind(values, services.topology, choose)
     except BindError as error:
         if not isinstance(plan, ShardWrite) or plan.found is None or error.name != "not_supported_yet":
             raise
@@ -293,7 +296,8 @@ async def _insert_in_steps(client: ClientConnection, plan: Insert, values: Value
     """Run an INSERT that needs IDs first, or so long that it is bound apart."""
     services = client.services
     topology = services.topology
-    bind = partial(bind_insert, services, len(client.sql), plan, values, topology, choose)
+    length, spread = len(client.sql), spreads(client)
+    bind = partial(bind_insert, services, length, plan, values, topology, choose, spread=spread)
     bound, wanted = await bind({})
     if wanted:  # bound without, so that what cannot run is refused before a number is used up
         if not services.all_serving:

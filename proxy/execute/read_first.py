@@ -319,6 +319,21 @@ class ReadFirst(CommandSink):
         super().answered("ok")
 
 
+def spreads(client: ClientConnection) -> bool:
+    """Whether the INSERT at work has so many rows from a SELECT that each finds a shard by itself."""
+    sink = client.sink
+    while sink is not None and not isinstance(
+        sink, ReadFirst
+    ):  # a long statement has a sink of its own on top
+        sink = sink.under
+    if sink is None or not sink.writing:
+        return False
+    session = client.session
+    if session.transaction_mode == "single" and (session.transaction.explicit or not session.autocommit):
+        return False  # it would be refused
+    return len(sink.rows) > client.services.settings.placement.together
+
+
 def _same_charset(client: ClientConnection) -> bool:
     """Whether text comes in the character set that statements are written in."""
     settings = client.session.settings

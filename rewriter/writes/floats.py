@@ -1,7 +1,9 @@
 """FLOATs that a SELECT reads for a write: their text has fewer digits than they have.
 
 As the DOUBLE `x * 1e0` such a value comes whole, and what is stored of it is the same. Only columns of text
-get the text that the server itself would make of the FLOAT.
+get the text that the server itself would make of the FLOAT. Of an expression that may be something else (a
+date, a text, an ID of 64 bits) only columns of DOUBLEs get that: elsewhere it would spoil the value. If it is
+a FLOAT after all, whoever reads the rows refuses it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Projection, Query, Span
 from rewriter.text.tokens import quote_name
 
+_DOUBLE: Final = re.compile(r"\s*(?:float|double|real)\b", re.IGNORECASE)
 _TEXT: Final = re.compile(
     r"\s*(?:n?(?:var)?char|(?:tiny|medium|long)?(?:text|blob)|(?:var)?binary|enum|set|json)\b", re.IGNORECASE
 )
@@ -41,18 +44,22 @@ def exact_value(
     splicer: Splicer, block: Block, span: Span, parts: tuple[Part, ...], table: Table | None, name: str
 ) -> tuple[Part, ...]:
     """An expression that is to be written into a column of `table`."""
-    return _as_stored(parts, table, name) if _inexact(splicer, block, span) else parts
+    column = None if table is None else table.column(name)
+    doubles = column is not None and _DOUBLE.match(column.definition or "") is not None
+    return _as_stored(parts, table, name) if _inexact(splicer, block, span, perhaps=doubles) else parts
 
 
-def _inexact(splicer: Splicer, block: Block, span: Span) -> bool:
-    """Whether an expression, or the one column of a subquery, may be such a FLOAT."""
+def _inexact(splicer: Splicer, block: Block, span: Span, *, perhaps: bool) -> bool:
+    """Whether an expression, or the one column of a subquery, is such a FLOAT, or `perhaps` is one."""
     for query in block.queries:
         if query.first == span.first + 1 and query.end == span.end - 1:
             inner = query.single()
             shown = inner.projections if inner is not None else []
-            return inner is not None and len(shown) == 1 and _inexact(splicer, inner, shown[0].span)
+            if inner is None or len(shown) != 1:
+                return False
+            return _inexact(splicer, inner, shown[0].span, perhaps=perhaps)
     try:
-        return rounded(splicer, block, span) or perhaps_rounded(splicer, block, span)
+        return rounded(splicer, block, span) or (perhaps and perhaps_rounded(splicer, block, span))
     except Refuse:
         return False
 

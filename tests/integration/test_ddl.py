@@ -113,7 +113,9 @@ def test_tables_are_tended_dropped_and_made(connection: Connection, small: Demo)
 
 def partly_done(connection: Connection) -> None:
     rows(connection, "ALTER TABLE db00003.boards ADD COLUMN extra INT")
-    with pytest.raises(pymysql.MySQLError, match="4 of 5 shards have done the definition, 1 have not: Duplicate"):
+    with pytest.raises(
+        pymysql.MySQLError, match="4 of 5 shards have done the definition, 1 have not: Duplicate"
+    ):
         rows(connection, "ALTER TABLE boards ADD COLUMN extra INT")
     warnings = rows(connection, "SHOW WARNINGS")
     assert [str(row[2]).partition(" on ")[0] for row in warnings[1:]] == ["shard 3 (db00003)"]

@@ -1,5 +1,6 @@
-"""Definitions in sessions that keep a connection, and definitions that something happens to midway: every shard is
-accounted for.
+"""Definitions in sessions that keep a connection, and definitions that something happens to midway.
+
+Every shard is accounted for.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ TIES = {
     "Flyway": ("SELECT GET_LOCK('Flyway-1234', 10)", "SELECT RELEASE_LOCK('Flyway-1234')"),
     "Alembic": ("SET autocommit = 0", "COMMIT"),
     "Django": ("BEGIN", "COMMIT"),
-    "a temporary table": ("CREATE TEMPORARY TABLE legacy.passing (a INT)", "DROP TEMPORARY TABLE legacy.passing"),
+    "a temporary table": (
+        "CREATE TEMPORARY TABLE legacy.passing (a INT)",
+        "DROP TEMPORARY TABLE legacy.passing",
+    ),
 }
 
 
@@ -197,7 +201,7 @@ def test_the_client_lost_midway(small: Demo) -> None:
         Running(connection, "CREATE INDEX midway ON pins (ts)")
         wait_until(lambda: waits(small, 2), "the definition to wait")
         wait_until(lambda: indexes(small, "midway") == 7, "the others")
-        connection._force_close()
+        connection._force_close()  # type: ignore[attr-defined]
         wait_until(lambda: "definition not done everywhere" in log.read_text(), "the report")
         wait_until(lambda: not waits(small, 2), "the end of what it ran")
     line = next(one for one in log.read_text().splitlines() if "definition not done everywhere" in one)

@@ -45,7 +45,16 @@ def read(sql: str) -> str:
     [
         ("SELECT f, d, n FROM pins", "SELECT ((f) * 1e0), d, n FROM pins"),
         ("SELECT d, f, f FROM pins", "SELECT d, CAST(f AS CHAR), ((f) * 1e0) FROM pins"),
-        ("SELECT IF(n, f, 1), f + 1, n FROM pins", "SELECT ((IF(n, f, 1)) * 1e0), f + 1, n FROM pins"),
+        ("SELECT f + 1, n, IF(n, f, 1) FROM pins", "SELECT f + 1, n, ((IF(n, f, 1)) * 1e0) FROM pins"),
+        # what may be a text, a date or an ID stays as it is
+        (
+            "SELECT IF(f > 1, 'a', 'b'), IF(n, f, 1), 1 FROM pins",
+            "SELECT IF(f > 1, 'a', 'b'), IF(n, f, 1), 1 FROM pins",
+        ),
+        (
+            "SELECT x.id, x.name, x.d FROM (SELECT * FROM pins) x",
+            "SELECT x.id, x.name, ((x.d) * 1e0) FROM (SELECT * FROM pins) x",
+        ),
         (
             "SELECT 1, 2, 3 UNION SELECT f, n, n FROM pins",
             "SELECT 1, 2, 3 UNION SELECT ((f) * 1e0), n, n FROM pins",
