@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
+from proxy.session.work import FILE
 from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import frame
 
@@ -68,9 +69,9 @@ class FileRelay(Relay):
     def _filled(self, full: bool) -> None:
         """The server reads slowly, or fast enough again."""
         if full and not self.paused and self.client.phase is self:
-            self.client.transport.pause_reading()
+            self.client.hush(FILE)
         elif self.paused and not full:
-            self.client.transport.resume_reading()
+            self.client.listen(FILE)
         else:
             return
         self.paused = full
@@ -85,7 +86,7 @@ class FileRelay(Relay):
             self.seq = conn.scanner.seq + 1
             conn.filled = self._filled
             self.client.phase = self
-            self.client.take_waiting(self)
+            self.client.take_waiting()
 
     def reply_done(self, conn: BackendConnection) -> None:
         conn.scanner.files = False

@@ -1,9 +1,10 @@
 """One client's connection: transport callbacks, one command at a time, flow control.
 
 `data_received` finds the command in the common case (one whole COM_QUERY in one read) without copying
-anything but the SQL. Whatever arrives while a command is at work waits its turn; a client that sends faster
-than it is answered is not read from. While the client reads slowly, the backends that stream into it are not
-read from either.
+anything but the SQL. Whatever arrives while a command is at work waits its turn, unread; a client that sends
+faster than it is answered is not read from. A client gets one command, or some packets of a phase, in each
+turn of the loop, whatever came in one read: so nobody waits for its pipeline. While the client reads slowly,
+the backends that stream into it are not read from either.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .attributed import query_behind
 from .sinks import CommandSink, Numbered
 from .state import Session
 from .watch import look_at
-from .work import Phase, Work
+from .work import AHEAD, Phase, Work
 
 if TYPE_CHECKING:
     from proxy.services import Services
@@ -48,6 +49,8 @@ _QUERY = bytes((Command.QUERY,))
 _header = Struct("<I").unpack_from
 #: Bytes of further commands taken in while one is at work.
 _AHEAD = 1 << 16
+#: Packets that a phase gets in one turn of the loop: a log-in has few, a file may come in packets of a byte.
+_PACKETS = 64
 #: A statement of more bytes may be sent on, rewritten, in more packets than it came in, or in fewer.
 _LARGE = 1 << 16
 #: The largest packet of a log-in (with 64 KB of attributes): who has not logged in may not fill the memory.
@@ -58,11 +61,12 @@ class ClientConnection(asyncio.Protocol):
     """The transport's side of a session."""
 
     __slots__ = (
+        "_next_up",
         "_paused",
-        "_queue",
-        "_queued",
         "_reader",
         "_stalled",
+        "_waiting",
+        "ahead",
         "attributes",
         "begun",
         "closed",
@@ -108,9 +112,10 @@ class ClientConnection(asyncio.Protocol):
         self.sink: CommandSink | None = None  # stands on the transport while the command is at work
         self.relay = Relay(self)
         self._reader = PacketReader(min(_LOGIN_PACKET, services.settings.limits.max_packet))
-        self._queue: list[tuple[int, bytes]] = []
-        self._queued = 0
-        self._paused = False
+        self._next_up: tuple[int, bytes] | None = None  # goes before what the client has sent
+        self._waiting = False  # something may have come behind the command at work
+        self._paused = 0  # who wants it, see AHEAD
+        self.ahead = _AHEAD
         self._stalled = False  # the next command waits until the client has read
         self.writing_paused = False  # the client reads slowly: whoever streams into it pauses its backends
 
@@ -138,41 +143,74 @@ class ClientConnection(asyncio.Protocol):
             self._receive(data)
 
     def _receive(self, data: bytes) -> None:
+        self._reader.put(data)
+        if self.ready or self.phase is not None:
+            self._turn()
+        else:
+            self._waiting = True
+            if self._reader.pending > self.ahead:
+                self.hush(AHEAD)
+
+    def _turn(self) -> None:
+        """Take what this turn of the loop is for: a command, or some packets of a phase."""
         try:
-            phase = self.phase
-            if phase is not None:
-                self._introduce(phase, data)
+            if self.phase is not None:
+                self._introduce()
                 return
-            packets = self._reader.feed(data)
+            found, self._next_up = self._next_up or self._reader.take(), None
         except PacketTooLarge:
             self.seq = self._reader.seq
             self.write_error(ProxyError("packet_too_large", limit=self._reader.limit))
             self.close()
             return
-        for seq, payload in packets:
-            if self.closed:
-                return
-            if self.phase is not None:
-                self.phase.payload(seq, payload)
-            elif self.ready:
-                self._command(seq, payload)
-            else:
-                self._queue.append((seq, payload))
-                self._queued += len(payload)
-        if self._queued > _AHEAD and not self._paused:
-            self._paused = True
-            self.transport.pause_reading()
+        pending = self._reader.pending
+        self._waiting = found is not None and pending > 0
+        if self._waiting and pending > self.ahead:
+            self.hush(AHEAD)
+        elif self._paused:
+            self.listen(AHEAD)
+        if found is not None:
+            self._command(*found)
 
-    def _introduce(self, phase: Phase, data: bytes) -> None:
+    def _introduce(self) -> None:
         """A packet at a time: what follows one of the log-in may be the beginning of TLS, or a command."""
-        while (found := self._reader.feed_one(data)) is not None and not self.closed:
-            phase.payload(*found)
-            data = b""
-            if self.phase is not phase:
-                rest = self.rest()
-                if rest and not self.closed:
-                    self._receive(rest)
+        for _ in range(_PACKETS):
+            phase = self.phase
+            if phase is None or self.closed:
+                break
+            found = self._reader.take()
+            if found is None:
+                self.listen(AHEAD)
                 return
+            self._waiting = self._reader.pending > 0
+            phase.payload(*found)
+        if self.closed:
+            return
+        if self.phase is not None:
+            self.hush(AHEAD)
+            asyncio.get_running_loop().call_soon(self._go_on)
+            return
+        if self._reader.pending <= self.ahead:
+            self.listen(AHEAD)
+        if self.ready and self._reader.pending:
+            self.ready = False
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _go_on(self) -> None:
+        if not self.closed and (self.phase is not None or self.ready):
+            self._turn()
+
+    def hush(self, who: int) -> None:
+        """Read nothing more from the client. `who` wants it: AHEAD or FILE."""
+        if not self._paused:
+            self.transport.pause_reading()
+        self._paused |= who
+
+    def listen(self, who: int) -> None:
+        """`who` wants it no longer."""
+        if self._paused == who:
+            self.transport.resume_reading()
+        self._paused &= ~who
 
     def rest(self) -> bytes:
         """What has come in, and no packet was made of it yet: whoever takes it must deal with it."""
@@ -211,15 +249,9 @@ class ClientConnection(asyncio.Protocol):
             self._stalled = False
             self._next()
 
-    def take_waiting(self, phase: Phase) -> None:
+    def take_waiting(self) -> None:
         """Give a phase that has begun with a command the packets that have come behind it."""
-        while self._queue and self.phase is phase and not self.closed:
-            seq, payload = self._queue.pop(0)
-            self._queued -= len(payload)
-            phase.payload(seq, payload)
-        if self._paused and self._queued <= _AHEAD:
-            self._paused = False
-            self.transport.resume_reading()
+        self._turn()
 
     def begin_session(self, session: Session) -> None:
         """The log-in has succeeded."""
@@ -292,8 +324,8 @@ class ClientConnection(asyncio.Protocol):
             self._stalled = True
             return
         self.ready = True
-        if self._queue:
-            # not from within the caller's stack: a long pipeline must not nest
+        if self._waiting:
+            # not from within the caller's stack, and not in this turn of the loop, which is others', too
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
 
@@ -305,28 +337,21 @@ class ClientConnection(asyncio.Protocol):
 
     def go_on_with(self, seq: int, payload: bytes) -> None:
         """`go_on` with any command."""
-        self._queue.insert(0, (seq, payload))
-        self._queued += len(payload)
+        self._next_up = seq, payload
+        self._waiting = True
 
     def unanswered(self) -> None:
         """A command that has no answer is done."""
         self.begun = monotonic()
         self.ready = True
-        if self._queue:
+        if self._waiting:
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        if self.closed:
-            return
-        self.ready = True
-        if self._queue:
-            seq, payload = self._queue.pop(0)
-            self._queued -= len(payload)
-            if self._paused and self._queued <= _AHEAD:
-                self._paused = False
-                self.transport.resume_reading()
-            self._command(seq, payload)
+        if not self.closed:
+            self.ready = True
+            self._turn()
 
     def close(self) -> None:
         """Write what is buffered, then close."""

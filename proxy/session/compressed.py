@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("session")
 
-#: The most that one read of a socket brings.
-_READ = 1 << 18
+#: So many bytes are expanded, and so many packets, in one turn of the loop. The rest waits for the next.
+_AT_ONCE = 1 << 16
+_PACKETS = 64
 
 
 def compress(client: ClientConnection, algorithm: Algorithm, level: int) -> None:
@@ -34,6 +35,7 @@ def compress(client: ClientConnection, algorithm: Algorithm, level: int) -> None
     sink = Deflating(client, Compressor(algorithm, level))
     sink.agreed = algorithm, level
     client.compressed = True
+    client.ahead = 0  # nothing is expanded that waits for a command's end
     incoming = Inflating(client, sink, Decompressor(algorithm))
     sink.incoming = incoming
     sink.set_protocol(incoming)
@@ -82,58 +84,85 @@ class Deflating(CommandSink):
         self.below.pause_reading()
 
     def resume_reading(self) -> None:
-        self.below.resume_reading()
         if self.incoming is not None:
             self.incoming.resume()
 
 
 class Inflating(asyncio.Protocol):
-    """The transport's protocol: expands what comes for the client, one packet at a time while it listens."""
+    """The transport's protocol: expands what comes for the client, piece by piece while it listens."""
 
     def __init__(self, client: ClientConnection, sink: Deflating, decompressor: Decompressor) -> None:
         self._client = client
         self._sink = sink
         self._decompressor = decompressor
-        self._paused = False
+        self._paused = False  # the client does not listen
+        self._held = False  # the socket is not read from
+        self._later = False  # the next turn goes on by itself
         self._busy = False
 
     def data_received(self, data: bytes) -> None:
         self._decompressor.feed(data)
-        self._give()
+        if not self._later:
+            self._give()
 
     def _give(self) -> None:
+        """A bounded share of what is there, and the rest in the next turns."""
         if self._busy:
             return
-        client = self._client
+        client, given = self._client, 0
         self._busy = True
         try:
-            for seq, payload in self._decompressor.payloads():
-                self._sink.heard(seq)
-                if len(payload) > _READ:
-                    # no read of a socket brings so much: let the limit of packets be looked at first
-                    client.data_received(payload[:4])
-                    payload = payload[4:]
-                if not client.closed:
-                    client.data_received(payload)
-                if self._paused or client.closed:
+            for _ in range(_PACKETS):
+                if self._paused or client.closed or given >= _AT_ONCE:
+                    break
+                found = self._decompressor.take(_AT_ONCE - given)
+                if found is None:
+                    self._hold(False)
                     return
+                seq, payload = found
+                given += len(payload)
+                if seq is not None:
+                    self._sink.heard(seq)
+                begun = client.begun
+                client.data_received(payload)
+                if client.begun != begun:
+                    break  # a command: the others' turn
         except ProtocolError as problem:
             log.warning("damaged compression", client=client.session.id, reason=str(problem))
             client.write_error(ProxyError("uncompress_error", reason=str(problem)))
             client.close()
+            return
         finally:
             self._busy = False
+        self._hold(True)
+        self._soon()
+
+    def _hold(self, hold: bool) -> None:
+        """Whether to read no more from the socket until what is there is expanded."""
+        if hold is not self._held:
+            self._held = hold
+            if hold:
+                self._sink.below.pause_reading()
+            elif not self._paused:
+                self._sink.below.resume_reading()
+
+    def _soon(self) -> None:
+        if not (self._paused or self._later or self._client.closed):
+            self._later = True
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     def pause(self) -> None:
         """Nothing more of what has come already, either."""
         self._paused = True
 
     def resume(self) -> None:
-        if self._paused:
-            self._paused = False
-            asyncio.get_running_loop().call_soon(self._go_on)
+        self._paused = False
+        if not self._held:
+            self._sink.below.resume_reading()
+        self._soon()
 
     def _go_on(self) -> None:
+        self._later = False
         if not self._paused and not self._client.closed:
             self._give()
 

@@ -332,7 +332,7 @@ def change_user(client: ClientConnection, payload: bytes) -> None:
     assert session.introduction is not None
     phase = client.phase = ChangeUser(client, session.id, session.introduction)
     phase.payload(client.seq, payload)
-    client.take_waiting(phase)
+    client.take_waiting()
 
 
 def _offered(services: Services) -> Capability:

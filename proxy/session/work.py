@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
+
+AHEAD: Final = 1
+FILE: Final = 2
+"""Who wants the client not to be read from: it has sent ahead, or the file that it sends is read slowly."""
 
 
 class Work(Protocol):

@@ -195,80 +195,79 @@ def parse_err(payload: bytes) -> Err:
 class PacketReader:
     """A client's bytes in, whole payloads out.
 
-    `feed` returns the payloads that are now complete, each with the sequence number of its *last* physical
-    packet (the reply's first packet has the next one). A payload above `limit` bytes raises `PacketTooLarge`;
-    the sequence number to answer with is then `reader.seq`.
+    `take` returns the next payload that is complete, with the sequence number of its *last* physical packet
+    (the reply's first packet has the next one); what follows it is not looked at before the next call. A
+    payload above `limit` bytes raises `PacketTooLarge`; the sequence number to answer with is then
+    `reader.seq`.
     """
 
-    __slots__ = ("_chunks", "_held", "_need", "_parts", "_size", "limit", "pending", "seq")
+    __slots__ = ("_chunks", "_data", "_need", "_parts", "_pos", "_size", "limit", "pending", "seq")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.seq = 0
-        self._chunks: list[bytes] = []  # bytes of a packet that is not complete; joined once, when it is
-        self._held = 0
-        self._need = 0  # how many bytes `_chunks` must hold before another look is worth while
+        self._data = b""  # read up to `_pos`
+        self._pos = 0
+        self._chunks: list[bytes] = []  # what came behind `_data`; joined when a packet is complete
+        self._need = 4  # how many bytes must be there before another look is worth while
         self._parts: list[bytes] = []  # 16 MB pieces of one payload
         self._size = 0
-        self.pending = 0  # bytes held of a packet that is not complete
+        self.pending = 0  # bytes held, of packets not taken or not complete
+
+    def put(self, data: bytes) -> None:
+        """More bytes."""
+        self._chunks.append(data)
+        self.pending += len(data)
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        found = self._feed(data)
-        self.pending = self._held + self._size
+        """`put`, and all payloads that are complete now."""
+        self.put(data)
+        found = []
+        while (one := self.take()) is not None:
+            found.append(one)
         return found
 
     def feed_one(self, data: bytes) -> tuple[int, bytes] | None:
         """Like `feed`, but the first payload only; what follows it waits for the next call, or for `rest`."""
-        found = self._feed(data, 1)
-        self.pending = self._held + self._size
-        return found[0] if found else None
+        self.put(data)
+        return self.take()
 
     def rest(self) -> bytes:
-        """The bytes that `feed_one` has not looked at, which are then the caller's."""
-        data = b"".join(self._chunks)
-        self._chunks = []
-        self._held = 0
+        """The bytes that have not been looked at, which are then the caller's."""
+        data = b"".join([self._data[self._pos :], *self._chunks])
+        self._data, self._pos, self._chunks, self._need = b"", 0, [], 4
         self.pending = self._size
         return data
 
-    def _feed(self, data: bytes, most: int = 1 << 30) -> list[tuple[int, bytes]]:
-        if self._held:
-            self._chunks.append(data)
-            self._held += len(data)
-            if self._held < self._need:
-                return []
-            data = b"".join(self._chunks)
-            self._chunks = []
-            self._held = 0
-        found: list[tuple[int, bytes]] = []
-        pos, end = 0, len(data)
-        need = 4
-        while end - pos >= 4 and len(found) < most:
-            header = int.from_bytes(data[pos : pos + 4], "little")
+    def take(self) -> tuple[int, bytes] | None:
+        """The next payload, if it is complete."""
+        while self.pending - self._size >= self._need:
+            if len(self._data) - self._pos < self._need:
+                self._data = b"".join([self._data[self._pos :], *self._chunks])
+                self._pos, self._chunks = 0, []
+            pos = self._pos
+            header = int.from_bytes(self._data[pos : pos + 4], "little")
             length = header & 0xFFFFFF
             if self._size + length > self.limit:
                 self.seq = header >> 24
                 raise PacketTooLarge(f"a packet of more than {self.limit} bytes")
             stop = pos + 4 + length
-            if stop > end:
-                need = 4 + length
-                break
-            self._take(header >> 24, data[pos + 4 : stop], found)
-            pos = stop
-        if pos < end:
-            self._chunks = [data[pos:]]
-            self._held = end - pos
-            self._need = need
-        return found
-
-    def _take(self, seq: int, payload: bytes, found: list[tuple[int, bytes]]) -> None:
-        if len(payload) == MAX_PAYLOAD:
-            self._parts.append(payload)
-            self._size += MAX_PAYLOAD
-            return
-        if self._parts:
-            self._parts.append(payload)
-            payload = b"".join(self._parts)
-            self._parts = []
-            self._size = 0
-        found.append((seq, payload))
+            if stop > len(self._data):
+                self._need = 4 + length
+                continue
+            payload = self._data[pos + 4 : stop]
+            self._pos, self._need = stop, 4
+            if stop == len(self._data):
+                self._data, self._pos = b"", 0
+            if length == MAX_PAYLOAD:
+                self._parts.append(payload)
+                self._size += length
+                self.pending -= 4
+                continue
+            self.pending -= 4 + length + self._size
+            if self._parts:
+                self._parts.append(payload)
+                payload = b"".join(self._parts)
+                self._parts, self._size = [], 0
+            return header >> 24, payload
+        return None
