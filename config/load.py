@@ -16,6 +16,7 @@ from typing import Any, Final, get_args
 
 from pydantic import ValidationError
 
+from config.check_accounts import account_problems
 from config.checks import closed_problems, fit_problems
 from config.document import ConfigError, Document, Problem, from_value, parse
 from config.document import Path as Place
@@ -165,6 +166,8 @@ def _settings(document: Document, base: Path | None) -> Settings | None:
         for place, message in _translated(error, document.value):
             document.refuse(place, message)
     _check_names(document, document.value)
+    for place, message in account_problems(document.value):
+        document.refuse(place, message)
     return None if document.problems else settings
 
 
@@ -251,10 +254,14 @@ def _check_names(document: Document, value: Mapping[str, Any]) -> None:
 
 
 def _check_users(main: Document, settings: Settings, schema: Schema, topology: Topology | None) -> None:
-    """The databases of users exist, unless a default host may have further ones."""
+    """The databases of users and accounts exist, unless a default host may have further ones."""
     if topology is None or topology.default is not None:
         return
-    for index, user in enumerate(settings.users):
-        for name in user.databases:
+    lists: list[tuple[Place, tuple[str, ...]]]
+    lists = [(("users", index), one.databases) for index, one in enumerate(settings.users)]
+    for index, account in enumerate(settings.backends.accounts):
+        lists.append((("backends", "accounts", index), account.databases))
+    for place, databases in lists:
+        for name in databases:
             if name != "*" and name not in schema.databases:
-                main.refuse(("users", index, "databases"), f"the schema has no database {name!r}")
+                main.refuse((*place, "databases"), f"the schema has no database {name!r}")

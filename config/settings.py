@@ -13,14 +13,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BeforeValidator,
     Field,
-    PrivateAttr,
     SecretStr,
     field_validator,
     model_validator,
@@ -28,10 +26,11 @@ from pydantic import (
 
 from config import layout as layouts_module
 from config.address import Address
+from config.backends import Backends
+from config.credentials import Credentials, Role, database_names
 from config.fields import (
     Count,
     FilePath,
-    HostAddress,
     ListenAddress,
     Network,
     NodeName,
@@ -41,54 +40,8 @@ from config.fields import (
 )
 from config.layout import Layout
 from config.model import Model
-from config.tls import BackendTls, BackendTlsField, ClientTls
+from config.tls import ClientTls
 from config.units import Duration, Size
-
-
-class Role(StrEnum):
-    """What a user may do: read; read and write; everything, DDL and administration included."""
-
-    READ = "read"
-    WRITE = "write"
-    ADMIN = "admin"
-
-
-class Credentials(Model):
-    """A password, given in one of three ways."""
-
-    password: SecretStr | None = None
-    password_env: str | None = None
-    password_file: FilePath | None = None
-    _secret: str | None = PrivateAttr(None)
-
-    @model_validator(mode="after")
-    def _resolve(self) -> Self:
-        names = ("password", "password_env", "password_file", "password_hash")
-        given = [name for name in names if getattr(self, name, None) is not None]
-        if len(given) > 1:
-            raise ValueError(f"has {' and '.join(given)}: a password is given in one way")
-        self._secret = self._read()
-        return self
-
-    def _read(self) -> str | None:
-        if self.password is not None:
-            return self.password.get_secret_value()
-        if self.password_env is not None:
-            if self.password_env not in os.environ:
-                raise ValueError(f"password_env: the environment variable {self.password_env} is not set")
-            return os.environ[self.password_env]
-        if self.password_file is not None:
-            try:
-                return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "is not UTF-8"
-                raise ValueError(f"password_file: {self.password_file}: {reason}") from error
-        return None
-
-    @property
-    def secret(self) -> str | None:
-        """The password in clear text, from wherever it comes; None when none was given."""
-        return self._secret
 
 
 class Scatter(Model):
@@ -109,10 +62,6 @@ def _scatter(value: object) -> object:
     raise ValueError("must be allow, deny or {limit: ROWS}")
 
 
-def _names(value: object) -> object:
-    return ("*",) if value == "*" else value
-
-
 _NATIVE_HASH: Final = re.compile(r"\*[0-9A-Fa-f]{40}\Z")
 _SHA2_HASH: Final = re.compile(r"\$A\$[0-9A-Fa-f]{3}\$[\x01-\x7f]{20}[./0-9A-Za-z]{43}\Z")
 
@@ -123,7 +72,7 @@ class User(Credentials):
     name: Annotated[str, Field(min_length=1, max_length=80)]
     password_hash: SecretStr | None = None
     role: Role = Role.WRITE
-    databases: Annotated[tuple[str, ...], BeforeValidator(_names)] = ("*",)
+    databases: Annotated[tuple[str, ...], BeforeValidator(database_names)] = ("*",)
     max_connections: Count = 0
     scatter: Annotated[Scatter, BeforeValidator(_scatter)] = Scatter()
     transaction_mode: Literal["single", "multi"] = "multi"
@@ -186,47 +135,6 @@ def _listeners(value: object) -> object:
     if not many:
         raise ValueError("needs at least one address")
     return [{"address": one} if isinstance(one, str) else one for one in many]
-
-
-class HostOverrides(Credentials):
-    """What differs for one host."""
-
-    user: str | None = None
-    max_connections: Positive | None = None
-    tls: BackendTlsField = None
-
-
-class Backends(Credentials):
-    """How the proxy connects to the hosts of the topology."""
-
-    user: Annotated[str, Field(min_length=1)]
-    hosts: dict[HostAddress, HostOverrides] = Field(default_factory=dict)
-    max_connections: Positive = 100
-    queue_length: Count = 1000
-    queue_timeout: Duration = 5.0
-    user_share: Annotated[float, Field(gt=0, le=1)] = 0.8
-    connect_timeout: Duration = 3.0
-    idle_timeout: Duration = 300.0
-    health_interval: Duration = 5.0
-    tls: BackendTlsField = None
-
-    def user_for(self, host: str) -> tuple[str, str]:
-        """User name and password for `host`."""
-        own = self.hosts.get(host)
-        user = own.user if own and own.user else self.user
-        password = own.secret if own and own.secret is not None else self.secret
-        return user, password or ""
-
-    def tls_for(self, host: str) -> BackendTls | None:
-        """How to encrypt connections to `host`, None for not at all: as a Unix socket's, which stay here."""
-        own = self.hosts.get(host)
-        found = own.tls if own and own.tls is not None else self.tls
-        return None if found is None or found.mode == "off" or host.startswith("unix:") else found
-
-    def max_connections_for(self, host: str) -> int:
-        """The most connections to `host`, per worker process."""
-        own = self.hosts.get(host)
-        return own.max_connections if own and own.max_connections else self.max_connections
 
 
 def _hosts(value: object) -> object:

@@ -27,6 +27,7 @@ from config.topology import Topology
 from .backends import Backends
 from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
+from .backends.pool import OWN
 from .certificates import CertificateStore
 from .errors import ProxyError
 from .facts import ServerFacts, ask, ask_rest
@@ -78,6 +79,8 @@ class Worker:
         self._authority = Authority(lambda name: None, rsa)
         self._secret = secret
         self._users: Sequence[User] = settings.users
+        self._accounts = settings.backends
+        self._backends: Backends | None = None
         self._read_again = read_again
         self._certificates = certificates
         self._servers: list[asyncio.Server] = []
@@ -97,7 +100,7 @@ class Worker:
             await self._start_status()
             self.source = open_source(self.settings, self.schema)
             topology = await self.source.start(self._changed, self._refused)
-            backends = Backends(self._make_pool, self.settings.limits.gathers)
+            backends = self._backends = Backends(self._make_pool, self.settings.limits.gathers)
             ticker = self.tasks.spawn(self._tick(backends), "tick")
             facts = await self._learn_facts(backends, topology)
             if facts is None:
@@ -115,7 +118,7 @@ class Worker:
                 self.peers,
                 self._certificates.clients,
             )
-            services.set_users(users)
+            services.set_users(users, self._accounts)
             self.services = services
             if self.peers is not None:
                 await self._meet(self.peers, services)
@@ -142,7 +145,7 @@ class Worker:
         """SIGHUP: look at the users, the topology and the certificates again."""
         before, users = self._users, self._users_of_now()
         if self.services is not None:
-            self.services.set_users(users)
+            self.services.set_users(users, self._accounts)
         if users is not before:
             log.info("users read again", users=len(users))
         self._certificates.reload()
@@ -166,7 +169,8 @@ class Worker:
         """
         if self._read_again is not None:
             try:
-                self._users = self._read_again().users
+                again = self._read_again()
+                self._users, self._accounts = again.users, again.backends
             except ConfigError as error:
                 log.error("settings refused, the users from before stay", reason=str(error))
         set_users(self._authority, self._users, self._secret)
@@ -217,8 +221,13 @@ class Worker:
             user_share=backends.user_share,
         )
         certificates = self._certificates.of_host(host)
-        connector = LoginConnector(backends.user_for, backends.connect_timeout, certificates)
+        connector = LoginConnector(self._account_for, backends.connect_timeout, certificates)
         return HostPool(host, limits, connector, self.tasks.spawn, time.monotonic)
+
+    def _account_for(self, host: str, variant: int) -> tuple[str, str]:
+        """User and password for a connection to `host`, by what the settings file said last."""
+        assert self._backends is not None
+        return self._accounts.user_for(host, self._backends.account_of(variant))
 
     async def _learn_facts(self, backends: Backends, topology: Topology) -> ServerFacts | None:
         """Facts of the first server that answers; tries until one does, or until `stop`."""
@@ -226,7 +235,7 @@ class Worker:
         while not self._stopping.is_set():
             for host in topology.hosts:
                 try:
-                    conn = await backends.pool(host).connection(LOGIN)
+                    conn = await backends.pool(host).connection(LOGIN, None, OWN)
                     try:
                         return await ask(conn)
                     finally:
@@ -244,7 +253,7 @@ class Worker:
         """Facts that are seldom needed."""
         for host in services.topology.hosts:
             try:
-                conn = await services.backends.pool(host).connection(LOGIN)
+                conn = await services.backends.pool(host).connection(LOGIN, None, OWN)
                 try:
                     await ask_rest(conn, services.collations)
                 finally:

@@ -224,6 +224,10 @@ _KINDS = (
     # Hosts behind
     ErrorKind("host_unreachable", 1429, "HY000", "Can't connect to MySQL server {host}: {reason}.", "Try again; see the proxy's status page."),
     ErrorKind(
+        "account_refused", 1045, "28000", "Access denied: server {host} refuses the account that the proxy uses for this user.",
+        "`shardgate check --connect` shows the operator what is missing.",
+    ),
+    ErrorKind(
         "host_lost", 1158, "HY000", "Lost connection to MySQL server {host} during query: {reason}.",
         "The statement may or may not have been executed: the proxy does not send it again.",
     ),

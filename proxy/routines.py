@@ -17,6 +17,7 @@ from rewriter.text.routines import Body, Routines
 from .backends import Backends
 from .backends.collect import Collector
 from .backends.connection import BackendConnection
+from .backends.pool import OWN
 from .errors import ProxyError
 from .session.settings import LOGIN
 from .tables import text_literal
@@ -47,7 +48,7 @@ async def look(topology: Topology, backends: Backends, hosts: Iterable[str]) -> 
     found: dict[str, Routines | None] = {}
     for host in hosts:
         try:
-            conn = await backends.pool(host).connection(LOGIN)
+            conn = await backends.pool(host).connection(LOGIN, None, OWN)
             try:
                 found[host] = await routines_on(conn, topology)
             finally:

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
+from config.backends import Backends as BackendSettings
 from config.schema import Schema
 from config.settings import Settings as ProxySettings
 from config.settings import User as UserSettings
@@ -23,7 +24,7 @@ from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, Reject, ShardSelect, ShardWrite, Values
 from rewriter.text.routines import Routines
 
-from .backends import Backends
+from .backends import OWN_ACCOUNT, Backends
 from .backends.connecting import EXTENDED as OFFERED
 from .certificates import Certificates
 from .errors import ProxyError
@@ -109,7 +110,7 @@ class Services:
         self._doubt_from = 0.0  # when to look at the tables again after an unknown column
         self.started = time.time()
         self.users: dict[str, User] = {}
-        self.set_users(settings.users)
+        self.set_users(settings.users, settings.backends)
         self.topology = topology
         self.rewriter = Rewriter(
             schema,
@@ -236,9 +237,13 @@ class Services:
         if client.session is not None:
             self.clients.pop(client.session.id, None)
 
-    def set_users(self, users: Iterable[UserSettings]) -> None:
-        """What users may do from their next log-in on."""
-        self.users = {user.name: _user(user) for user in users}
+    def set_users(self, users: Iterable[UserSettings], accounts: BackendSettings) -> None:
+        """What users may do from their next log-in on, and as which of the servers' accounts."""
+        self.users = {}
+        for user in users:
+            account = accounts.account_for(user.role, user.databases)
+            name = OWN_ACCOUNT if account is None else account.user
+            self.users[user.name] = _user(user, self.backends.variant_of(name))
 
     def renew(self, defaults: Mapping[str, bytes]) -> None:
         """Something was set for all sessions (SET GLOBAL): use new connections, and these defaults."""
@@ -365,7 +370,7 @@ class Services:
         return values
 
 
-def _user(user: UserSettings) -> User:
+def _user(user: UserSettings, account: int) -> User:
     """A user of the settings as sessions use it."""
     databases = None if "*" in user.databases else frozenset(user.databases)
     return User(
@@ -376,6 +381,7 @@ def _user(user: UserSettings) -> User:
         user.scatter.limit,
         user.transaction_mode,
         user.max_connections or None,
+        account,
     )
 
 

@@ -16,6 +16,7 @@ from config.topology import Keyspace, Topology
 
 from .backends import Backends
 from .backends.collect import Collector
+from .backends.pool import OWN
 from .errors import ProxyError
 from .session.settings import LOGIN
 
@@ -79,7 +80,7 @@ async def _shard(
         database=text_literal(keyspace.database_of(shard).decode()),
         tables=", ".join(text_literal(table.name) for table in tables),
     )
-    conn = await backends.pool(host).connection(LOGIN)
+    conn = await backends.pool(host).connection(LOGIN, None, OWN)
     try:
         reply = await Collector().query(conn, sql.encode())
     finally:

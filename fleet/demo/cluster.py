@@ -9,31 +9,32 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from config.backends import Backends
 from config.load import load_schema, load_topology
 from config.schema import Schema
 from config.topology import Host, Topology
+from fleet.accounts import accounts_on, make_accounts
 from fleet.create import Connection, create
 from fleet.demo.certificates import LocalAuthority
 from fleet.demo.documents import (
     PROXY_USERS,
     SCHEMA,
     ZOOKEEPER_NODE,
+    backends_document,
     settings_document,
     topology_document,
 )
 from fleet.demo.load import load, load_legacy
 from fleet.demo.options import DemoOptions
 from fleet.demo.process import kill_all
-from fleet.demo.programs import Flavour, Program, ServerError, find_program, initialise
+from fleet.demo.programs import Program, ServerError, find_program, initialise
 from fleet.demo.proxy import LocalProxy
 from fleet.demo.replication import prepare_master, start_slave, wait_for_slave
 from fleet.demo.sample import Sample, generate
-from fleet.demo.servers import LocalServer, create_account, start_all
+from fleet.demo.servers import LocalServer, start_all
 from fleet.demo.steps import Steps
 from fleet.demo.workspace import Workspace
 from fleet.demo.zookeeper import LocalZooKeeper
-
-BACKEND_USER = "shardgate"
 
 
 class Cluster:
@@ -53,7 +54,7 @@ class Cluster:
         self.slaves: list[LocalServer] = []
         self.zookeeper: LocalZooKeeper | None = None
         self._workspace = workspace
-        self._password = secrets.token_hex(12)
+        self._backends = backends_document(lambda: secrets.token_hex(12))
         self.proxy = LocalProxy(self.directory, port=options.port, page=not options.no_page)
 
     @property
@@ -68,6 +69,8 @@ class Cluster:
         with steps.step(f"{options.hosts} × {self.program.title}{pair}") as step:
             self._start_servers()
             self._write_documents()
+            self._make_accounts()
+            self._replicate()
             step.result(", ".join(one.address for one in self.masters))
         with steps.step("databases and tables") as step:
             report = create(self.schema, self.topology, self.connect, progress=step.progress)
@@ -112,8 +115,8 @@ class Cluster:
             ]
         start_all(self.servers)
         shutil.rmtree(template)
-        for server in self.servers:
-            self._create_backend_account(server)
+
+    def _replicate(self) -> None:
         for slave, master in zip(self.slaves, self.masters, strict=False):
             password = secrets.token_hex(12)
             prepare_master(master, password)
@@ -132,13 +135,16 @@ class Cluster:
             self._workspace.remove_later(server.socket.parent)
         return server
 
-    def _create_backend_account(self, server: LocalServer) -> None:
-        with server.connect() as connection, connection.cursor() as cursor:
-            if server.binlog:
-                cursor.execute("SET sql_log_bin = 0")  # a slave gets its own, and so begins with no GTID
-            create_account(cursor, BACKEND_USER, self._password, option=" WITH GRANT OPTION")
-            if self.program.flavour is Flavour.MARIADB:  # read_only must stop the proxy, as a fence does
-                cursor.execute(f"REVOKE READ_ONLY ADMIN ON *.* FROM '{BACKEND_USER}'@'%'")
+    def _make_accounts(self) -> None:
+        """The servers' accounts of the proxy and of its users' roles."""
+        backends = Backends.model_validate(self._backends)
+        for server in self.servers:
+            with server.connect() as connection:
+                if server.binlog:
+                    with connection.cursor() as cursor:
+                        cursor.execute("SET sql_log_bin = 0")  # slaves get their own, and begin with no GTID
+                wanted = accounts_on(backends, server.address)
+                make_accounts(connection, wanted, self.schema, self.topology, server.address)
 
     @property
     def _topology_file(self) -> Path:
@@ -162,8 +168,7 @@ class Cluster:
             port=self.proxy.port,
             status_port=self.proxy.status_port,
             workers=self.options.workers,
-            user=BACKEND_USER,
-            password=self._password,
+            backends=self._backends,
             zookeeper=self.zookeeper.address if self.zookeeper else None,
             certificate=LocalAuthority(self.directory).issue(),
         )

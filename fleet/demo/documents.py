@@ -5,7 +5,7 @@ They are what an operator would write, so they are read back by the same loader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,19 @@ def _pair(master: Host, slave: Host | None) -> dict[str, Any]:
     return {"master": master} | ({"slave": slave} if slave else {})
 
 
+def backends_document(password: Callable[[], str]) -> dict[str, Any]:
+    """The accounts of the demo's servers, one for each role; `password` makes one up."""
+    roles = ("read", "write", "admin")
+    accounts = [{"user": f"shardgate_{role}", "role": role, "password": password()} for role in roles]
+    return {"user": "shardgate", "password": password(), "accounts": accounts}
+
+
 def settings_document(
     *,
     port: int,
     status_port: int | None,
     workers: int,
-    user: str,
-    password: str,
+    backends: Mapping[str, Any],
     zookeeper: str | None,
     certificate: tuple[Path, Path] | None = None,
 ) -> dict[str, Any]:
@@ -79,7 +85,7 @@ def settings_document(
         "listen": f"127.0.0.1:{port}",
         "workers": workers,
         "users": [dict(user) for user in PROXY_USERS],
-        "backends": {"user": user, "password": password},
+        "backends": dict(backends),
         "topology": topology,
         "schema": "schema.yaml",
         "status": {"listen": None if status_port is None else f"127.0.0.1:{status_port}"},

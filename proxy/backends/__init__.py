@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Final
 
 from .connection import BackendConnection
 from .host import HostPool
+from .pool import VARIANTS
+
+OWN_ACCOUNT: Final = ""
+"""The proxy's own account, by the name that it has here: `backends.user`."""
 
 
 class Backends:
-    """A pool for each host, made when it is first needed."""
+    """A pool for each host, made when it is first needed. A host's pool has the connections of all accounts,
+    so that `max_connections` bounds their sum; the account is part of a connection's variant.
+    """
 
     def __init__(self, make_pool: Callable[[str], HostPool], gathers: int = 8) -> None:
         """`gathers`: how many statements may gather rows on one host at the same time."""
@@ -23,11 +30,25 @@ class Backends:
         self._scratch: dict[str, HostPool] = {}
         self._pools: dict[str, HostPool] = {}
         self._retired: list[HostPool] = []
+        self._accounts = [OWN_ACCOUNT]
+
+    def variant_of(self, account: str) -> int:
+        """What connections that are logged in as `account` ("": the proxy's own) have in their variant."""
+        if account not in self._accounts:
+            self._accounts.append(account)
+            for pool in [*self._pools.values(), *self._scratch.values()]:
+                pool.state.serve(len(self._accounts))
+        return self._accounts.index(account) * VARIANTS
+
+    def account_of(self, variant: int) -> str:
+        """The account of connections of this variant."""
+        return self._accounts[variant // VARIANTS]
 
     def pool(self, host: str) -> HostPool:
         found = self._pools.get(host)
         if found is None:
             found = self._pools[host] = self._make_pool(host)
+            found.state.serve(len(self._accounts))
         return found
 
     def scratch(self, host: str) -> HostPool:
@@ -37,6 +58,7 @@ class Backends:
         found = self._scratch.get(host)
         if found is None:
             found = self._scratch[host] = self._make_pool(host)
+            found.state.serve(len(self._accounts))
             most = min(self._gathers, found.limits.max_connections)
             found.limits = replace(found.limits, max_connections=most)
             found.state.share.resize(most)
@@ -57,7 +79,7 @@ class Backends:
         owner = conn.owner
         assert isinstance(owner, HostPool)
         conn.doomed = True
-        owner.kill_soon(conn.thread_id, query_only=True)
+        owner.kill_soon(conn.thread_id, conn.variant, query_only=True)
 
     def discard(self, conn: BackendConnection) -> None:
         """Close `conn` in the middle of a statement, and end the statement on the server."""

@@ -20,7 +20,7 @@ from proxy.wire.packets import PacketReader, ProtocolError, frame
 
 from .attributed import AttributedConnection
 from .connection import BackendConnection
-from .host import HostPool
+from .host import AccountRefused, HostPool
 from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS
 
 #: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
@@ -37,7 +37,15 @@ EXTENDED = int(MariaCapability.EXTENDED_METADATA | MariaCapability.STMT_BULK_OPE
 _ATTRIBUTES = {"program_name": "shardgate"}
 _LOGIN_PACKET = 1 << 20
 
-AccountOf = Callable[[str], tuple[str, str]]
+AccountOf = Callable[[str, int], tuple[str, str]]
+"""User and password for a host and a connection's variant."""
+
+#: Errors about the account alone: wrong password, locked, expired, not allowed into its first database.
+_OF_ACCOUNT = frozenset({1044, 1045, 1698, 1820, 1862, 3118, 3955, 4151})
+
+
+class _Refused(ConnectionError):
+    """The server does not let the account in."""
 
 
 class _LoginProtocol(asyncio.Protocol):
@@ -70,7 +78,8 @@ class _LoginProtocol(asyncio.Protocol):
             elif isinstance(step, StartTls):
                 self._start_tls(self.transport)
             elif isinstance(step, Failed):
-                self._fail(f"{step.message} (error {step.code})")
+                reason = f"{step.message} (error {step.code})"
+                self._end(_Refused(reason) if step.code in _OF_ACCOUNT else ConnectionError(reason))
             elif not self.done.done():
                 self.done.set_result(step)
 
@@ -90,8 +99,11 @@ class _LoginProtocol(asyncio.Protocol):
         transport.start()
 
     def _fail(self, reason: str) -> None:
+        self._end(ConnectionError(reason))
+
+    def _end(self, error: ConnectionError) -> None:
         if not self.done.done():
-            self.done.set_exception(ConnectionError(reason))
+            self.done.set_exception(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(str(exc) if exc else "the server closed the connection during log-in")
@@ -103,7 +115,7 @@ _DATABASE = "information_schema"
 
 
 class LoginConnector:
-    """Opens logged-in connections with the account that `account_of` names for a host, over TLS when there
+    """Opens logged-in connections with the account that `account_of` names, over TLS when there
     are `certificates` for it: a server that offers none is refused.
     """
 
@@ -124,6 +136,8 @@ class LoginConnector:
             raise ProxyError(
                 "host_unreachable", host=host, reason=f"no answer within {self._timeout:g} s"
             ) from None
+        except _Refused as error:
+            raise AccountRefused(host, self._account_of(host, variant)[0], str(error)) from None
         except OSError as error:
             raise ProxyError("host_unreachable", host=host, reason=error.strerror or str(error)) from None
         finally:
@@ -149,7 +163,7 @@ class LoginConnector:
         return conn
 
     async def _connect(self, host: str, variant: int) -> _LoginProtocol:
-        user, password = self._account_of(host)
+        user, password = self._account_of(host, variant)
         capabilities = CAPABILITIES
         if variant & FOUND_ROWS:
             capabilities |= Capability.FOUND_ROWS

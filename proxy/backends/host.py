@@ -22,7 +22,7 @@ from proxy.wire.packets import frame
 
 from .collect import Collector
 from .connection import BackendConnection
-from .pool import PoolState
+from .pool import VARIANTS, PoolState, account_of
 from .waiting import NOBODY, Want
 
 log = structlog.get_logger("backends")
@@ -44,6 +44,23 @@ class HostLimits:
     statement_timeout: float | None
     user_share: float = 1.0
     """The part of the connections, and of the queue, that a single user may have."""
+
+
+class AccountRefused(ProxyError):
+    """A host does not let one of the proxy's accounts in; `account` is its user name, for the log alone."""
+
+    def __init__(self, host: str, account: str, reason: str) -> None:
+        super().__init__("account_refused", host=host, reason=reason)
+        self.account = account
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An account that was refused `count` times in a row; another try comes at `until` at the earliest."""
+
+    until: float
+    count: int
+    error: AccountRefused
 
 
 class Connector(Protocol):
@@ -81,6 +98,8 @@ class HostPool:
         self.last_error = ""
         self.opened_total = 0
         self.retired = False
+        #: By number, the accounts that the host does not let in now.
+        self.refusals: dict[int, Refusal] = {}
         self._connect = connect
         self._spawn = spawn
         self._now = now
@@ -110,6 +129,8 @@ class HostPool:
         want = Want(settings, database, variant, deadline, granted, refused, user)
         if self.failures and now < self._retry_at and not self.state.size:
             self._refuse(want)
+        elif self.refusals and (refusal := self._refusal(variant, now)) is not None:
+            refused(refusal)
         elif not self.state.wait(want):
             refused(self._crowded(want))
         else:
@@ -117,7 +138,7 @@ class HostPool:
         return want
 
     async def connection(
-        self, settings: Settings, database: str | None = None, variant: int = 0, user: str = NOBODY
+        self, settings: Settings, database: str | None, variant: int, user: str = NOBODY
     ) -> BackendConnection:
         """`take` or `wait` for a coroutine. Cancelling it leaves the queue or gives the connection back."""
         conn = self.state.take(settings, database, variant, user)
@@ -182,7 +203,7 @@ class HostPool:
             return
         conn.close()
         if kill and conn.thread_id:
-            self.kill_soon(conn.thread_id)
+            self.kill_soon(conn.thread_id, conn.variant)
 
     def database_changed(self) -> None:
         """A database of this host was altered or dropped: its connections have its old character set, or one
@@ -191,9 +212,12 @@ class HostPool:
         for conn in chain(self.state.busy, *self.state.idle):
             conn.database = None
 
-    def kill_soon(self, thread_id: int, *, query_only: bool = False) -> None:
-        """KILL a connection of this host, or only what it runs, over a connection of its own."""
-        self._spawn(self._kill(thread_id, query_only), f"kill {self.host}")
+    def kill_soon(self, thread_id: int, variant: int, *, query_only: bool = False) -> None:
+        """KILL a connection of this host, or only what it runs, over a connection of its own, as the same
+        account: so it takes no privilege. `variant`: that of the connection.
+        """
+        plain = account_of(variant) * VARIANTS
+        self._spawn(self._kill(thread_id, plain, query_only), f"kill {self.host}")
 
     def renew(self) -> None:
         """Close the idle connections now, the others when they are given back."""
@@ -247,6 +271,10 @@ class HostPool:
     async def _open(self, variant: int) -> None:
         try:
             conn = await self._connect(self.host, self, variant)
+        except AccountRefused as refusal:
+            self.state.opening -= 1
+            self._account_refused(account_of(variant), refusal)
+            return
         except ProxyError as error:
             self.state.opening -= 1
             self._failed(error)
@@ -259,6 +287,7 @@ class HostPool:
             log.info("host is back", host=self.host, after_failures=self.failures)
         self.failures = 0
         self._retry_at = 0.0
+        self.refusals.pop(account_of(variant), None)
         self.opened_total += 1
         self.version = conn.version
         self.state.busy[conn] = NOBODY
@@ -273,6 +302,26 @@ class HostPool:
         if not self.state.size:
             for want in self.state.all_waiting():
                 self._refuse(want)
+
+    def _account_refused(self, account: int, refusal: AccountRefused) -> None:
+        """The host is there, but it does not let this account in: whoever needs another does not notice."""
+        self.failures = 0
+        self._retry_at = 0.0
+        count = self.refusals[account].count + 1 if account in self.refusals else 1
+        until = self._now() + min(0.1 * 2 ** min(count, 6), 5.0)
+        self.refusals[account] = Refusal(until, count, refusal)
+        if count == 1 or count % 20 == 0:
+            reason = str(refusal.details.get("reason", refusal))
+            log.error("account refused", host=self.host, account=refusal.account, reason=reason)
+        for want in self.state.waiting_for(account):
+            want.refused(refusal)
+        if self.state.waiting:
+            self._open_more()
+
+    def _refusal(self, variant: int, now: float) -> AccountRefused | None:
+        """The error for who needs an account that the host has just refused."""
+        found = self.refusals.get(account_of(variant))
+        return found.error if found is not None and now < found.until else None
 
     def _refuse(self, want: Want[BackendConnection]) -> None:
         want.refused(ProxyError("host_unreachable", host=self.host, reason=self.last_error))
@@ -306,9 +355,9 @@ class HostPool:
         conn.database = None  # it has one still, but on MariaDB no more its character set and collation
         self.release(conn)
 
-    async def _kill(self, thread_id: int, query_only: bool) -> None:
+    async def _kill(self, thread_id: int, variant: int, query_only: bool) -> None:
         try:
-            conn = await self._connect(self.host, self, 0)
+            conn = await self._connect(self.host, self, variant)
         except ProxyError as error:
             log.warning("cannot kill", host=self.host, thread=thread_id, reason=str(error))
             return

@@ -28,6 +28,15 @@ EXTENDED_METADATA = 2
 #: CLIENT_QUERY_ATTRIBUTES, for sessions that have sent some (see `attributed`).
 ATTRIBUTES = 4
 VARIANTS = 8
+#: And the number of the server account it is logged in as, times VARIANTS. 0 is the proxy's own, which never
+#: runs a client's text.
+OWN = 0
+
+
+def account_of(variant: int) -> int:
+    """The number of the account that connections of this variant are logged in as."""
+    return variant // VARIANTS
+
 
 #: How many idle connections are looked at for one that already fits.
 _LOOK = 8
@@ -53,6 +62,11 @@ class PoolState(Generic[C]):
     @property
     def max_waiting(self) -> int:
         return self._places.most
+
+    def serve(self, accounts: int) -> None:
+        """Serve so many accounts, or more: all of them share `max_connections`."""
+        missing = accounts * VARIANTS - len(self.idle)
+        self.idle += tuple([] for _ in range(missing))
 
     @property
     def idle_count(self) -> int:
@@ -180,6 +194,11 @@ class PoolState(Generic[C]):
     def all_waiting(self) -> list[Want[C]]:
         """Everybody leaves the queue: the host cannot be reached."""
         return [want for want in self.waiting.keep(lambda want: False) if not want.cancelled]
+
+    def waiting_for(self, account: int) -> list[Want[C]]:
+        """Those who need this account leave the queue: the host refuses it."""
+        gone = self.waiting.keep(lambda want: account_of(want.variant) != account)
+        return [want for want in gone if not want.cancelled]
 
     def idle_too_long(self, before: float, keep: int) -> list[C]:
         """Idle connections not used since `before`, taken out, as long as more than `keep` stay open."""

@@ -15,6 +15,7 @@ from config.layout import Layout
 from config.schema import SEQUENCES, quote
 from config.topology import Keyspace
 from proxy.backends.collect import Collector
+from proxy.backends.pool import OWN
 from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN
 from proxy.wire.packets import query_packet
@@ -38,7 +39,7 @@ async def make_ids(
         host = keyspace.host_of(shard)
         if host is None:
             raise ProxyError("unknown_shard", keyspace=keyspace.name, shard=shard)
-        conn = await backends.pool(host).connection(LOGIN)
+        conn = await backends.pool(host).connection(LOGIN, None, OWN)
         try:
             if conn.settings is not LOGIN:
                 await Collector().query(conn, LOGIN.statement_from(conn.settings))

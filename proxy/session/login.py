@@ -193,7 +193,7 @@ class Authentication(ABC):
         several = Capability.MULTI_RESULTS | Capability.MULTI_STATEMENTS
         session.multi_results = bool(several & response.capabilities)
         session.multi_statements = Capability.MULTI_STATEMENTS in response.capabilities
-        session.variant = _variant(response.capabilities, self.introduction.extended)
+        session.variant = _variant(response.capabilities, self.introduction.extended) | session.user.account
         if Capability.SESSION_TRACK in self.introduction.capabilities:
             session.tracker = Tracker()
         if Capability.IGNORE_SPACE in response.capabilities:

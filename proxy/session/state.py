@@ -42,6 +42,7 @@ class User:
     scatter_rows: int | None = None  # at most so many rows of a scatter; None: the limit for all
     transaction_mode: str = "multi"
     max_connections: int | None = None
+    account: int = 0  # in the variant of its connections to servers: see backends.pool
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from config.tls import BackendTls
 from proxy.backends import connecting
 from proxy.backends.connecting import LoginConnector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.host import HostPool
+from proxy.backends.host import AccountRefused, HostPool
 from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
@@ -63,7 +63,7 @@ class Net:
         return transport, protocol
 
     async def open(self, host: str = "db1:3306", within: float = 5.0, variant: int = 0) -> BackendConnection:
-        connector = LoginConnector(lambda host: ("proxy", "secret"), within, self.certificates)
+        connector = LoginConnector(lambda host, variant: ("proxy", "secret"), within, self.certificates)
         return await connector(host, World().pool, variant)
 
 
@@ -155,7 +155,6 @@ def _hangs_up(*data: bytes) -> Reached:
 
 REFUSED = {
     "too many connections": (_says(err_packet(0, 1040, "08004", "Too many connections")), "1040"),
-    "access denied": (_says(GREETING, err_packet(2, 1045, "28000", "Access denied")), "1045"),
     "no greeting": (_says(frame(b"HTTP/1.1 400 Bad Request")), "protocol version 72"),
     "too large": (_says(b"\xff\xff\xff\x00"), "malformed"),
     "hangs up at once": (_hangs_up(), "closed the connection"),
@@ -169,6 +168,20 @@ async def test_refused(net: Net, reached: Reached, reason: str) -> None:
     with pytest.raises(ProxyError, match=reason) as caught:
         await net.open()
     assert caught.value.kind.name == "host_unreachable"
+    assert not net.transports[0].open
+
+
+@pytest.mark.parametrize("code", [1045, 1698, 3118, 4151])
+async def test_account_refused(net: Net, code: int) -> None:
+    """The host is there: only this account cannot use it. Its name is for the log, not for clients."""
+    message = "Access denied for user 'proxy'@'10.0.0.1' (using password: YES)"
+    net.reached = _says(GREETING, err_packet(2, code, "28000", message))
+    with pytest.raises(AccountRefused) as caught:
+        await net.open()
+    assert caught.value.account == "proxy"
+    assert str(code) in caught.value.details["reason"]
+    assert "'proxy'" not in str(caught.value)
+    assert caught.value.code == 1045
     assert not net.transports[0].open
 
 

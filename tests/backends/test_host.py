@@ -104,16 +104,16 @@ async def test_whatever_opening_raises_its_place_is_free_again(world: World) -> 
 
 
 async def test_connection_is_take_or_wait(world: World) -> None:
-    task = asyncio.create_task(world.pool.connection(LOGIN))
+    task = asyncio.create_task(world.pool.connection(LOGIN, None, 0))
     await world.settle()
     await world.opened()
     conn = await task
     world.pool.release(conn)
-    assert await world.pool.connection(LOGIN) is conn
+    assert await world.pool.connection(LOGIN, None, 0) is conn
 
 
 async def test_connection_refused(world: World) -> None:
-    task = asyncio.create_task(world.pool.connection(LOGIN))
+    task = asyncio.create_task(world.pool.connection(LOGIN, None, 0))
     await world.settle()
     await world.open_failed("no route")
     with pytest.raises(ProxyError, match="no route"):
@@ -121,7 +121,7 @@ async def test_connection_refused(world: World) -> None:
 
 
 async def test_cancelled_while_waiting(world: World) -> None:
-    task = asyncio.create_task(world.pool.connection(LOGIN))
+    task = asyncio.create_task(world.pool.connection(LOGIN, None, 0))
     await world.settle()
     task.cancel()
     await world.settle()
@@ -134,7 +134,7 @@ async def test_cancelled_in_the_very_turn_it_is_granted(world: World, cancel_fir
     """The connection must not stay lent to nobody."""
     conn = await world.lent()
     other = await world.lent()
-    task = asyncio.create_task(world.pool.connection(LOGIN))
+    task = asyncio.create_task(world.pool.connection(LOGIN, None, 0))
     await world.settle()
     if cancel_first:
         task.cancel()

@@ -114,7 +114,7 @@ async def test_kill(world: World, query_only: bool, sql: bytes, answer: bytes) -
     """Over a connection of its own, which is not one of the pool's."""
     await world.lent()
     await world.lent()
-    world.pool.kill_soon(7, query_only=query_only)
+    world.pool.kill_soon(7, 0, query_only=query_only)
     await world.settle()
     await world.opened()
     assert world.answer(world.last, answer) == frame(b"\x03" + sql)
@@ -124,7 +124,7 @@ async def test_kill(world: World, query_only: bool, sql: bytes, answer: bytes) -
 
 
 async def test_a_kill_that_cannot_be_sent(world: World) -> None:
-    world.pool.kill_soon(7)
+    world.pool.kill_soon(7, 0)
     await world.settle()
     await world.open_failed()
     assert world.pool.failures == 0

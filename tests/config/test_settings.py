@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from config.address import Address
+from config.credentials import Role
 from config.load import ConfigError, load_settings
-from config.settings import Role, Scatter, Settings
+from config.settings import Scatter, Settings
 
 REFUSED = yaml.safe_load((Path(__file__).parent / "cases" / "settings.yaml").read_text())
 

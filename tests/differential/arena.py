@@ -273,7 +273,11 @@ def _proxy(world: World, directory: Path, password: str) -> Iterator[LocalProxy]
         (directory / name).write_text(json.dumps(document))
     proxy = LocalProxy(directory, port=0, page=False)
     settings = settings_document(
-        port=proxy.port, status_port=None, workers=1, user=BACKEND_USER, password=password, zookeeper=None
+        port=proxy.port,
+        status_port=None,
+        workers=1,
+        backends={"user": BACKEND_USER, "password": password},
+        zookeeper=None,
     )
     try:
         proxy.configure(settings)

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from config.credentials import Role
 from config.load import check, load_schema, load_topology
 from config.schema import Kind
-from config.settings import Role
-from fleet.demo.documents import SCHEMA, ZOOKEEPER_NODE, settings_document, topology_document
+from fleet.demo.documents import (
+    SCHEMA,
+    ZOOKEEPER_NODE,
+    backends_document,
+    settings_document,
+    topology_document,
+)
 from fleet.demo.options import DemoOptions, OptionError
 
 
@@ -20,8 +26,7 @@ def write(folder: Path, *, status_port: int | None = 9307, zookeeper: str | None
         port=3307,
         status_port=status_port,
         workers=2,
-        user="shardgate",
-        password="secret",
+        backends=backends_document(lambda: "secret"),
         zookeeper=zookeeper,
     )
     (folder / "shardgate.yaml").write_text(json.dumps(settings))

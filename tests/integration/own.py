@@ -4,6 +4,7 @@ topology. It starts in about a second.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -13,6 +14,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+from config.backends import Backends, purpose_of
+from config.load import load_schema, load_topology
+from config.settings import User
+from fleet.accounts import accounts_on, make_accounts
 from fleet.create import Connection
 from fleet.demo.proxy import LocalProxy
 from tests.integration.raw import Raw
@@ -41,6 +46,36 @@ def moved(topology: Document, addresses: Mapping[str, str]) -> Document:
     return changed
 
 
+def with_accounts(demo: Demo, settings: Document) -> Document:
+    """The settings with accounts for users of lists of databases, which the demo has none for. They are made
+    on its servers.
+    """
+    missing = {}
+    backends = Backends.model_validate(settings["backends"])
+    for user in map(User.model_validate, settings["users"]):
+        purpose = purpose_of(user.role, user.databases)
+        if backends.accounts and backends.account_for(user.role, user.databases) is None:
+            digest = hashlib.sha256(repr((purpose[0], sorted(purpose[1]))).encode()).hexdigest()[:12]
+            missing[purpose] = {
+                "user": f"sg_{digest}",
+                "password": digest,
+                "role": str(user.role),
+                "databases": list(user.databases),
+            }
+    if not missing:
+        return settings
+    changed = merged(settings, {"backends": {}})
+    changed["backends"]["accounts"] = [*settings["backends"]["accounts"], *missing.values()]
+    made = Backends.model_validate(changed["backends"] | {"accounts": list(missing.values())})
+    schema = load_schema(settings["schema"])
+    topology = load_topology(demo.directory / "topology.json")
+    for index, host in enumerate(demo.hosts):
+        wanted = [one for one in accounts_on(made, host.address) if one.account is not None]
+        with demo.direct(index) as connection:
+            make_accounts(connection, wanted, schema, topology, host.address)
+    return changed
+
+
 class OwnProxy:
     """A running ``shardgate serve``. `settings` are laid over the demo's; `topology` replaces it."""
 
@@ -64,7 +99,7 @@ class OwnProxy:
             "status": {"listen": f"127.0.0.1:{self.proxy.status_port}"},
             "workers": 1,
         }
-        self.settings = merged(base, settings or {})
+        self.settings = with_accounts(demo, merged(base, settings or {}))
         self.log = self.proxy.log
         self._connections = ExitStack()
 

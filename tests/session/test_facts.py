@@ -100,7 +100,7 @@ async def facts(script: Any, *, rest: bool = False) -> ServerFacts:
     world.server("h1").script = script
     from proxy.session.settings import LOGIN
 
-    connecting = asyncio.ensure_future(world.backends.pool("h1").connection(LOGIN))
+    connecting = asyncio.ensure_future(world.backends.pool("h1").connection(LOGIN, None, 0))
     await world.turn()
     conn = await connecting
 

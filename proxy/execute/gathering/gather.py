@@ -213,7 +213,8 @@ class _Gathering:
     async def _asking(self, host: str) -> AsyncIterator[BackendConnection]:
         """A connection to `host` outside of the session's transaction."""
         pool = self.client.services.backends.pool(host)
-        conn = await pool.connection(LOADING, user=self.client.session.user.name)
+        session = self.client.session
+        conn = await pool.connection(LOADING, None, session.variant, session.user.name)
         try:
             await apply(conn, LOADING)
             yield conn
@@ -260,7 +261,8 @@ class _Gathering:
             if conn.closed:
                 if not real:
                     return
-                conn = await self.client.services.backends.scratch(conn.host).connection(LOADING)
+                pool = self.client.services.backends.scratch(conn.host)
+                conn = await pool.connection(LOADING, None, conn.variant)
             for kind, names in ((b"TEMPORARY ", made), (b"", real)):
                 if names:
                     tables = b", ".join(SCRATCH + b"." + name for name in names)

@@ -1,0 +1,63 @@
+"""Passwords, roles and lists of databases: what users of the proxy and accounts of the servers have alike."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import Self
+
+from pydantic import PrivateAttr, SecretStr, model_validator
+
+from config.fields import FilePath
+from config.model import Model
+
+
+class Role(StrEnum):
+    """What a user may do: read; read and write; everything, DDL and administration included."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+class Credentials(Model):
+    """A password, given in one of three ways."""
+
+    password: SecretStr | None = None
+    password_env: str | None = None
+    password_file: FilePath | None = None
+    _secret: str | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _resolve(self) -> Self:
+        names = ("password", "password_env", "password_file", "password_hash")
+        given = [name for name in names if getattr(self, name, None) is not None]
+        if len(given) > 1:
+            raise ValueError(f"has {' and '.join(given)}: a password is given in one way")
+        self._secret = self._read()
+        return self
+
+    def _read(self) -> str | None:
+        if self.password is not None:
+            return self.password.get_secret_value()
+        if self.password_env is not None:
+            if self.password_env not in os.environ:
+                raise ValueError(f"password_env: the environment variable {self.password_env} is not set")
+            return os.environ[self.password_env]
+        if self.password_file is not None:
+            try:
+                return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "is not UTF-8"
+                raise ValueError(f"password_file: {self.password_file}: {reason}") from error
+        return None
+
+    @property
+    def secret(self) -> str | None:
+        """The password in clear text, from wherever it comes; None when none was given."""
+        return self._secret
+
+
+def database_names(value: object) -> object:
+    """`"*"`, for all, as a list of names."""
+    return ("*",) if value == "*" else value
