@@ -184,7 +184,8 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
             scope = scope_of(entry)
             yield Finding(f"has {_shown(excess)} on {scope}", (_revoke(excess, scope, account),))
     for name in SYSTEM:
-        excess = (held.databases[entry] if (entry := held.entry(name)) is not None else _NOTHING) - FENCE
+        counts = held.entry(name)
+        excess = (_NOTHING if counts is None else held.databases[counts]) - FENCE
         if excess:
             yield Finding(f"gets into {name}", _out(name, held, excess, account))
     tables = {(one.database, one.table): one.privileges for one in wanted if one.table}

@@ -98,6 +98,12 @@ class Worker:
         users = self._users_of_now()
         try:
             await self._start_status()
+            if not self._accounts.accounts and self.number == 0:
+                log.warning(
+                    "one account for all: only the proxy stands between users and servers",
+                    account=self._accounts.user,
+                    remedy="name accounts in backends.accounts",
+                )
             self.source = open_source(self.settings, self.schema)
             topology = await self.source.start(self._changed, self._refused)
             backends = self._backends = Backends(self._make_pool, self.settings.limits.gathers)

@@ -19,8 +19,8 @@ from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, Sta
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
 from .attributed import AttributedConnection
-from .connection import BackendConnection
-from .host import AccountRefused, HostPool
+from .connection import BackendConnection, Owner
+from .host import AccountRefused
 from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS
 
 #: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
@@ -126,7 +126,7 @@ class LoginConnector:
         self._timeout = timeout
         self._certificates = certificates
 
-    async def __call__(self, host: str, owner: HostPool, variant: int) -> BackendConnection:
+    async def __call__(self, host: str, owner: Owner, variant: int) -> BackendConnection:
         protocol: _LoginProtocol | None = None
         try:
             async with asyncio.timeout(self._timeout):

@@ -31,8 +31,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     authority = LocalAuthority(tmp_path)
     authority.issue(file="proxy")
     authority.ca.rename(tmp_path / "hosts-ca.pem")
-    for name in ("APP_PASSWORD", "REPORT_PASSWORD"):
-        monkeypatch.setenv(name, "secret")
+    for name in ("APP", "REPORT", "SHOP", "SHARDGATE", "SG_READ", "SG_WRITE", "SG_SHOP"):
+        monkeypatch.setenv(f"{name}_PASSWORD", "secret")
     return tmp_path
 
 
@@ -59,7 +59,7 @@ def test_there_are_examples_of_everything_that_fit_together(folder: Path) -> Non
         of_kind.setdefault(kind, []).append(text.encode())
     assert {kind: len(found) for kind, found in of_kind.items()} == {
         "settings": 1,
-        "settings part": 6,
+        "settings part": 7,
         "schema": 2,
         "topology": 4,
     }
@@ -78,6 +78,8 @@ def names(model: type[Model] = Settings, before: str = "") -> Iterator[str]:
         joint = "[]." if "tuple[" in form else ".HOST." if "HostOver" in form else "."
         if "LayoutSettings" in form:
             joint = ".NAME."
+        if "dict[str, config.credentials.Credentials]" in form:
+            joint = ".USER."
         for one in inner:
             if path != "backends.hosts.HOST.tls":  # has the fields of backends.tls
                 yield from names(one, path + joint)
@@ -120,6 +122,12 @@ def document_with(name: str) -> tuple[dict[str, Any], Any, str | int]:
         "layouts": {"NAME": {"fields": {"shard": 28, "local": 36}}},
     }
     document["users"][0] |= {"password_env": "PATH"} if name == "users[].password" else {"password": "x"}
+    if name.startswith("backends.accounts[]"):
+        document["backends"]["accounts"] = [{"user": "sg", "role": "write", "password": "x"}]
+        if ".password" in name:
+            del document["backends"]["accounts"][0]["password"]
+    if name.startswith("backends.hosts.HOST.accounts"):
+        document["backends"]["accounts"] = [{"user": "USER", "role": "write"}]
     parts = re.findall(r"[^.\[\]]+|\[\]", name)
     path: list[str | int] = [0 if part == "[]" else part.replace("HOST", "HOST:3306") for part in parts]
     holder: Any = document

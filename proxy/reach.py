@@ -1,0 +1,114 @@
+"""Asking the hosts of a topology what they are and what the settings' accounts may do there, for `check`.
+
+Connections are made as the proxy itself makes them, so that what works here works there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from config.settings import Settings
+
+from .backends import OWN_ACCOUNT
+from .backends.collect import Collector
+from .backends.connecting import LoginConnector
+from .backends.connection import BackendConnection
+from .backends.host import AccountRefused
+from .backends.pool import OWN
+from .certificates import CertificateStore
+from .errors import ProxyError
+
+_AT_ONCE = 16
+"""Hosts that are asked at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a host says to one account; `error` why it says nothing. `denied`: it is there, but does not let
+    the account in.
+    """
+
+    error: str = ""
+    denied: bool = False
+    version: str = ""
+    account: str = ""  # as CURRENT_USER() has it: `user@host`
+    grants: Sequence[str] = ()
+    databases: Sequence[str] = ()
+    patterns: bool = True  # whether names in GRANT may have wildcards
+
+
+class _Nobody:
+    """The owner of connections that are in no pool."""
+
+    def connection_closed(self, conn: BackendConnection) -> None:
+        """Nothing depends on it."""
+
+    def release(self, conn: BackendConnection) -> None:
+        conn.close()
+
+    def discard(self, conn: BackendConnection, *, kill: bool) -> None:
+        conn.close()
+
+    def database_changed(self) -> None:
+        """Nothing depends on it."""
+
+
+def ask_hosts(settings: Settings, hosts: Iterable[str]) -> dict[tuple[str, str], Reached]:
+    """By host and account ("" is the proxy's own). ValueError for a certificate that cannot be used."""
+    return asyncio.run(_ask_hosts(settings, list(hosts)))
+
+
+async def _ask_hosts(settings: Settings, hosts: Sequence[str]) -> dict[tuple[str, str], Reached]:
+    certificates = CertificateStore(settings)
+    accounts = [OWN_ACCOUNT, *(one.user for one in settings.backends.accounts)]
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(host: str, account: str) -> Reached:
+        timeout = settings.backends.connect_timeout
+        connect = LoginConnector(
+            lambda host, variant: settings.backends.user_for(host, account),
+            timeout,
+            certificates.of_host(host),
+        )
+        try:
+            async with turns, asyncio.timeout(2 * timeout):
+                return await _ask(connect, host)
+        except TimeoutError:
+            return Reached(error=f"no answer within {2 * timeout:g} s")
+
+    wanted = [(host, account) for host in hosts for account in accounts]
+    answers = await asyncio.gather(*(ask(host, account) for host, account in wanted))
+    return dict(zip(wanted, answers, strict=True))
+
+
+async def _ask(connect: LoginConnector, host: str) -> Reached:
+    try:
+        conn = await connect(host, _Nobody(), OWN)
+    except AccountRefused as refused:
+        return Reached(error=str(refused.details["reason"]), denied=True)
+    except ProxyError as error:
+        return Reached(error=str(error.details.get("reason", error)))
+    try:
+        mariadb = "mariadb" in conn.version.lower()
+        await _rows(conn, b"SET SESSION sql_mode = ''")  # ANSI_QUOTES would change how grants are printed
+        return Reached(
+            version=conn.version,
+            account=(await _rows(conn, b"SELECT CURRENT_USER()"))[0],
+            grants=await _rows(conn, b"SHOW GRANTS"),
+            databases=await _rows(conn, b"SHOW DATABASES"),
+            patterns=mariadb or (await _rows(conn, b"SELECT @@GLOBAL.partial_revokes"))[0] in ("0", "OFF"),
+        )
+    except ProxyError as error:
+        return Reached(error=str(error.details.get("reason", error)))
+    finally:
+        conn.close()
+
+
+async def _rows(conn: BackendConnection, sql: bytes) -> list[str]:
+    """The first column. ProxyError for an error."""
+    reply = await Collector().query(conn, sql)
+    if reply.err is not None:
+        raise ProxyError("host_unreachable", host=conn.host, reason=reply.err.text())
+    return [(row[0] or b"").decode("utf-8", "replace") for row in reply.values()]
