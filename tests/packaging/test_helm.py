@@ -120,6 +120,8 @@ def test_a_topology_in_the_config_map(tmp_path: Path) -> None:
     assert [user.secret for user in settings.users] == ['s3cret: "quoted" #1', "0123", None]
     assert settings.backends.user_for("db1:3306") == ("shardgate", "backend")
     assert settings.backends.user_for("db9:3306") == ("local", "other")
+    assert settings.backends.user_for("db1:3306", "sg_write") == ("sg_write", "w: 1")
+    assert [settings.backends.user_for(f"db{n}:3306", "sg_read")[1] for n in (1, 9)] == ["r", "r9"]
     assert (settings.limits.max_packet, settings.timeouts.drain, settings.workers) == (16 << 20, 90.0, 2)
     assert settings.all_layouts["snowflake"].epoch_ms == 1288834974657
     table = schema.table("demo", "email_to_user")
@@ -202,7 +204,8 @@ def test_the_documented_values(tmp_path: Path) -> None:
 def test_no_password_is_in_the_config_map(values: Path) -> None:
     settings = yaml.safe_load(render("-f", str(values))["ConfigMap"]["data"]["shardgate.yaml"])
     backends = settings["backends"]
-    for one in [*settings["users"], backends, *backends.get("hosts", {}).values()]:
+    accounts = backends.get("accounts", [])
+    for one in [*settings["users"], backends, *accounts, *backends.get("hosts", {}).values()]:
         assert "password" not in one
         assert sum(name.startswith("password_") for name in one) == 1
 
@@ -361,6 +364,7 @@ def fields(model: type[Settings_]) -> set[str]:
     [
         (("users",), "User"),
         (("backends",), "Backends"),
+        (("backends", "accounts"), "Account"),
         (("topology", "zookeeper"), "ZooKeeper"),
         (("limits",), "Limits"),
         (("timeouts",), "Timeouts"),
@@ -368,9 +372,10 @@ def fields(model: type[Settings_]) -> set[str]:
     ],
 )
 def test_the_values_schema_knows_every_setting(path: tuple[str, ...], model: str) -> None:
-    from config import settings
+    from config import backends, settings
 
-    assert set(schema_of("settings", *path)["properties"]) == fields(getattr(settings, model))
+    found = getattr(settings, model, None) or getattr(backends, model)
+    assert set(schema_of("settings", *path)["properties"]) == fields(found)
 
 
 def test_the_values_schema_knows_all_settings_that_are_not_the_charts() -> None:

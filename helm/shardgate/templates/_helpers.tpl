@@ -110,10 +110,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $hosts := dict -}}
 {{- range $host, $one := ($settings.backends.hosts | default dict) -}}
 {{- $key := printf "host-%s" $host | include "shardgate.key" -}}
-{{- $_ := set $hosts $host (include "shardgate.withoutPassword" (list $one $key false) | fromJson) -}}
+{{- $made := include "shardgate.withoutPassword" (list $one $key false) | fromJson -}}
+{{- $there := dict -}}
+{{- range $user, $account := ($one.accounts | default dict) -}}
+{{- $key := printf "host-%s-account-%s" $host $user | include "shardgate.key" -}}
+{{- $_ := set $there $user (include "shardgate.withoutPassword" (list $account $key false) | fromJson) -}}
+{{- end -}}
+{{- if $there }}{{ $_ := set $made "accounts" $there }}{{ end -}}
+{{- $_ := set $hosts $host $made -}}
+{{- end -}}
+{{- $accounts := list -}}
+{{- range ($settings.backends.accounts | default list) -}}
+{{- $key := printf "account-%s" .user | include "shardgate.key" -}}
+{{- $accounts = append $accounts (include "shardgate.withoutPassword" (list . $key $held) | fromJson) -}}
 {{- end -}}
 {{- $backends := include "shardgate.withoutPassword" (list $settings.backends "backend-password" $held) | fromJson -}}
 {{- if $hosts }}{{ $_ := set $backends "hosts" $hosts }}{{ end -}}
+{{- if $accounts }}{{ $_ := set $backends "accounts" $accounts }}{{ end -}}
 {{- $_ := set $settings "backends" $backends -}}
 {{- toYaml $settings -}}
 {{- end -}}
@@ -126,6 +139,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- range $host, $one := (dig "backends" "hosts" dict .Values.settings) -}}
 {{- if hasKey $one "password" }}{{ $_ := set $found (printf "host-%s" $host | include "shardgate.key") (toString $one.password) }}{{ end -}}
+{{- range $user, $account := ($one.accounts | default dict) -}}
+{{- if hasKey $account "password" }}{{ $_ := set $found (printf "host-%s-account-%s" $host $user | include "shardgate.key") (toString $account.password) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- range (dig "backends" "accounts" list .Values.settings) -}}
+{{- if hasKey . "password" }}{{ $_ := set $found (printf "account-%s" .user | include "shardgate.key") (toString .password) }}{{ end -}}
 {{- end -}}
 {{- if hasKey .Values.settings.backends "password" }}{{ $_ := set $found "backend-password" (toString .Values.settings.backends.password) }}{{ end -}}
 {{- toJson $found -}}
@@ -134,7 +153,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* Where the keys of an existing Secret go: those that the settings refer to. */}}
 {{- define "shardgate.secretItems" -}}
 {{- $settings := include "shardgate.settings" . | fromYaml -}}
-{{- range concat (list $settings.backends) $settings.users (values ($settings.backends.hosts | default dict)) -}}
+{{- $hosts := values ($settings.backends.hosts | default dict) -}}
+{{- $there := list -}}
+{{- range $hosts }}{{ $there = concat $there (values (.accounts | default dict)) }}{{ end -}}
+{{- range concat (list $settings.backends) $settings.users ($settings.backends.accounts | default list) $hosts $there -}}
 {{- $file := .password_file | default "" -}}
 {{- if hasPrefix "secrets/" $file -}}
 - {key: {{ trimPrefix "secrets/" $file }}, path: {{ $file | quote }}}
