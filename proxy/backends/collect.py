@@ -7,9 +7,10 @@ from time import monotonic
 
 from proxy.errors import ProxyError
 from proxy.wire.attributes import NOTHING
+from proxy.wire.charsets import WIDE
 from proxy.wire.packets import Err, Ok, ProtocolError, frame
 from proxy.wire.replies import FIRST
-from proxy.wire.resultset import decode_column, decode_row
+from proxy.wire.resultset import NUMERIC, decode_column, decode_row
 from proxy.wire.rows import ResultReader, split_rows
 
 from .connection import BackendConnection
@@ -63,11 +64,25 @@ class Collector:
         return await self.run(conn, frame(b"\x03" + sql))
 
     def values(self) -> list[list[bytes | None]]:
-        """The rows as values; None is NULL. ProxyError when they are none."""
+        """The rows as values; None is NULL. Texts are as the session's results are; but of character sets
+        that are not read byte by byte (ucs2 and its kin) they come in UTF-8. ProxyError when they are none.
+        """
         try:
-            return [decode_row(row, len(self.columns)) for row in self.rows]
+            rows = [decode_row(row, len(self.columns)) for row in self.rows]
         except ProtocolError as problem:
             raise ProxyError("backend_protocol", host=self._host, reason=str(problem)) from None
+        for place, payload in enumerate(self.columns):
+            column = decode_column(payload)
+            if column.collation in WIDE:
+                codec = WIDE[column.collation]
+                for row in rows:
+                    row[place] = (
+                        None if (value := row[place]) is None else value.decode(codec, "replace").encode()
+                    )
+            elif column.type in NUMERIC:  # MariaDB makes their digits wide, too
+                for row in rows:
+                    row[place] = None if (value := row[place]) is None else value.replace(b"\0", b"")
+        return rows
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import structlog
+
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
@@ -18,6 +20,8 @@ from rewriter.text.found_rows import PRIMED
 
 from .naming import logical_rows
 from .trace import counts, generated, trace, trace_routine
+
+log = structlog.get_logger("proxy")
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -60,6 +64,9 @@ async def settle(
             if effects is not None and effects.defines:
                 await client.services.routines_changed(conn.host)
     except (ProxyError, TimeoutError):
+        conn.close()
+    except Exception as error:  # the client gets its reply all the same, and nobody else this connection
+        log.error("what a statement left behind cannot be read", host=conn.host, exc_info=error)
         conn.close()
     found[:] = logical_rows(client, found)
     return found

@@ -106,6 +106,16 @@ NOT_ASCII = frozenset(
     {"big5", "cp932", "gb18030", "gbk", "sjis", "swe7", "ucs2", "utf16", "utf16le", "utf32"}
 )
 
+#: By collation number, Python's codec of texts whose characters have two or four bytes each.
+WIDE = {
+    number: codec
+    for charset, codec in (
+        *(("ucs2", "utf-16-be"), ("utf16", "utf-16-be"), ("utf16le", "utf-16-le"), ("utf32", "utf-32-be")),
+    )
+    for number, (name, _) in COLLATIONS.items()
+    if name == charset
+}
+
 _CODECS = {
     "big5": "big5hkscs",
     "cp850": "cp850",

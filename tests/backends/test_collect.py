@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -14,7 +15,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.wire import replies, rows
 from proxy.wire.packets import err_packet, frame, ok_packet
-from proxy.wire.resultset import encode_row, text_column, text_resultset
+from proxy.wire.resultset import encode_row, integer_column, text_column, text_resultset
 from tests.backends.fakes import IN_TRANS, OK, FakeTransport, connection
 from tests.support.waiting import turns_until
 from tests.wire.streams import Rows, definitions, packet, reply_packets
@@ -46,6 +47,15 @@ async def test_rows() -> None:
     assert (reply.ok, reply.err, reply.status, reply.warnings) == (None, None, 2, 1)
     assert len(reply.columns) == 2
     assert conn.receiver is None
+
+
+async def test_wide_texts() -> None:
+    """As with character_set_results = ucs2: texts are read in it, and MariaDB's numbers."""
+    conn, _, task = await asked()
+    columns = [replace(text_column("a"), collation=35), integer_column("b")]
+    values = ["é".encode("utf-16-be"), "12".encode("utf-16-be")]
+    conn.data_received(text_resultset(columns, [values, [None, None]], 2, extended=False))
+    assert (await task).values() == [["é".encode(), b"12"], [None, None]]
 
 
 async def test_ok_and_err() -> None:
