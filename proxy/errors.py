@@ -184,6 +184,22 @@ _KINDS = (
         "INSERT the row with its new value, then DELETE the old one.",
     ),
     ErrorKind(
+        "strict_colocation", 1105, "HY000", "A row of '{table}' lies on the shard of its '{column}': {reason}.",
+        "Give an ID of that shard, or INSERT the row anew and DELETE the old one.",
+    ),
+    ErrorKind(
+        "unique_per_shard", 1503, "HY000", "{key} of '{table}' cannot hold over shards, each of which knows only its own rows: it must have {columns} in it.",
+        "Keep what must be unique in a hashed or single table; if each shard by itself is enough, write `unique: {declared}` for the table in the schema.",
+    ),
+    ErrorKind(
+        "auto_increment_per_shard", 1075, "42000", "AUTO_INCREMENT of '{column}' of '{table}' cannot hold over shards, each of which counts by itself.",
+        "Leave it out and give the values, or write `unique: {{{column}: per_shard}}` for the table in the schema.",
+    ),
+    ErrorKind(
+        "foreign_key_over_shards", 1506, "HY000", "FOREIGN KEY ({columns}) REFERENCES {table} ({wanted}) cannot hold over shards.",
+        "Leave the constraint out; an ORM keeps the relation without it: {orms}.",
+    ),
+    ErrorKind(
         "id_matches_nothing", 1105, "HY000", "ID {id} matches no row of '{table}': {reason}.",
         "Look at it with `shardgate id {id}`.",
     ),

@@ -13,6 +13,7 @@ from rewriter.splice import Part
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Source, quote_name
 
+from .definitions import check_keys, count_local_id
 from .unsharded import About, Place, Text
 
 _BEFORE_INDEX: Final = ("OR", "REPLACE", "UNIQUE", "FULLTEXT", "SPATIAL")
@@ -40,6 +41,7 @@ def define(statement: Statement) -> Plan | None:
         return None
     verb = source.tokens[0].text
     about = About(access=Access.ADMIN, databases=(target.database,), implicit_commit=True)
+    check_keys(statement, span, target.table)
     if target.table.kind is Kind.SINGLE:
         text = Text(statement)
         text.edits.replace(
@@ -61,7 +63,11 @@ def _unknown(source: Source, refusal: Refuse) -> Plan | None:
         return None
     if source.is_word(0, "CREATE"):
         name = ".".join(refusal.arguments.values())
-        return not_yet("CREATE TABLE", f"the schema does not name {name}", "Add it to the schema first.")
+        database = refusal.arguments["database"]
+        alternative = (
+            f"Add it to the schema, or give the database {database} `others: {{keyspace: …}}` there."
+        )
+        return not_yet("CREATE TABLE", f"the schema does not name {name}", alternative)
     if source.is_word(0, "DROP"):
         if source.is_word(2, "IF"):
             return Builtin(name="empty", access=Access.ADMIN)
@@ -83,6 +89,7 @@ def _everywhere(statement: Statement, span: Span, target: Target, verb: str) -> 
             named = source.is_name(at) and source.at(at).name.lower() == "id"
             if named and source.is_op(at - 1, "(", ",") and not source.is_op(at + 1, "("):
                 text.edits.replace(Span(at, at + 1), b"`local_id`")
+        count_local_id(statement, span, table, text.edits)
     elif table.kind is Kind.OBJECT:
         for at in range(span.end, len(source.tokens)):
             if source.is_word(at, "AFTER") and source.at(at + 1).name.lower() == "id":
@@ -142,7 +149,8 @@ def _behind_exists(source: Source, at: int) -> int:
 
 def _check(source: Source, span: Span, table: Table) -> None:
     """Refuse what would take a table's rows or its routing away. Raises Refuse."""
-    fixed = {name.lower() for name in (table.routing, table.shard_key, table.to_column) if name}
+    routes = (table.routing, table.shard_key, table.to_column, table.strict)
+    fixed = {name.lower() for name in routes if name}
     if table.kind is Kind.OBJECT:
         fixed |= {"id", "local_id"}
     for at in range(span.end, len(source.tokens)):
@@ -169,9 +177,10 @@ def _check_created(source: Source, span: Span, table: Table) -> None:
         if source.is_op(at, ","):
             names.add(source.at(at + 1).name.lower())
         at = source.closing.get(at, at) + 1
-    wanted = {name.lower() for name in (table.routing, table.shard_key, table.to_column) if name}
+    strict = {table.strict.lower()} if table.strict is not None else set()
+    wanted = {name.lower() for name in (table.routing, table.shard_key, table.to_column) if name} | strict
     if table.kind is Kind.OBJECT and "local_id" in names:
-        wanted = {"local_id"}
+        wanted = {"local_id"} | strict
     if wanted - names:
         missing = ", ".join(sorted(wanted - names))
         raise _refused(source, table, f"the schema's column {missing} is missing", "Give it that column.")
