@@ -20,6 +20,7 @@ from .route.values import Value
 from .rows import Repeat
 from .splice import Template
 from .text.literals import NotPlain
+from .writes.unchanged import Stays, same_text
 
 _VALUES: Final = re.compile(rb"VALUES?\s*$", re.IGNORECASE)
 
@@ -48,6 +49,13 @@ class Row:
     lone: bool = False
 
 
+class Strict(NamedTuple):
+    """The column of a strict colocation, by whose ID a row is placed. `nullable`: it may have none."""
+
+    column: str
+    nullable: bool
+
+
 class _Placed(NamedTuple):
     """A row on its way to a shard: its place in the statement, its values, and the id or local id that was
     given or made for it (b"": none).
@@ -69,7 +77,9 @@ class Insert(Plan):
     `timed`: a row without an `id` gets one that the proxy makes, and the hole is for the whole `id`. Ask
     `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause,
     whose columns have these `origins`. `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`: the
-    statement has many rows of the kinds in `rows` (rows.py).
+    statement has many rows of the kinds in `rows` (rows.py). `strict`: that of the table. `same`: constants
+    that ON DUPLICATE KEY UPDATE assigns, by column: every row must have these very values. `stays`: see
+    writes/unchanged.py.
     """
 
     kind: ClassVar[str] = "insert"
@@ -87,6 +97,9 @@ class Insert(Plan):
     ignore: bool = False
     asks: bool = False
     repeat: Repeat | None = None
+    strict: Strict | None = None
+    same: tuple[tuple[str, Value], ...] = ()
+    stays: tuple[Stays, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -128,6 +141,8 @@ class Insert(Plan):
         generated: set[int] = set()
         coming = {shard: iter(made) for shard, made in ids.items()}
         for number, (row, view) in enumerate(self.each(values)):
+            if self.same:
+                self._check_same(row, view)
             if self.timed:
                 home, id = self._place_timed(row, view, keyspace)
                 if not id:
@@ -136,6 +151,8 @@ class Insert(Plan):
                 by_shard.setdefault(home, []).append(_Placed(number, row, view, id))
                 continue
             shard, local = self._place(row, view, keyspace)
+            if self.strict is not None:
+                shard = self._place_strictly(self.strict, row, view, keyspace, shard)
             if shard is None:
                 if anywhere < 0 or spread:
                     anywhere = self._choose(keyspace, choose)
@@ -143,6 +160,8 @@ class Insert(Plan):
             if local in (b"", b"0", b"NULL"):
                 generated.add(shard)
             by_shard.setdefault(shard, []).append(_Placed(number, row, view, local))
+        for one in self.stays:
+            one.check(values, list(by_shard), keyspace)
         alone = sum(map(len, by_shard.values())) == 1
         statements, inserted = [], []
         for shard in sorted(by_shard):
@@ -252,6 +271,47 @@ class Insert(Plan):
                 local = b"%d" % (number & (keyspace.layout.local_mask if keyspace.layout is not None else 0))
             return self._shard(hint.key, number, keyspace), local
         return None, local
+
+    def _place_strictly(
+        self, strict: Strict, row: Row, values: Values, keyspace: Keyspace, shard: int | None
+    ) -> int | None:
+        """The shard of the ID in the row's strict column, which must be `shard`, if that is known."""
+        for hint in row.hints:
+            if hint.form != "same":
+                continue
+            number = self._number(hint, values)
+            if number is None:
+                break
+            found = self._shard(hint.key, number, keyspace)
+            if shard is not None and shard != found:
+                reason = f"its ID {number} is of shard {found}, the row would be on shard {shard}"
+                table = self.table.partition(".")[2]
+                raise BindError("strict_colocation", table=table, column=strict.column, reason=reason)
+            return found
+        else:
+            return shard
+        if not strict.nullable:
+            raise BindError("key_null", column=strict.column)
+        return shard
+
+    def _check_same(self, row: Row, values: Values) -> None:
+        """Raises BindError when ON DUPLICATE KEY UPDATE would change what places a row."""
+        for column, value in self.same:
+            form = "id" if column == "id" else "key"
+            hint = next((one for one in row.hints if one.form == form), None)
+            try:
+                given = hint.value if hint is not None else None
+                if hint is None or given is None:
+                    alike = False
+                elif hint.key.takes_text:
+                    alike = same_text(given, value, values, hint.key)
+                else:
+                    alike = given.integer(values) == value.integer(values)
+            except NotPlain:
+                alike = False
+            if not alike:
+                name = self.table.partition(".")[2]
+                raise BindError("routing_column_update", column=column, table=name)
 
     def _number(self, hint: Hint, values: Values) -> int | None:
         """The integer that a hint gives; None when the row does not have it."""

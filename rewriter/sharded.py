@@ -30,6 +30,7 @@ from .route.values import Value
 from .splice import Template
 from .text.literals import NotPlain
 from .writes.read_write import ReadThenWrite
+from .writes.unchanged import Same, Stays
 
 Groups = dict[Host, list[int]]
 """Shards by the host that has them."""
@@ -263,7 +264,8 @@ class ShardWrite(Sharded):
     """UPDATE or DELETE (`verb`) on a sharded table: one statement a shard.
 
     `denied` is the error when it would run on all shards, None when it may. `found` is how it runs on several
-    when `several` says that it cannot. `returning`: it has a RETURNING clause.
+    when `several` says that it cannot. `returning`: it has a RETURNING clause. `same`, `stays`: assignments
+    that must leave a row where it is, see writes/unchanged.py.
     """
 
     kind: ClassVar[str] = "write"
@@ -273,6 +275,8 @@ class ShardWrite(Sharded):
     denied: Reject | None = None
     found: ReadThenWrite | None = None
     returning: bool = False
+    same: tuple[Same, ...] = ()
+    stays: tuple[Stays, ...] = ()
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
@@ -281,6 +285,10 @@ class ShardWrite(Sharded):
             raise BindError(self.denied.error, **self.denied.arguments)
         if self.several is not None and sum(map(len, groups.values())) > 1:
             raise BindError(self.several.error, **self.several.arguments)
+        for one in self.same:
+            one.check(values, self.routing.comparisons)
+        for other in self.stays:
+            other.check(values, [shard for group in groups.values() for shard in group], keyspace)
         if not groups:
             warnings = self.routing.unmatched(values, keyspace)
             nowhere = self.on_one(some_shard(keyspace), placed, values, keyspace)

@@ -66,7 +66,7 @@ def _routes(splicer: Splicer, block: Block, span: Span) -> bool:
     table = None if ref is None else splicer.scope.targets[ref].table
     if ref is None or ref not in block.tables or block.tables.index(ref) in block.nullable:
         return False  # rows of NULLs are everywhere
-    return table is not None and splicer.conditions.routes_by_number(table, chain.column)
+    return table is not None and splicer.conditions.groups_by(table, chain.column)
 
 
 def _shown(splicer: Splicer, block: Block) -> bool:

@@ -26,6 +26,8 @@ class Keys:
             return None
         if table.shard_key is not None and column == table.shard_key.upper() and column != "ID":
             return Key("modulo", keyspace.layout)
+        if table.strict is not None and column == table.strict.upper():
+            return Key("id", keyspace.layout) if keyspace.layout is not None else None
         if not table.routing or column != table.routing.upper():
             return None
         if table.kind is Kind.OBJECT:

@@ -11,6 +11,7 @@ alone without this having to know what they mean.
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 from config.schema import Table
@@ -24,6 +25,7 @@ from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
 from .scope import Chain, Scope, chain_at
 from .values import ConstantReader, Value
 
+_FULL: Final = re.compile(r"\bNOT\s+NULL\b", re.IGNORECASE)
 _TEXTS: Final = (STRING, PREFIXED, HEX, VARIABLE)
 _LEFT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "CASE"})
 _RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
@@ -66,7 +68,11 @@ class Conditions:
         self._strict = strict
         tables = [scope.targets[ref].table for ref in scope.sharded()]
         self._routing_names = {
-            name.upper() for table in tables if table for name in (table.routing, table.shard_key) if name
+            name.upper()
+            for table in tables
+            if table
+            for name in (table.routing, table.shard_key, table.strict)
+            if name
         }
         self.comparisons: list[Comparison] = []
         self.ranges: list[Between] = []
@@ -80,6 +86,20 @@ class Conditions:
     def constant(self, span: Span) -> Value | None:
         """The constant that these tokens are, or None."""
         return self._constants.read(*span)
+
+    def key(self, table: Table, column: str) -> Key | None:
+        """How the values of a column (upper case) tell their shard; None when it does not route."""
+        return self._keys.key(table, column)
+
+    def groups_by(self, table: Table, column: str) -> bool:
+        """Whether rows of `table` that are alike in this column (upper case) are on one shard, also those
+        without a value. Equal texts may be on several.
+        """
+        if column != table.routing.upper():
+            stored = table.column(column)
+            if stored is None or not _FULL.search(stored.definition):
+                return False
+        return self.routes_by_number(table, column)
 
     def routes_by_number(self, table: Table, column: str) -> bool:
         """Whether rows of `table` are found by this column (upper case), and it holds integers."""

@@ -22,6 +22,7 @@ from rewriter.text.parse_write import Change, WriteParser, changes_behind_with
 from .everywhere import plan_everywhere
 from .found import Target, plan_found, targets_of
 from .returning import edit_returning
+from .unchanged import Keeping
 
 
 def change(statement: Statement) -> Plan | None:
@@ -81,8 +82,14 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     targets = targets_of(found, scope)
     _check(found, scope, targets)
     splicer = Splicer(statement, scope)
+    keeping = Keeping(splicer, found.block)
+    for target in targets:
+        changed = scope.targets[target.ref].table
+        if changed is not None:
+            keeping.before(target.ref, changed, target.assigned)
     for block in found.whole.all_blocks():
         splicer.columns.block(block)
+    keeping.after()
     for written, target in zip(found.targets, targets, strict=False):
         _edit_target(splicer, written, target.ref)
     table = scope.targets[targets[0].ref].table
@@ -103,7 +110,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     template = splicer.edits.template()
     fallback = None
     if may_fail(routing) and not statement.strict:
-        fallback = plan_change(Statement(statement.source, statement.names, strict=True), found, scope)
+        fallback = _fallback(statement, found, scope)
     return ShardWrite(
         verb=found.verb,
         session_slots=tuple(splicer.slots.names),
@@ -116,9 +123,19 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         together=together,
         returning=found.returning is not None,
         origins=origins,
-        point=point(routing, template, splicer.slots.end),
+        point=None if keeping.same or keeping.stays else point(routing, template, splicer.slots.end),
         fallback=fallback,
+        same=tuple(keeping.same),
+        stays=tuple(keeping.stays),
     )
+
+
+def _fallback(statement: Statement, found: Change, scope: Scope) -> Plan:
+    """The plan when a value turns out to be no plain constant."""
+    try:
+        return plan_change(Statement(statement.source, statement.names, strict=True), found, scope)
+    except Refuse as refusal:
+        return refused(refusal)
 
 
 def _check(found: Change, scope: Scope, targets: list[Target]) -> None:
@@ -131,11 +148,6 @@ def _check(found: Change, scope: Scope, targets: list[Target]) -> None:
                 reason=f"'{target.ref.name}' is not on the shards",
                 alternative="Write the tables one by one.",
             )
-        fixed = {"id", "local_id"} if table.kind is Kind.OBJECT else set()
-        fixed |= {one.lower() for one in (table.routing, table.shard_key) if one}
-        for assigned in target.assigned:
-            if assigned.name.lower() in fixed:
-                raise Refuse("routing_column_update", column=assigned.name, table=table.name)
 
 
 def _base(splicer: Splicer, ref: TableRef) -> int:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from config.schema import Kind, Table
 from rewriter.route.context import Splicer
 from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
+from rewriter.route.values import Value
 from rewriter.text.facts import Assigned, Block, Query, Span
 from rewriter.text.parse_write import Insertion
+from rewriter.text.spans import unwrapped
 from rewriter.text.tokens import Source
+
+from .unchanged import Stays, fixed_columns, is_itself, stays
 
 
 def ambiguous_name(source: Source, found: Insertion, query: Query, scope: Scope) -> str:
@@ -28,7 +32,9 @@ def ambiguous_name(source: Source, found: Insertion, query: Query, scope: Scope)
 
 class Duplicates:
     """The clause of one INSERT. `names` are those of the row's columns (lower case), `base` is the index of
-    the shard's K. After `edit`, `asks` says whether LAST_INSERT_ID(id) is assigned to the row there is.
+    the shard's K. After `edit`, `asks` says whether LAST_INSERT_ID(id) is assigned to the row there is,
+    `same` has the constants that must be those of the rows, by the columns that place them, and `stays` those
+    that must be of the rows' shard.
     """
 
     def __init__(self, splicer: Splicer, found: Insertion, table: Table, names: list[str], base: int) -> None:
@@ -40,19 +46,67 @@ class Duplicates:
         self.base = base
         self.is_object = table.kind is Kind.OBJECT
         self.asks = False
+        self.same: dict[str, Value] = {}
+        self.stays: list[Stays] = []
 
     def edit(self) -> None:
-        """ON DUPLICATE KEY UPDATE: no row moves, and `id` is right in its expressions."""
+        """ON DUPLICATE KEY UPDATE: no row moves, and `id` is right in its expressions. Raises Refuse."""
         block = self.found.block
-        fixed = {one.lower() for one in (self.table.routing, self.table.shard_key) if one}
+        fixed, strict = fixed_columns(self.table), (self.table.strict or "").lower()
         for assigned in self.found.on_duplicate:
-            if assigned.name.lower() in fixed | ({"local_id"} if self.is_object else set()):
-                if self.is_object and self._keeps_id(assigned):
-                    continue
-                raise Refuse("routing_column_update", column=assigned.name, table=self.table.name)
+            name = assigned.name.lower()
+            if name in fixed and self._keeps(assigned):
+                continue
+            if name == strict and not self._strict(assigned):
+                self.stays.append(stays(self.splicer, self.table, assigned))
             self._column(assigned)
             for at in range(*assigned.value):
                 self._name(at, block)
+
+    def _keeps(self, assigned: Assigned) -> bool:
+        """Whether an assignment to a column that places the row is edited; it is none, or an error."""
+        virtual = self.is_object and assigned.name.lower() == "id"
+        if virtual and self._keeps_id(assigned):
+            return True
+        table, stored = self.table, "local_id" if virtual else assigned.name.lower()
+        if not is_itself(self.splicer.scope, self.source, self.found.block, self.found.table, assigned):
+            keys = table.unique_keys + table.per_shard
+            always = all(stored in key for key in keys)
+            value = self.splicer.conditions.constant(assigned.value)
+            if not always or not (self._of_row(assigned) or value is not None):
+                raise Refuse("routing_column_update", column=assigned.name, table=table.name)
+            if value is not None:
+                self.same[assigned.name.lower()] = value
+        if virtual:
+            self.splicer.edits.replace(assigned.column, b"local_id")
+            self.splicer.edits.replace(assigned.value, b"local_id")
+        return virtual
+
+    def _strict(self, assigned: Assigned) -> bool:
+        """Whether the column of a strict colocation gets its own value, or the new row's, of this shard."""
+        scope, block = self.splicer.scope, self.found.block
+        return self._of_row(assigned) or is_itself(scope, self.source, block, self.found.table, assigned)
+
+    def _of_row(self, assigned: Assigned) -> bool:
+        """Whether the value is the new row's in the same column: VALUES(k), or `new.k` by the row's alias."""
+        source, found = self.source, self.found
+        value = unwrapped(source, assigned.value)
+        column = assigned.name.lower()
+        if source.is_word(value.first, "VALUES", "VALUE") and source.is_op(value.first + 1, "("):
+            chain = chain_at(source, value.first + 2)
+            inside = source.closing[value.first + 1]
+            whole = chain is not None and chain.end == inside and inside == value.end - 1
+            return whole and chain is not None and chain.column.lower() == column
+        chain = chain_at(source, value.first)
+        if chain is None or chain.end != value.end or not found.alias:
+            return False
+        if len(chain.parts) > 1 and chain.parts[-2].lower() != found.alias:
+            return False
+        if not found.alias_columns:
+            return len(chain.parts) == 2 and chain.column.lower() == column
+        if column not in self.names or self.names.index(column) >= len(found.alias_columns):
+            return False
+        return chain.column.lower() == found.alias_columns[self.names.index(column)]
 
     def _column(self, assigned: Assigned) -> None:
         """The assigned column, without the name of the database."""

@@ -24,6 +24,7 @@ from .floats import exact_value
 from .read_write import ChangeRows, ReadThenWrite, Setting, databases_of, edits_of, parts_of
 from .read_write import Several as SeveralChanges
 from .rowkeys import RowKey, row_key
+from .unchanged import fixed_columns, is_itself
 
 _ENDS = ("WHERE", "ORDER", "LIMIT")
 
@@ -180,11 +181,18 @@ class _Finding:
         return None if key.whole and nullable and not known.table.routing else key
 
     def _check_assigned(self, target: Target, table: Table) -> None:
-        fixed = {one.lower() for one in (table.routing, table.shard_key) if one}
-        fixed |= {"id", "local_id"} if table.kind is Kind.OBJECT else set()
+        fixed = fixed_columns(table)
+        strict = table.strict.lower() if table.strict is not None else ""
         for one in target.assigned:
-            if one.name.lower() in fixed:
-                raise Refuse("routing_column_update", column=one.name, table=table.name)
+            name = one.name.lower()
+            if name not in fixed | {strict} or is_itself(
+                self.scope, self.source, self.block, target.ref, one
+            ):
+                continue
+            if name == strict:
+                reason = "the rows are on several shards"
+                raise Refuse("strict_colocation", table=table.name, column=one.name, reason=reason)
+            raise Refuse("routing_column_update", column=one.name, table=table.name)
 
     def _check_order(self) -> None:
         """Refuse assignments whose outcome depends on which one is made first, unless the write makes all of

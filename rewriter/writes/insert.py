@@ -10,6 +10,7 @@ from rewriter.plain.unsharded import on_one_host, plan_unsharded
 from rewriter.plan import Access, Plan
 from rewriter.route.context import Splicer, Statement, not_yet
 from rewriter.route.scope import Refuse, Scope
+from rewriter.route.values import Value
 from rewriter.splice import Part, Template
 from rewriter.text.facts import Span
 from rewriter.text.parse_write import Insertion, WriteParser
@@ -22,6 +23,7 @@ from .lone import lone
 from .placing import TEXTS, Placing
 from .read_write import plan_insert
 from .returning import edit_returning
+from .unchanged import Stays
 
 
 def insert(statement: Statement) -> Plan | None:
@@ -89,6 +91,8 @@ class _Planner:
         self.first = self.splicer.slots.end  # the indexes of the database, K, and the row's local id
         self.is_object = table.kind is Kind.OBJECT
         self.is_timed = table.kind is Kind.TIMED
+        self.same: dict[str, Value] = {}  # see `Duplicates`
+        self.stays: list[Stays] = []
         self.asks = False  # LAST_INSERT_ID(id) is assigned to the row there is
         self.adds_id = False  # a timed table's `id`, which the client does not name
 
@@ -140,6 +144,9 @@ class _Planner:
             origins=origins,
             ignore=found.ignore,
             asks=self.asks,
+            strict=self.placing.strict,
+            same=tuple(self.same.items()),
+            stays=tuple(self.stays),
         )
 
     def unknown(self) -> list[Ask]:
@@ -268,6 +275,8 @@ class _Planner:
         duplicates = Duplicates(self.splicer, self.found, self.table, names, self.first + 1)
         duplicates.edit()
         self.asks = duplicates.asks
+        self.same = duplicates.same
+        self.stays = duplicates.stays
 
     def _around(self) -> tuple[Template, Template]:
         """What stands before the rows, and what behind them."""

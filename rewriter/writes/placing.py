@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from config.schema import KeyType, Kind, Table
-from rewriter.inserting import Hint
+from rewriter.inserting import Hint, Strict
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.keys import Keys
 from rewriter.route.routing import Key
@@ -17,6 +17,7 @@ from rewriter.text.literals import unquote
 from rewriter.text.tokens import STRING
 
 from .returning import by_commas
+from .unchanged import takes_null
 
 TEXTS: Final = ("string", "hex", "bytes", "binary", "slot", "parameter")
 """The kinds of constants that may be a text key."""
@@ -34,6 +35,7 @@ class Placing:
         self.table = table
         self.ignore = ignore
         self.keys = Keys(statement.names.topology, statement.names.env)
+        self.strict = Strict(table.strict, takes_null(table)) if table.strict is not None else None
         self.backslashes = not statement.names.env.no_backslash_escapes
 
     def hints(self, columns: dict[str, Span]) -> tuple[Hint, ...]:
@@ -47,7 +49,10 @@ class Placing:
             key = self._key("ID")
             if "id" in columns and not self.is_default(columns["id"]):
                 hints.append(Hint("id", key, self._constant(columns["id"], "id")))
-            hints += self._hand_made(key) or self._colocated(columns)
+            by_hand = self._hand_made(key)
+            hints += by_hand
+            if not by_hand or self.table.strict is not None:  # which goes without no ID of its own
+                hints += self._colocated(columns)
             return tuple(hints)
         if self.table.kind is Kind.TIMED:
             return self._timed_hints(columns)
@@ -99,10 +104,13 @@ class Placing:
 
     def _colocated(self, columns: dict[str, Span]) -> list[Hint]:
         colocate = self.table.colocate
-        if colocate is None or colocate.column.lower() not in columns:
+        if colocate is None:
             return []
-        value = columns[colocate.column.lower()]
-        if self.is_default(value):
+        value = columns.get(colocate.column.lower())
+        if value is None or self.is_default(value):
+            if self.strict is not None and not self.strict.nullable:
+                given = value is not None and self.source.is_word(value.first, "NULL")
+                raise Refuse("key_null" if given else "key_missing", column=colocate.column)
             return []
         layout = self.statement.names.topology.keyspaces[self.table.keyspace].layout
         key = Key("id", layout)
@@ -144,7 +152,10 @@ class Placing:
     def _constant(self, value: Span, column: str) -> Value:
         constant = self.splicer.conditions.constant(value)
         text = column == self.table.routing and self.table.key_type in (KeyType.TEXT, KeyType.BINARY)
-        if constant is None or (text and constant.kind not in TEXTS):
+        odd = constant is not None and (
+            constant.kind == "binary" or (constant.kind == "bytes" and self.statement.names.env.mariadb)
+        )  # a text, which an integer column makes a number of by itself
+        if constant is None or (text and constant.kind not in TEXTS) or (odd and not text):
             raise self._unroutable(f"its '{column}' is no constant", "Give the value itself.")
         return constant
 
