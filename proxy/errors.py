@@ -193,7 +193,7 @@ _KINDS = (
     ),
     ErrorKind(
         "auto_increment_per_shard", 1075, "42000", "AUTO_INCREMENT of '{column}' of '{table}' cannot hold over shards, each of which counts by itself.",
-        "Leave it out and give the values, or write `unique: {{{column}: per_shard}}` for the table in the schema.",
+        "Leave it out and give the values, or write `unique: {declared}` for the table in the schema.",
     ),
     ErrorKind(
         "foreign_key_over_shards", 1506, "HY000", "FOREIGN KEY ({columns}) REFERENCES {table} ({wanted}) cannot hold over shards.",

@@ -39,7 +39,8 @@ def check_keys(statement: Statement, span: Span, table: Table) -> None:
             if not key_holds(table, key):
                 raise _of_key(table, key)
         if found.counts and found.column is not None and not may_count(table, found.column):
-            raise Refuse("auto_increment_per_shard", column=found.column, table=table.name)
+            declared = f"{{{found.column.lower()}: per_shard}}"
+            raise Refuse("auto_increment_per_shard", column=found.column, table=table.name, declared=declared)
 
 
 def _check_reference(statement: Statement, table: Table, reference: Reference) -> None:
