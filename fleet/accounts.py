@@ -74,13 +74,20 @@ def make_accounts(
     host: Host,
     *,
     client: str = "%",
-) -> None:
-    """Make accounts on the host behind `connection`. pymysql.MySQLError when it refuses."""
+    dry_run: bool = False,
+) -> list[str]:
+    """Make accounts on the host behind `connection`; the statements as they may be shown. `dry_run`: and run
+    none. pymysql.MySQLError when the host refuses.
+    """
     server = server_of(connection)
+    run: list[str] = []
     with connection.cursor() as cursor:
         for one in wanted:
-            for sql, _ in one.statements(schema, topology, host, server, client):
-                cursor.execute(sql)
+            for sql, shown in one.statements(schema, topology, host, server, client):
+                if not dry_run:
+                    cursor.execute(sql)
+                run.append(shown)
+    return run
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,8 @@ class Made:
     host: Host
     accounts: int
     problem: str = ""
+    statements: tuple[str, ...] = ()
+    """What would be run, of a dry run."""
 
 
 def make_everywhere(
@@ -100,6 +109,7 @@ def make_everywhere(
     connect: Connect,
     *,
     client: str = "%",
+    dry_run: bool = False,
 ) -> list[Made]:
     """Make the accounts on `hosts`, in parallel; a host's failure does not stop the others."""
 
@@ -107,10 +117,12 @@ def make_everywhere(
         wanted = accounts_on(backends, host)
         try:
             with connect(host, 0) as connection:
-                make_accounts(connection, wanted, schema, topology, host, client=client)
+                run = make_accounts(
+                    connection, wanted, schema, topology, host, client=client, dry_run=dry_run
+                )
         except pymysql.MySQLError as error:
             return Made(host, 0, str(error.args[-1]) if error.args else str(error))
-        return Made(host, len(wanted))
+        return Made(host, len(wanted), statements=tuple(run) if dry_run else ())
 
     with ThreadPoolExecutor(min(MOST_CONNECTIONS, max(1, len(hosts))), thread_name_prefix="accounts") as pool:
         return list(pool.map(make, hosts))

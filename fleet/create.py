@@ -46,6 +46,8 @@ class HostReport:
     tables_created: int = 0
     tables_found: int = 0
     problems: list[str] = field(default_factory=list)
+    statements: list[str] = field(default_factory=list)
+    """What would be run, of a dry run."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,10 @@ def create(
     *,
     connections_per_host: int = 4,
     progress: Progress = lambda done, total: None,
+    dry_run: bool = False,
 ) -> Report:
-    """Create what is missing. A host's failure is in its report and does not stop the others.
+    """Create what is missing. A host's failure is in its report and does not stop the others. `dry_run`: only
+    say what would be created.
 
     `connections_per_host` bounds the load on each host; at most 64 connections are open in all.
     """
@@ -140,7 +144,7 @@ def create(
     with ThreadPoolExecutor(workers, thread_name_prefix="create") as pool:
         found = dict(zip(plan, pool.map(lambda host: _look(host, connect, reports[host]), plan), strict=True))
         parts = [
-            _Part(host, databases[offset::connections_per_host], found[host], connect)
+            _Part(host, databases[offset::connections_per_host], found[host], connect, dry_run)
             for offset in range(connections_per_host)
             for host, databases in plan.items()
             if reports[host].problems == []
@@ -195,6 +199,7 @@ class _Part:
     databases: Sequence[Physical]
     existing: Existing
     connect: Connect
+    dry_run: bool = False
 
     def run(self, meter: _Meter) -> HostReport:
         report = HostReport(self.host)
@@ -219,7 +224,9 @@ class _Part:
                 0, f"CREATE DATABASE IF NOT EXISTS {quote(database.name)} CHARACTER SET utf8mb4"
             )
         try:
-            if statements:
+            if self.dry_run:
+                report.statements += statements
+            elif statements:
                 with connection.cursor() as cursor:
                     cursor.execute(";\n".join(statements))
                     while cursor.nextset():
@@ -241,6 +248,7 @@ def _add(total: HostReport, part: HostReport) -> None:
     total.tables_created += part.tables_created
     total.tables_found += part.tables_found
     total.problems += part.problems
+    total.statements += part.statements
 
 
 def _unsound(host: Host, databases: Sequence[Physical], connect: Connect) -> list[str]:

@@ -14,6 +14,10 @@ from config.document import ConfigError
 from config.layout import BUILTIN
 from config.load import check as check_files
 from config.load import load_settings, load_topology
+from config.schema import Schema
+from config.settings import Settings
+from config.topology import Topology
+from fleet.cli import app as fleet_app
 
 app = typer.Typer(
     name="shardgate",
@@ -53,8 +57,19 @@ def serve(config: ConfigOption = _DEFAULT) -> None:
     raise typer.Exit(run(settings, schema, lambda: load_settings(config)))
 
 
+app.add_typer(fleet_app, name="fleet")
+
+
 @app.command()
-def check(config: ConfigOption = _DEFAULT) -> None:
+def check(
+    config: ConfigOption = _DEFAULT,
+    connect: Annotated[
+        bool,
+        typer.Option(
+            "--connect", help="Ask the hosts, too: do they answer, may the accounts what they must."
+        ),
+    ] = False,
+) -> None:
     """Validate the settings, the schema and, when it is a file, the topology. All errors are listed."""
     try:
         settings, schema, topology = check_files(config, closely=True)
@@ -73,6 +88,39 @@ def check(config: ConfigOption = _DEFAULT) -> None:
             f"[green]ok[/]  topology  {settings.topology.file}: version {topology.version}, {shards} shards "
             f"on {len(topology.hosts)} hosts"
         )
+    if not settings.backends.accounts:
+        console.print(f"[yellow]--[/]  accounts  {_ONE_FOR_ALL.format(settings.backends.user)}")
+    if connect and not _connects(settings, schema, topology):
+        raise typer.Exit(1)
+
+
+_ONE_FOR_ALL = (
+    "all statements run as {}: only the proxy stands between a user and all that this account may do. "
+    "Name accounts in backends.accounts"
+)
+
+
+def _connects(settings: Settings, schema: Schema, topology: Topology | None) -> bool:
+    """Ask the hosts and print what is wrong there; whether nothing is."""
+    from fleet.verify import hosts_of, verify
+
+    from .reach import ask_hosts, topology_now
+
+    try:
+        topology = topology or topology_now(settings, schema)
+        answers = ask_hosts(settings, hosts_of(topology))
+    except (ConfigError, ValueError) as error:
+        raise _fail(f"the hosts cannot be asked:\n{error}") from None
+    verdicts = verify(settings, schema, topology, answers)
+    for verdict in verdicts:
+        if not verdict.findings:
+            console.print(f"[green]ok[/]  host      {verdict.host}: {verdict.summary}")
+        for finding in verdict.findings:
+            console.print(f"[red]!![/]  host      {verdict.host}: ", end="")
+            console.print(finding.text, markup=False, soft_wrap=True)
+            for sql in finding.remedy:
+                console.print(f"        {sql};", markup=False, soft_wrap=True)
+    return not any(verdict.findings for verdict in verdicts)
 
 
 @app.command(name="id")

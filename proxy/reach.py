@@ -9,7 +9,10 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from config.schema import Schema
 from config.settings import Settings
+from config.sources import open_source
+from config.topology import Topology
 
 from .backends import OWN_ACCOUNT
 from .backends.collect import Collector
@@ -53,6 +56,19 @@ class _Nobody:
 
     def database_changed(self) -> None:
         """Nothing depends on it."""
+
+
+def topology_now(settings: Settings, schema: Schema) -> Topology:
+    """The topology from wherever the settings say. ConfigError when there is none that can be used."""
+    return asyncio.run(_topology(settings, schema))
+
+
+async def _topology(settings: Settings, schema: Schema) -> Topology:
+    source = open_source(settings, schema)
+    try:
+        return await source.start(lambda topology: None, lambda reason: None)
+    finally:
+        await source.stop()
 
 
 def ask_hosts(settings: Settings, hosts: Iterable[str]) -> dict[tuple[str, str], Reached]:
