@@ -101,7 +101,7 @@ def running(mysqld: Path | None, workers: int) -> Iterator[Cluster]:
     with Workspace(None) as workspace:
         ready, log = workspace.path / "ready.json", workspace.path / "demo.log"
         argv = [sys.executable, "-m", "proxy", "demo", "--hosts", "2", "--shards", str(SHARDS), "--empty"]
-        argv += ["--no-page", "--port", "0", "--workers", str(workers), "--ready-file", str(ready)]
+        argv += ["--fast", "--no-page", "--port", "0", "--workers", str(workers), "--ready-file", str(ready)]
         argv += ["--mysqld", str(mysqld)] if mysqld else []
         child = spawn(argv, log, cwd=Path(__file__).parents[1])
         try:

@@ -243,6 +243,9 @@ def demo(
     ] = None,
     empty: Annotated[bool, typer.Option("--empty", help="No sample data.")] = False,
     no_page: Annotated[bool, typer.Option("--no-page", help="No status page.")] = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Servers that do not wait for the disk: a crash loses rows.")
+    ] = False,
 ) -> None:
     """Start throw-away MySQL servers with shards and sample data, and the proxy in front of them."""
     from fleet.demo import DemoOptions, run
@@ -259,6 +262,7 @@ def demo(
         ready_file=ready_file,
         empty=empty,
         no_page=no_page,
+        fast=fast,
     )
     raise typer.Exit(run(options))
 

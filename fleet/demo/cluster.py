@@ -93,6 +93,8 @@ class Cluster:
                 self.zookeeper.wait()
                 self.zookeeper.put(ZOOKEEPER_NODE, self._topology_file.read_bytes())
                 step.result(f"{self.zookeeper.address}{ZOOKEEPER_NODE}")
+        for server in self.servers:
+            server.settle()
         with steps.step("proxy") as step:
             self._start_proxy()
             step.result(f"{self.proxy.host}:{self.proxy.port}")
@@ -114,6 +116,8 @@ class Cluster:
                 for n in range(options.hosts)
             ]
         start_all(self.servers)
+        for server in self.servers:
+            server.hurry()
         shutil.rmtree(template)
 
     def _replicate(self) -> None:
@@ -130,6 +134,7 @@ class Cluster:
             template=template,
             server_id=server_id,
             binlog=self.options.slaves,
+            durable=not self.options.fast,
         )
         if server.socket.parent != server.directory:
             self._workspace.remove_later(server.socket.parent)

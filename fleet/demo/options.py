@@ -18,6 +18,7 @@ class DemoOptions:
 
     `mysqld`: the server's program or its folder; None: what is found. `port` 0: a free one. `directory` None:
     a temporary one. `ready_file` gets one JSON object when all is up, and is removed at the end.
+    `fast`: servers that do not wait for the disk, and may lose in a crash what they have acknowledged.
     """
 
     hosts: int = 2
@@ -31,6 +32,7 @@ class DemoOptions:
     ready_file: Path | None = None
     empty: bool = False
     no_page: bool = False
+    fast: bool = False
 
     def check(self) -> None:
         """OptionError for what cannot work."""

@@ -100,11 +100,17 @@ def identify(path: Path) -> Program:
     return Program(path, Flavour.MARIADB if "MariaDB" in answer.stdout else Flavour.MYSQL, version)
 
 
-# Nothing of this survives a power cut, and nothing has to: the data is thrown away with the demo.
-LIGHT = (
+#: Each commit waits for the disk.
+DURABLE = ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1")
+#: Servers that wait for no disk: what they have acknowledged may be lost in a crash.
+FAST = (
     "--innodb-flush-log-at-trx-commit=0",
+    "--sync-binlog=0",
     "--loose-innodb-flush-method=nosync",
     "--innodb-doublewrite=0",
+)
+#: Small ones.
+LIGHT = (
     "--innodb-buffer-pool-size=128M",
     "--innodb-file-per-table=0",
     "--innodb-use-native-aio=0",  # a machine has only so many requests for all servers together
@@ -126,7 +132,7 @@ def initialise(program: Program, directory: Path) -> None:
     """
     scratch = directory.with_name(f"{directory.name}.tmp")
     scratch.mkdir(parents=True, exist_ok=True)
-    shared = ("--no-defaults", f"--datadir={directory}", f"--tmpdir={scratch}", *LIGHT, *as_user())
+    shared = ("--no-defaults", f"--datadir={directory}", f"--tmpdir={scratch}", *FAST, *LIGHT, *as_user())
     if program.flavour is Flavour.MYSQL:
         argv = [str(program.path), *shared, "--initialize-insecure", "--secure-file-priv=", "--skip-log-bin"]
     else:

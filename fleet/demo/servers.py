@@ -23,7 +23,7 @@ from pymysql.converters import escape_string
 
 from fleet.demo.child import Child
 from fleet.demo.process import free_port, kill_all, spawn, stop_all
-from fleet.demo.programs import LIGHT, Flavour, Program, as_user, copy_data, initialise
+from fleet.demo.programs import DURABLE, FAST, LIGHT, Flavour, Program, as_user, copy_data, initialise
 
 LONGEST_SOCKET = 100  # bytes; the kernel takes 107
 # mariadb-install-db makes anonymous users, and a root for each name of the machine, which would go before
@@ -38,6 +38,7 @@ class LocalServer(Child):
 
     `template`: an initialised data directory to copy (`initialise`), which saves seconds with MySQL.
     `binlog`: row-based binary log with GTIDs, for masters and slaves; `server_id` must then be unique.
+    `durable`: nothing that it has acknowledged is lost in a crash, except between `hurry` and `settle`.
     """
 
     user = "root"
@@ -51,6 +52,7 @@ class LocalServer(Child):
         template: Path | None = None,
         server_id: int = 1,
         binlog: bool = False,
+        durable: bool = False,
         options: Sequence[str] = (),
     ) -> None:
         self.program = program
@@ -60,6 +62,7 @@ class LocalServer(Child):
         self.template = template
         self.server_id = server_id
         self.binlog = binlog
+        self.durable = durable
         self.options = tuple(options)
         self.password = secrets.token_hex(12)
         self.data = self.directory / "data"
@@ -108,13 +111,13 @@ class LocalServer(Child):
             f"--tmpdir={self._scratch}",
             "--bind-address=127.0.0.1",
             f"--server-id={self.server_id}",
-            "--sync-binlog=0",
             "--max-connections=1000",
             "--max-allowed-packet=128M",
             "--table-open-cache=4000",
             "--table-definition-cache=4000",
             "--innodb-fast-shutdown=2",
             "--secure-file-priv=",
+            *(DURABLE if self.durable else FAST),
             *LIGHT,
             *as_user(),
         ]
@@ -133,6 +136,21 @@ class LocalServer(Child):
         else:
             argv += ["--skip-log-bin", *(["--gtid-mode=OFF"] if mysql else [])]
         return [*argv, *self.options]
+
+    def hurry(self) -> None:
+        """Until `settle` commits do not wait for the disk: while tables are made and filled."""
+        self._wait_for_disk(0)
+
+    def settle(self) -> None:
+        """A durable server is one again, and what it has done so far is on the disk."""
+        if self.durable:
+            self._wait_for_disk(1)
+
+    def _wait_for_disk(self, each: int) -> None:
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"SET GLOBAL innodb_flush_log_at_trx_commit = {each}, sync_binlog = {each}")
+            if each:
+                cursor.execute("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
 
     def _unready(self) -> str:
         try:

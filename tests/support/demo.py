@@ -147,11 +147,16 @@ def processes_of(directory: Path) -> list[int]:
 
 @contextmanager
 def running_demo(program: Program, folder: Path, *options: str) -> Iterator[Demo]:
-    """A demo on `program` with further command-line options, its files under `folder`; stopped at the end."""
+    """A demo on `program` with further command-line options, its files under `folder`; stopped at the end.
+
+    Its servers wait for no disk, unless the options say `--durable` (which is no option of the command).
+    """
+    fast = () if "--durable" in options else ("--fast",)
+    options = tuple(one for one in options if one != "--durable")
     folder.mkdir(parents=True, exist_ok=True)
     directory, ready, log = folder / "demo", folder / "ready.json", folder / "demo.log"
     argv = [sys.executable, "-m", "proxy", "demo", "--port", "0", "--mysqld", str(program.path)]
-    argv += ["--dir", str(directory), "--ready-file", str(ready), *options]
+    argv += ["--dir", str(directory), "--ready-file", str(ready), *fast, *options]
     process = spawn(argv, log, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
         wait_until(
