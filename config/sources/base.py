@@ -16,7 +16,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from config.checks import succession_problems
 from config.document import ConfigError, Problem
@@ -28,11 +28,16 @@ from config.topology import Topology
 OnChange = Callable[[Topology], None]
 OnRefused = Callable[[str], None]
 
+T = TypeVar("T")
+
 log = logging.getLogger("shardgate.topology")
 
 
 class TopologySource(Protocol):
     """A place that holds the topology and says when it changed."""
+
+    schema: Schema | None
+    """What a topology must be able to serve, from the next look on."""
 
     @property
     def current(self) -> Topology | None:
@@ -57,21 +62,17 @@ class TopologySource(Protocol):
         """End watching; no callback comes later, and no thread is left. May be called again."""
 
 
-class ThreadedSource(ABC):
-    """A source whose work is done in one thread; see `TopologySource`.
+class ThreadedSource(ABC, Generic[T]):
+    """A source of documents of one kind whose work is done in one thread; see `TopologySource`.
 
     Subclasses write what the thread does: `_first`, then `_again` after each `_interval` seconds or
-    `_wake`, at last `_close`. `name` stands for the document in problems.
+    `_wake`, at last `_close`; and what is accepted: `_accept`. `name` stands for the document in problems.
     """
 
-    def __init__(
-        self, name: str, interval: float, layouts: Mapping[str, Layout] | None, schema: Schema | None
-    ) -> None:
+    def __init__(self, name: str, interval: float) -> None:
         self._name = name
         self._interval = interval
-        self._layouts = BUILTIN if layouts is None else layouts
-        self._schema = schema
-        self._current: Topology | None = None
+        self._current: T | None = None
         self._refused: tuple[bytes, str] | None = None
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -79,25 +80,25 @@ class ThreadedSource(ABC):
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Future[None] | None = None
-        self._on_change: OnChange = lambda topology: None
+        self._on_change: Callable[[T], None] = lambda found: None
         self._on_refused: OnRefused = lambda reason: None
 
     # --- in the loop ---------------------------------------------------------------------------
 
     @property
-    def current(self) -> Topology | None:
-        """The topology in use; None before `start`."""
+    def current(self) -> T | None:
+        """What is in use; None before `start`."""
         return self._current
 
-    async def start(self, on_change: OnChange, on_refused: OnRefused) -> Topology:
+    async def start(self, on_change: Callable[[T], None], on_refused: OnRefused) -> T:
         """See `TopologySource.start`."""
         if self._thread is not None:
             raise RuntimeError("a source is started once")
         self._loop = asyncio.get_running_loop()
         self._on_change, self._on_refused = on_change, on_refused
-        first: asyncio.Future[Topology] = self._loop.create_future()
+        first: asyncio.Future[T] = self._loop.create_future()
         self._ended = self._loop.create_future()
-        self._thread = threading.Thread(target=self._run, args=(first,), name=f"topology {self._name}")
+        self._thread = threading.Thread(target=self._run, args=(first,), name=f"source {self._name}")
         self._thread.daemon = True  # a stuck file system or network must not keep the process alive
         self._thread.start()
         try:
@@ -115,7 +116,7 @@ class ThreadedSource(ABC):
         """See `TopologySource.stop`."""
         if self._thread is None or self._ended is None:
             return
-        self._on_change = lambda topology: None
+        self._on_change = lambda found: None
         self._on_refused = lambda reason: None
         self._stopping.set()
         self._wake.set()
@@ -125,8 +126,12 @@ class ThreadedSource(ABC):
     # --- in the thread -------------------------------------------------------------------------
 
     @abstractmethod
-    def _first(self) -> Topology:
-        """The topology to start with. Raises ConfigError."""
+    def _first(self) -> T:
+        """What to start with. Raises ConfigError."""
+
+    @abstractmethod
+    def _accept(self, text: bytes) -> T | None:
+        """What is in `text`, now in use; None when it is what was in use. Raises ConfigError."""
 
     @abstractmethod
     def _again(self, forced: bool) -> None:
@@ -136,14 +141,14 @@ class ThreadedSource(ABC):
     def _close(self) -> None:
         """Let go of everything."""
 
-    def _run(self, first: asyncio.Future[Topology]) -> None:
+    def _run(self, first: asyncio.Future[T]) -> None:
         try:
             try:
-                topology = self._first()
+                found = self._first()
             except BaseException as error:
                 self._post(_fail, first, error)
                 return
-            self._post(_succeed, first, topology)
+            self._post(_succeed, first, found)
             while not self._stopping.is_set():
                 self._wake.wait(self._interval)
                 self._wake.clear()
@@ -162,15 +167,55 @@ class ThreadedSource(ABC):
         try:
             self._again(forced)
         except Exception as error:
-            log.exception("looking for a new topology failed")
+            log.exception("looking at %s failed", self._name)
             self._refuse(b"", f"{self._name}: {type(error).__name__}: {error}")
+
+    def _offer(self, text: bytes) -> T | None:
+        """Accept `text` and tell the loop, or refuse it; what is in it when it is new."""
+        try:
+            found = self._accept(text)
+        except ConfigError as error:
+            self._refuse(text, str(error))
+            return None
+        self._refused = None
+        if found is not None:
+            self._post(self._changed, found)
+        return found
+
+    def _refuse(self, text: bytes, reason: str) -> None:
+        """Tell the loop, once for the same text and reason."""
+        if self._refused != (text, reason):
+            self._refused = (text, reason)
+            self._post(self._told, reason)
+
+    def _changed(self, found: T) -> None:
+        self._on_change(found)
+
+    def _told(self, reason: str) -> None:
+        self._on_refused(reason)
+
+    def _post(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call `function` in the loop; nothing when the loop is closed already."""
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+
+class TopologyThread(ThreadedSource[Topology]):
+    """What is accepted as a topology. `schema`: what it must be able to serve, which may be another later."""
+
+    def __init__(
+        self, name: str, interval: float, layouts: Mapping[str, Layout] | None, schema: Schema | None
+    ) -> None:
+        super().__init__(name, interval)
+        self._layouts = BUILTIN if layouts is None else layouts
+        self.schema = schema
 
     def _load(self, text: bytes) -> Topology:
         """The topology in `text`. Raises ConfigError."""
-        return load_topology(text, name=self._name, layouts=self._layouts, schema=self._schema)
+        return load_topology(text, name=self._name, layouts=self._layouts, schema=self.schema)
 
     def _accept(self, text: bytes) -> Topology | None:
-        """The topology in `text`, now in use; None when it is the one in use. Raises ConfigError."""
         topology = self._load(text)
         old = self._current
         if old is not None:
@@ -183,36 +228,6 @@ class ThreadedSource(ABC):
                 log.warning("topology version %d has changed content: raise the version", old.version)
         self._current = topology
         return topology
-
-    def _offer(self, text: bytes) -> Topology | None:
-        """Accept `text` and tell the loop, or refuse it; the topology when it is a new one."""
-        try:
-            topology = self._accept(text)
-        except ConfigError as error:
-            self._refuse(text, str(error))
-            return None
-        self._refused = None
-        if topology is not None:
-            self._post(self._changed, topology)
-        return topology
-
-    def _refuse(self, text: bytes, reason: str) -> None:
-        """Tell the loop, once for the same text and reason."""
-        if self._refused != (text, reason):
-            self._refused = (text, reason)
-            self._post(self._told, reason)
-
-    def _changed(self, topology: Topology) -> None:
-        self._on_change(topology)
-
-    def _told(self, reason: str) -> None:
-        self._on_refused(reason)
-
-    def _post(self, function: Callable[..., None], *arguments: object) -> None:
-        """Call `function` in the loop; nothing when the loop is closed already."""
-        assert self._loop is not None
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(function, *arguments)
 
 
 def _succeed(future: asyncio.Future[Any], result: object) -> None:

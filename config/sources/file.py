@@ -14,41 +14,33 @@ from pathlib import Path
 from config.document import ConfigError, Problem
 from config.layout import Layout
 from config.schema import Schema
-from config.sources.base import ThreadedSource
+from config.sources.base import T, ThreadedSource, TopologyThread
 from config.topology import Topology
 
 YOUNG_SECONDS = 2.0
 """File times are as coarse as a clock tick: a change within it may leave them as they were."""
 
 
-class FileSource(ThreadedSource):
-    """See `TopologySource`. `interval`: seconds between two looks."""
+class WatchedFile(ThreadedSource[T]):
+    """A document in a file. `interval`: seconds between two looks."""
 
-    def __init__(
-        self,
-        path: Path | str,
-        *,
-        layouts: Mapping[str, Layout] | None = None,
-        schema: Schema | None = None,
-        interval: float = 1.0,
-    ) -> None:
-        super().__init__(str(path), interval, layouts, schema)
-        self._path = Path(path)
-        self._seen: tuple[int, ...] | None = None
-        self._text: bytes | None = None
+    path: Path
+    _seen: tuple[int, ...] | None = None
+    _text: bytes | None = None
 
     @property
     def status(self) -> str:
         """One line for people."""
-        return f"file {self._path}"
+        return f"file {self.path}"
 
-    def _first(self) -> Topology:
+    def _first(self) -> T:
         try:
             self._text = self._read()
         except OSError as error:
             raise ConfigError([Problem("", f"cannot be read: {error.strerror}", self._name)]) from error
-        self._current = self._load(self._text)
-        return self._current
+        found = self._accept(self._text)
+        assert found is not None
+        return found
 
     def _again(self, forced: bool) -> None:
         try:
@@ -69,11 +61,26 @@ class FileSource(ThreadedSource):
     def _read(self) -> bytes:
         """The content; `_seen` becomes what it was read under, or None when that is too young."""
         seen = self._identity()
-        text = self._path.read_bytes()
+        text = self.path.read_bytes()
         young = time.time() - seen[0] / 1e9 < YOUNG_SECONDS
         self._seen = None if young else seen
         return text
 
     def _identity(self) -> tuple[int, ...]:
-        found = self._path.stat()
+        found = self.path.stat()
         return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev)
+
+
+class FileSource(WatchedFile[Topology], TopologyThread):
+    """See `TopologySource`."""
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        layouts: Mapping[str, Layout] | None = None,
+        schema: Schema | None = None,
+        interval: float = 1.0,
+    ) -> None:
+        super().__init__(str(path), interval, layouts, schema)
+        self.path = Path(path)

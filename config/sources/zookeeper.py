@@ -37,7 +37,7 @@ from config.document import ConfigError, Problem
 from config.layout import Layout
 from config.schema import Schema
 from config.settings import ZooKeeper
-from config.sources.base import ThreadedSource, log
+from config.sources.base import TopologyThread, log
 from config.topology import Topology
 
 RE_READ_SECONDS = 60.0
@@ -46,7 +46,7 @@ RETRY_SECONDS = 2.0
 _T = TypeVar("_T")
 
 
-class ZooKeeperSource(ThreadedSource):
+class ZooKeeperSource(TopologyThread):
     """See `TopologySource`.
 
     `name`: what this process registers as. `connect_timeout`: seconds to wait for ZooKeeper at the

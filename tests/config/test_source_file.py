@@ -178,7 +178,7 @@ async def test_the_loop_is_not_held_up_while_the_file_is_read(tmp_path: Path, li
     os.write(writer, document(2))
     os.close(writer)
     assert (await starting).version == 2
-    source._path = tmp_path / "gone"  # or its next look would wait for a writer again
+    source.path = tmp_path / "gone"  # or its next look would wait for a writer again
     await source.stop()
 
 

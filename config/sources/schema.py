@@ -1,0 +1,52 @@
+"""The schema while the proxy runs: its file is read again when it changes, as the topology's is.
+
+A schema is accepted when it is right by itself, when the topology in use can serve it, and when it has the
+databases that the settings let users into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from config.checks import fit_problems
+from config.document import ConfigError, Problem
+from config.load import load_schema
+from config.schema import Schema
+from config.sources.file import WatchedFile
+from config.topology import Topology
+
+
+class SchemaFile(WatchedFile[Schema]):
+    """`topology` gives the one in use, `databases` what users are let into ("*" is none). `interval`: seconds
+    between two looks.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        topology: Callable[[], Topology],
+        databases: Callable[[], Iterable[str]],
+        *,
+        interval: float = 1.0,
+    ) -> None:
+        super().__init__(str(path), interval)
+        self.path = Path(path)
+        self._topology = topology
+        self._databases = databases
+
+    def _accept(self, text: bytes) -> Schema | None:
+        schema = load_schema(text, name=self._name)
+        old = self._current
+        if old is not None and schema == old:
+            return None
+        problems = fit_problems(schema, self._topology(), source=self._name)
+        missing = {name for name in self._databases() if name != "*" and name not in schema.databases}
+        problems += [
+            Problem("databases", f"the settings let users into {name!r}, which is not here", self._name)
+            for name in sorted(missing)
+        ]
+        if problems:
+            raise ConfigError(problems)
+        self._current = schema
+        return schema
