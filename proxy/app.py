@@ -22,6 +22,7 @@ from config.document import ConfigError
 from config.schema import Schema
 from config.settings import Settings, User
 from config.sources import TopologySource, open_source
+from config.sources.schema import SchemaFile
 from config.topology import Topology
 
 from .backends import Backends
@@ -74,6 +75,7 @@ class Worker:
         self.peers = peers
         self.services: Services | None = None
         self.source: TopologySource | None = None
+        self.schema_file: SchemaFile | None = None
         self.status: StatusServer | None = None
         self.tasks = Tasks()
         self._authority = Authority(lambda name: None, rsa)
@@ -128,6 +130,7 @@ class Worker:
             self.services = services
             if self.peers is not None:
                 await self._meet(self.peers, services)
+            await self._watch_schema(services)
             await self._look_at_tables(services)
             await self._listen(services)
             self.tasks.spawn(self._learn_rest(services), "facts")
@@ -157,6 +160,8 @@ class Worker:
         self._certificates.reload()
         if self.source is not None:
             self.source.reload()
+        if self.schema_file is not None:
+            self.schema_file.reload()
 
     def addresses(self) -> list[str]:
         """Where clients connect."""
@@ -310,6 +315,35 @@ class Worker:
     def _changed(self, topology: Topology) -> None:
         if self.services is not None:
             self.services.set_topology(topology)
+        if self.schema_file is not None:
+            self.schema_file.reload()  # one that was refused may be right now
+
+    async def _watch_schema(self, services: Services) -> None:
+        """From now on the schema is what its file says; before it was what it said when the process began."""
+        source = SchemaFile(
+            self.settings.schema_file,
+            lambda: services.topology,
+            lambda: {name for user in self._users for name in user.databases},
+        )
+
+        def changed(schema: Schema) -> None:
+            if self.source is not None:
+                self.source.schema = schema
+            self.tasks.spawn(services.set_schema(schema), "schema")
+
+        try:
+            found = await source.start(changed, services.schema_refused)
+        except ConfigError as error:  # it was right a moment ago
+            services.schema_refused(str(error))
+            self.tasks.spawn(self._watch_schema_again(services), "schema")
+            return
+        self.schema_file = source
+        if found != self.schema:
+            changed(found)
+
+    async def _watch_schema_again(self, services: Services) -> None:
+        await asyncio.sleep(1)
+        await self._watch_schema(services)
 
     def _refused(self, reason: str) -> None:
         if self.services is not None:
@@ -348,6 +382,8 @@ class Worker:
             await self.peers.stop()
         if self.source is not None:
             await self.source.stop()
+        if self.schema_file is not None:
+            await self.schema_file.stop()
         if self.status is not None:
             await self.status.stop()
         for sock in self.sockets:

@@ -6,9 +6,11 @@ statements.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -34,6 +36,7 @@ from .execute.origins import place_of
 from .facts import Collations, ServerFacts
 from .local.use import use_database
 from .peers import Peers
+from .problems import ShardProblems
 from .routines import hosts_of
 from .routines import look as look_at_routines
 from .session.commands import run_command
@@ -120,6 +123,9 @@ class Services:
             parse_depth=settings.limits.parse_depth,
         )
         self.all_serving = _all_serving(topology)
+        self._coming = schema
+        self.problems = ShardProblems()
+        self.columns_seen: frozenset[str] = frozenset()  # by some shards at least, lower case
         self.recent_changes: list[tuple[float, str]] = []
         self.view_columns: dict[str, dict[str, tuple[str, ...]]] = {}  # by server version and view
         self._definitions: WeakKeyDictionary[Plan, dict[tuple[object, ...], Definitions]] = (
@@ -263,13 +269,37 @@ class Services:
         self._remember(f"version {topology.version} in use")
         log.info("topology changed", version=topology.version, hosts=len(topology.hosts))
 
+    async def set_schema(self, schema: Schema) -> None:
+        """Serve a new schema from the next statement on, with the columns that the tables have now."""
+        self._coming = schema
+        found = schema
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.backends.connect_timeout):
+                found = (await look(schema, self.topology, self.backends)).schema
+        if self._coming is not schema:
+            return  # another one has come meanwhile
+        self.schema = found
+        self.rewriter.replace(self.topology, found)
+        self.stats.schema_changes += 1
+        self._remember(f"schema {schema.version} in use")
+        log.info("schema changed", version=schema.version)
+
+    def schema_refused(self, reason: str) -> None:
+        self.stats.schema_refused += 1
+        self._remember(f"schema refused: {reason}")
+        log.error("schema refused, the old one stays", version=self.schema.version, reason=reason)
+
     async def look_at_tables(self) -> None:
         """Learn the columns that the tables have now."""
         while True:
             known = self.schema
-            found = await look(known, self.topology, self.backends)
+            looked = await look(known, self.topology, self.backends)
+            found = looked.schema
             if self.schema is known:
                 break  # else somebody else has looked meanwhile, and perhaps later
+        self.columns_seen = looked.columns
+        for where, text in looked.problems:
+            self.problems.note(0, where, text)
         if found is not known:
             self.schema = found
             self.rewriter.replace(self.topology, found)
@@ -363,6 +393,10 @@ class Services:
             "Topology_version": self.topology.version,
             "Topology_changes": self.stats.topology_changes,
             "Topology_refused": self.stats.topology_refused,
+            "Schema_version": self.schema.version,
+            "Schema_changes": self.stats.schema_changes,
+            "Schema_refused": self.stats.schema_refused,
+            "Shard_problems": self.problems.counts.total(),
             "Plan_cache_entries": self.rewriter.entries,
         }
         for (kind, outcome), count in sorted(self.stats.statements.items()):

@@ -70,7 +70,16 @@ class Use:
 class Stats:
     """What happened since the start of the process."""
 
-    __slots__ = ("kinds", "refusals", "started_connections", "topology_changes", "topology_refused", "uses")
+    __slots__ = (
+        "kinds",
+        "refusals",
+        "schema_changes",
+        "schema_refused",
+        "started_connections",
+        "topology_changes",
+        "topology_refused",
+        "uses",
+    )
 
     def __init__(self) -> None:
         self.kinds: dict[str, KindStats] = {}
@@ -79,6 +88,8 @@ class Stats:
         self.started_connections = 0
         self.topology_changes = 0
         self.topology_refused = 0
+        self.schema_changes = 0
+        self.schema_refused = 0
 
     def observe(self, kind: str, outcome: str, seconds: float, plan: Plan | None = None) -> None:
         """A statement was answered."""

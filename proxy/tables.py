@@ -8,6 +8,7 @@ start, after every definition that the proxy runs, and now and then, for those t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import structlog
 
@@ -32,42 +33,72 @@ _ASK = (
 )
 
 
-async def look(schema: Schema, topology: Topology, backends: Backends) -> Schema:
-    """The schema with the columns that the servers have; what does not answer stays as it is."""
+class Looked(NamedTuple):
+    """What was found: the schema with the columns that the servers have, the names of all columns (lower
+    case) that some shard has, and (where, what) some lack.
+    """
+
+    schema: Schema
+    columns: frozenset[str]
+    problems: tuple[tuple[str, str], ...]
+
+
+async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked:
+    """Look at the tables; what does not answer stays as it is."""
     tables: dict[str, list[Table]] = {}
     for database in schema.databases.values():
         for table in database.tables.values():
             tables.setdefault(table.keyspace, []).append(table)
     found: dict[Table, tuple[Column, ...]] = {}
+    names = {column.name.lower() for some in tables.values() for table in some for column in table.columns}
+    problems: list[tuple[str, str]] = []
     for name, some in tables.items():
         keyspace = topology.keyspaces.get(name)
         if keyspace is None:
             continue
         try:
-            found.update(await _keyspace(keyspace, some, backends))
+            found.update(await _keyspace(keyspace, some, backends, names, problems))
         except ProxyError as error:
             log.info("columns not looked at", keyspace=name, reason=str(error))
-    return schema.with_columns(found)
+    return Looked(schema.with_columns(found), frozenset(names), tuple(problems))
 
 
 async def _keyspace(
-    keyspace: Keyspace, tables: list[Table], backends: Backends
+    keyspace: Keyspace,
+    tables: list[Table],
+    backends: Backends,
+    names: set[str],
+    problems: list[tuple[str, str]],
 ) -> dict[Table, tuple[Column, ...]]:
     """The columns of a keyspace's tables: what its first shard has, and its last one too, as an ALTER TABLE
-    may be on its way through the shards.
+    may be on its way through the shards. What either has is added to `names`, what one lacks to `problems`.
     """
     shards: Iterable[int | None] = (None,)
     if keyspace.sharded:
         shards = sorted({keyspace.all_shards[0], keyspace.all_shards[-1]}) if keyspace.all_shards else ()
+    shards = tuple(shards)
     seen = [await _shard(keyspace, shard, tables, backends) for shard in shards]
     found: dict[Table, tuple[Column, ...]] = {}
     for table in tables:
         columns = [one[table.name] for one in seen if table.name in one]
+        every = {column.name.lower() for some in columns for column in some}
+        names |= every
+        for shard, one in zip(shards, seen, strict=True) if columns else ():
+            where = _where(keyspace, shard)
+            if table.name not in one:
+                problems.append((where, f"it has no table '{table.name}'"))
+            elif lacking := every - {column.name.lower() for column in one[table.name]}:
+                problems.append((where, f"its table '{table.name}' lacks {', '.join(sorted(lacking))}"))
         if not columns or len(columns) < len(seen):
             continue
         others = {column.name for column in columns[-1]}
         found[table] = tuple(column for column in columns[0] if column.name in others)
     return found
+
+
+def _where(keyspace: Keyspace, shard: int | None) -> str:
+    shown = f"shard {shard}" if shard is not None else "database"
+    return f"{shown} ({keyspace.database_of(shard).decode()}) on {keyspace.host_of(shard)}"
 
 
 async def _shard(

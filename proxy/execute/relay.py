@@ -15,7 +15,8 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.waiting import Want
 from proxy.errors import ProxyError
-from proxy.wire.constants import UNKNOWN_COLUMN, Status
+from proxy.problems import LACKING, note_error
+from proxy.wire.constants import Status
 from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import frame, query_packet
 from rewriter.plans import Values
@@ -301,8 +302,8 @@ class Relay:
                 self._send(conn)
                 return
             session.note_error(said.err.code, said.err.text())
-            if said.err.code == UNKNOWN_COLUMN:
-                client.services.columns_doubted(client.plan)
+            if said.err.code in LACKING:
+                note_error(client, conn.host, said.err)
             if not self.plain or needs_settling(session):
                 self._begin_to_settle(conn)
             else:
@@ -352,12 +353,14 @@ class Relay:
     async def _settle(self, conn: BackendConnection) -> None:
         client = self.client
         failed = conn.scanner.err is not None
+        noted = client.session.diagnostics[1:] if failed else []
         held = client.session.transaction.held.get(conn.host) is conn
         found = await settle(client, conn, None if self.plain else self.effects, self.literals)
         self.settling = self.task = None
         if found or not (failed or self._keeps_warnings()):
             composed = None if self.plain else self.base
             client.session.diagnostics = found if composed is None else composed_rows(found, composed)
+            client.session.diagnostics += noted
         if client.closed:
             if not held:  # what the session held was given back when the client went
                 client.services.backends.release(conn)

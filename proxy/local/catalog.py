@@ -25,6 +25,7 @@ from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 from rewriter.text.tokens import quote_name
 
+from .existing import existing_tables
 from .rows import Row, like_text, write_kept
 from .views import list_databases, parts_of, shard_to_ask, shown_databases
 
@@ -191,7 +192,7 @@ async def _tables(client: ClientConnection, plan: Builtin, values: Values, datab
     if reply is None:
         return
     columns = [_titled(reply.columns[0], _title(plan, values, f"Tables_in_{database}")), *reply.columns[1:]]
-    names = sorted(client.services.schema.databases[database].tables)
+    names = await existing_tables(client, database)
     rows: list[Row] = [[name.encode(), b"BASE TABLE"] if full else [name.encode()] for name in names]
     await write_kept(client, plan, values, columns, rows, files=True)
 

@@ -19,8 +19,9 @@ import structlog
 from proxy.errors import ProxyError
 from proxy.execute.naming import logical_error
 from proxy.execute.relay import Relay
+from proxy.problems import LACKING, note_error
 from proxy.wire.attributes import NOTHING
-from proxy.wire.constants import MAX_PAYLOAD, UNKNOWN_COLUMN, Command
+from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import (
     Err,
     Ok,
@@ -298,11 +299,12 @@ class ClientConnection(asyncio.Protocol):
     def fail(self, error: ProxyError | Err, seq: int | None = None) -> None:
         """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS."""
         if isinstance(error, Err):
+            said = error
             error = logical_error(self, error)
-            if error.code == UNKNOWN_COLUMN:
-                self.services.columns_doubted(self.plan)
         message = error.text() if isinstance(error, Err) else str(error)
         self.session.note_error(error.code, message)
+        if isinstance(error, Err) and error.code in LACKING:
+            note_error(self, said.host, said)
         if self.session.tracker is not None:
             self.session.tracker.forget()
         self.write_error(error, seq)

@@ -147,6 +147,18 @@ def _topology(topology: TopologyState) -> Iterator[Metric]:
     yield _counter(
         "topology_refused", "Topologies refused; the old one stayed.", (), [((), topology["refused"])]
     )
+    yield _counter(
+        "schema_changes", "Schemas taken into use since the start.", (), [((), topology["schema_changes"])]
+    )
+    yield _counter(
+        "schema_refused", "Schemas refused; the old one stayed.", (), [((), topology["schema_refused"])]
+    )
+    yield _counter(
+        "shard_problems",
+        "Tables, columns or databases that single shards were found to lack, by MySQL's error code.",
+        ("code",),
+        (((code,), count) for code, count in topology["problem_counts"].items()),
+    )
     shards: dict[tuple[str, ...], float] = {}
     for keyspace in topology["keyspaces"]:
         for one in keyspace["segments"]:

@@ -97,6 +97,16 @@ class Change(TypedDict):
     text: str
 
 
+class ShardProblem(TypedDict):
+    """What a shard lacks: how often it was met, and when last. `code`: MySQL's, or 0."""
+
+    code: int
+    where: str
+    text: str
+    count: int
+    time: float
+
+
 class TopologyState(TypedDict):
     """The topology in use, and what became of others."""
 
@@ -106,6 +116,11 @@ class TopologyState(TypedDict):
     source: str
     changes: int
     refused: int
+    schema_version: str
+    schema_changes: int
+    schema_refused: int
+    problems: list[ShardProblem]
+    problem_counts: dict[str, int]
     recent: list[Change]
     keyspaces: list[KeyspaceMap]
 
@@ -311,6 +326,14 @@ def _topology(services: Services, source: str) -> TopologyState:
         "source": source,
         "changes": services.stats.topology_changes,
         "refused": services.stats.topology_refused,
+        "schema_version": str(services.schema.version),
+        "schema_changes": services.stats.schema_changes,
+        "schema_refused": services.stats.schema_refused,
+        "problems": [
+            {"code": one.code, "where": one.where, "text": one.text, "count": one.count, "time": one.last}
+            for one in services.problems.recent
+        ],
+        "problem_counts": {str(code): count for code, count in services.problems.counts.items()},
         "recent": [{"time": when, "text": text} for when, text in reversed(services.recent_changes)],
         "keyspaces": [_keyspace(keyspace) for keyspace in topology.keyspaces.values()],
     }

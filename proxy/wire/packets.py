@@ -154,11 +154,14 @@ class Ok(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Err:
-    """What an ERR packet says. `sqlstate` is HY000 where the server gave none."""
+    """What an ERR packet says. `sqlstate` is HY000 where the server gave none. `host`: whose it is, where
+    that was noted.
+    """
 
     code: int
     sqlstate: str
     message: bytes
+    host: str = ""
 
     def text(self) -> str:
         return self.message.decode("utf-8", "replace")

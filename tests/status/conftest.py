@@ -14,6 +14,7 @@ from config.topology import Topology
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
+from proxy.problems import ShardProblems
 from proxy.stats import Stats
 
 FIRST, SECOND, THIRD = "db1.example:3306", "db2.example:3306", "db3.example:3306"
@@ -75,6 +76,8 @@ def make_services(document: dict[str, Any] = DOCUMENT, topology: Topology | None
         ),
         rewriter=SimpleNamespace(entries=42, hits=98_765, misses=123, kept=lambda only: iter(())),
         recent_changes=[],
+        schema=SimpleNamespace(version=3),
+        problems=ShardProblems(),
     )
 
 
@@ -112,6 +115,8 @@ def services() -> Any:
     for _ in range(20):
         made.stats.observe("scatter", "ok", 0.04)
     made.stats.topology_changes, made.stats.topology_refused = 2, 1
+    made.problems.note(1146, "shard 3 (db00003) on 10.0.0.1:3306", "Table 'db00003.<b>' doesn't exist")
+    made.stats.schema_changes = 4
     made.recent_changes = [
         (1_700_000_000.0, "version 6 in use"),
         (1_700_000_100.0, "version 7 in use"),

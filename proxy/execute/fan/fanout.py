@@ -10,6 +10,7 @@ An error on one host ends the statements on the others.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -238,7 +239,7 @@ class FanOut:
         """A statement's reply is complete."""
         said = conn.scanner
         if said.err is not None:
-            self._failed(said.err)
+            self._failed(replace(said.err, host=conn.host))
         elif said.warnings:
             self.told.count += said.warnings
         if self.error is None and self.merger is not None:

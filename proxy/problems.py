@@ -1,0 +1,138 @@
+"""What single shards lack: a table, a column or a database that others have, or should have.
+
+A client hears of it in logical terms ("Table 'demo.pins' doesn't exist"), which leaves open where. The log,
+the status page and SHOW WARNINGS say it: shard, physical database and host. Each is told once in a while.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from config.topology import Topology
+from rewriter.bound import BindError
+from rewriter.plans import Physical, ShardSelect, ShardWrite
+
+from .session.state import Diagnostic
+from .session.values import values_of
+from .wire.constants import UNKNOWN_COLUMN
+from .wire.packets import Err
+
+if TYPE_CHECKING:
+    from .services import Services
+    from .session.client import ClientConnection
+
+log = structlog.get_logger("proxy")
+
+#: Unknown database, column and table; DROP TABLE of an unknown one; no such index.
+LACKING: Final = frozenset({1049, UNKNOWN_COLUMN, 1146, 1051, 1091})
+
+_KEPT: Final = 20
+_QUIET: Final = 60.0
+"""Seconds in which the log does not repeat itself."""
+_DATABASE: Final = re.compile(r"'([^'.]+)[.']")
+_COLUMN: Final = re.compile(r"'(?:[^']*\.)?([^'.]+)' in ")
+
+
+@dataclass(slots=True)
+class Problem:
+    """`last`: seconds since 1970; `where`: shard, database and host; `logged`: when the log has told it."""
+
+    code: int
+    where: str
+    text: str
+    count: int
+    last: float
+    logged: float
+
+
+class ShardProblems:
+    """The latest of them, and how many there were by error code."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.counts: Counter[int] = Counter()
+        self._clock = clock
+        self._kept: dict[tuple[int, str, str], Problem] = {}
+
+    @property
+    def recent(self) -> list[Problem]:
+        """The latest first."""
+        return list(reversed(self._kept.values()))
+
+    def note(self, code: int, where: str, text: str) -> None:
+        now = self._clock()
+        self.counts[code] += 1
+        found = self._kept.pop((code, where, text), None) or Problem(code, where, text, 0, now, -_QUIET)
+        found.count += 1
+        found.last = now
+        if now - found.logged >= _QUIET:
+            found.logged = now
+            log.warning("missing on a shard", code=code, where=where, reason=text)
+        self._kept[code, where, text] = found
+        if len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+
+
+def place(topology: Topology, database: str, host: str = "") -> str:
+    """`shard 3 (db00003) on 127.0.0.1:3306`; without the shard where the database is none's."""
+    found = topology.physical(database)
+    if found is None:
+        return host
+    keyspace, shard = found
+    host = host or keyspace.host_of(shard) or "no host"
+    return f"{f'shard {shard}' if shard is not None else 'database'} ({database}) on {host}"
+
+
+def note_error(client: ClientConnection, host: str, error: Err) -> None:
+    """A server's error, in its own words, may be that a shard lacks something: tell where, behind the error
+    in SHOW WARNINGS too. `host`: "" where it is not known.
+    """
+    services, plan, text = client.services, client.plan, error.text()
+    if error.code == UNKNOWN_COLUMN:
+        services.columns_doubted(plan)
+        if not _lacks_column(services, text):
+            return  # a client's mistake, which no shard could answer otherwise
+    if plan is None or isinstance(plan, Physical) or not plan.databases:
+        return
+    named = _DATABASE.search(text)
+    physical = (
+        services.topology.physical(named[1]) if named is not None and error.code != UNKNOWN_COLUMN else None
+    )
+    if physical is not None and named is not None:
+        where = place(services.topology, named[1], host)
+    elif error.code == UNKNOWN_COLUMN:
+        where = _asked(client, host)
+    else:
+        return
+    if where:
+        services.problems.note(error.code, where, text)
+        client.session.diagnostics.append(Diagnostic("Note", error.code, f"{where}: {text}"))
+
+
+def _lacks_column(services: Services, text: str) -> bool:
+    found = _COLUMN.search(text)
+    return found is not None and found[1].lower() in services.columns_seen
+
+
+def _asked(client: ClientConnection, host: str) -> str:
+    """The shard that the statement at work was for, if it was one; else the host."""
+    services, session = client.services, client.session
+    if isinstance(client.plan, ShardSelect | ShardWrite):
+        plan, literals = services.rewriter.plan(client.sql, session.env)
+        if plan is client.plan:
+            try:
+                values = values_of(session, plan, literals)
+                statements = plan.bind(values, services.topology, lambda shards: shards[0]).statements
+            except BindError:
+                statements = ()
+            own = [one for one in statements if one.host == host]
+            if len(own) == 1 and len(own[0].shards) == 1:
+                keyspace = services.topology.keyspaces[client.plan.keyspace]
+                return place(services.topology, keyspace.database_of(own[0].shards[0]).decode(), host)
+    return host
