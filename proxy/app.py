@@ -338,8 +338,9 @@ class Worker:
             self.tasks.spawn(self._watch_schema_again(services), "schema")
             return
         self.schema_file = source
-        if found != self.schema:
-            changed(found)
+        if self.source is not None:
+            self.source.schema = found
+        services.begin_with(found)
 
     async def _watch_schema_again(self, services: Services) -> None:
         await asyncio.sleep(1)

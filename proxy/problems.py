@@ -93,7 +93,11 @@ def note_error(client: ClientConnection, host: str, error: Err) -> None:
     """A server's error, in its own words, may be that a shard lacks something: tell where, behind the error
     in SHOW WARNINGS too. `host`: "" where it is not known.
     """
-    services, plan, text = client.services, client.plan, error.text()
+    services, plan, text = (
+        client.services,
+        client.plan,
+        (error.own or error.message).decode("utf-8", "replace"),
+    )
     if error.code == UNKNOWN_COLUMN:
         services.columns_doubted(plan)
         if not _lacks_column(services, text):

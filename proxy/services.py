@@ -269,6 +269,11 @@ class Services:
         self._remember(f"version {topology.version} in use")
         log.info("topology changed", version=topology.version, hosts=len(topology.hosts))
 
+    def begin_with(self, schema: Schema) -> None:
+        """The schema as it is at the start; what the tables are like now is looked at next."""
+        self._coming = self.schema = schema
+        self.rewriter.replace(self.topology, schema)
+
     async def set_schema(self, schema: Schema) -> None:
         """Serve a new schema from the next statement on, with the columns that the tables have now."""
         self._coming = schema

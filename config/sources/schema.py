@@ -34,11 +34,11 @@ class SchemaFile(WatchedFile[Schema]):
         self.path = Path(path)
         self._topology = topology
         self._databases = databases
+        self._accepted: bytes | None = None
 
     def _accept(self, text: bytes) -> Schema | None:
         schema = load_schema(text, name=self._name)
-        old = self._current
-        if old is not None and schema == old:
+        if text == self._accepted:
             return None
         problems = fit_problems(schema, self._topology(), source=self._name)
         missing = {name for name in self._databases() if name != "*" and name not in schema.databases}
@@ -48,5 +48,5 @@ class SchemaFile(WatchedFile[Schema]):
         ]
         if problems:
             raise ConfigError(problems)
-        self._current = schema
+        self._current, self._accepted = schema, text
         return schema

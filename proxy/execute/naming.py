@@ -70,7 +70,7 @@ def logical_error(client: ClientConnection, error: Err) -> Err:
     """The same of an error."""
     text = error.text()
     told = logical(client, text)
-    return error if told == text else replace(error, message=told.encode())
+    return error if told == text else replace(error, message=told.encode(), own=error.own or error.message)
 
 
 def logical_rows(client: ClientConnection, rows: Iterable[Diagnostic]) -> list[Diagnostic]:

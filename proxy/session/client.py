@@ -299,12 +299,11 @@ class ClientConnection(asyncio.Protocol):
     def fail(self, error: ProxyError | Err, seq: int | None = None) -> None:
         """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS."""
         if isinstance(error, Err):
-            said = error
             error = logical_error(self, error)
         message = error.text() if isinstance(error, Err) else str(error)
         self.session.note_error(error.code, message)
         if isinstance(error, Err) and error.code in LACKING:
-            note_error(self, said.host, said)
+            note_error(self, error.host, error)
         if self.session.tracker is not None:
             self.session.tracker.forget()
         self.write_error(error, seq)

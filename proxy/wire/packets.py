@@ -155,13 +155,14 @@ class Ok(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Err:
     """What an ERR packet says. `sqlstate` is HY000 where the server gave none. `host`: whose it is, where
-    that was noted.
+    that was noted. `own`: the server's words, where the message has others.
     """
 
     code: int
     sqlstate: str
     message: bytes
     host: str = ""
+    own: bytes = b""
 
     def text(self) -> str:
         return self.message.decode("utf-8", "replace")
