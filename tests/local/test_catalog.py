@@ -131,15 +131,41 @@ async def test_databases(world: World, client: Client) -> None:
     assert world.server("h1").log == [b"SHOW DATABASES WHERE `Database` NOT REGEXP '^(db[0-9]{5,})$'"] * 2
 
 
+EXISTING = b"SELECT TABLE_NAME, COUNT(*) FROM information_schema.TABLES"
+
+
+def having(columns: str, *names: str) -> Any:
+    """A server's script: SHOW TABLES has these columns; the server has these tables in one database each."""
+
+    def script(conn: ServerConn, sql: bytes) -> list[Result]:
+        if sql.startswith(EXISTING):
+            return answers("TABLE_NAME, COUNT(*)", *([name, "1"] for name in names))(conn, sql)  # type: ignore[no-any-return]
+        if sql.startswith(b"SELECT TABLE_SCHEMA"):
+            return answers("TABLE_SCHEMA", ["db00000"])(conn, sql)  # type: ignore[no-any-return]
+        return answers(columns)(conn, sql)  # type: ignore[no-any-return]
+
+    return script
+
+
 async def test_tables(world: World, client: Client) -> None:
-    world.server("h1").script = answers("Tables_in_db00000, Table_type")
+    world.server("h1").script = having("Tables_in_db00000, Table_type", "names", "pins")
+    world.server("h2").script = having("Tables_in_db00000, Table_type", "pins")
     client.ask(run("show_tables", {"database": "demo", "full": True}))
     client.ask(run("show_tables", {"database": "demo", "full": True, "like": text("'p%'")}))
     await done(world, client)
     assert len(client.answers()[0].rows) == 2
     assert shown(client) == [["pins", "BASE TABLE"]]
     assert titles(client) == ["Tables_in_demo (p%)", "Table_type"]
-    assert world.server("h1").log == [b"SHOW FULL TABLES FROM `db00000` WHERE 0"] * 2
+    asked = [sql for sql in world.server("h1").log if sql.startswith(b"SHOW")]
+    assert asked == [b"SHOW FULL TABLES FROM `db00000` WHERE 0"] * 2
+
+
+async def test_tables_that_no_server_has(world: World, client: Client) -> None:
+    for host in ("h1", "h2"):
+        world.server(host).script = having("Tables_in_db00000", "names")
+    client.ask(run("show_tables", {"database": "demo"}))
+    await done(world, client)
+    assert shown(client) == [["names"]]
 
 
 async def test_where_is_evaluated_by_a_server(world: World, client: Client) -> None:
@@ -148,15 +174,15 @@ async def test_where_is_evaluated_by_a_server(world: World, client: Client) -> N
 
     def script(conn: ServerConn, sql: bytes) -> list[Result]:
         asked.append(sql)
-        if sql.startswith(b"SHOW"):
-            return answers("Tables_in_db00000")(conn, sql)  # type: ignore[no-any-return]
+        if sql.startswith((b"SHOW", EXISTING, b"SELECT TABLE_SCHEMA")):
+            return having("Tables_in_db00000", "names", "pins")(conn, sql)  # type: ignore[no-any-return]
         return answers("shardgate_row", ["1"])(conn, sql)  # type: ignore[no-any-return]
 
     world.server("h1").script = script
     client.ask(run("show_tables", {"database": "demo", "where": text("Tables_in_demo > 'o'")}))
     await done(world, client)
     assert shown(client) == [["pins"]]
-    assert asked[1] == (
+    assert asked[-1] == (
         b"SELECT shardgate_row FROM (SELECT 0 AS shardgate_row, _utf8mb4 X'6e616d6573' COLLATE utf8mb4_bin AS"
         b" `Tables_in_demo` UNION ALL SELECT 1 AS shardgate_row, _utf8mb4 X'70696e73' COLLATE utf8mb4_bin AS"
         b" `Tables_in_demo` UNION ALL SELECT -1 AS shardgate_row, NULL AS `Tables_in_demo`) AS shown"
