@@ -3,7 +3,7 @@
     own     the proxy's own account: looks at definitions, counts the IDs of timed tables; no client's text
     read    SELECT in the databases of its users
     write   rows, too, stored routines, temporary tables
-    admin   everything but what would pass a fence (`read_only`)
+    admin   everything but what would pass a fence
 
 Names of shards are granted by pattern, so that thousands of them need one GRANT: `db\\_____`… Which entry of
 several counts is the servers' rule: of those that match a database the most specific one, and no other. So
@@ -35,6 +35,7 @@ _COUNT: Final = frozenset({"INSERT", "UPDATE"})
 _READ: Final = frozenset({"SELECT", "SHOW VIEW", "LOCK TABLES"})
 _WRITE: Final = _READ | {"INSERT", "UPDATE", "DELETE", "EXECUTE", "CREATE TEMPORARY TABLES"}
 _GATHER: Final = frozenset({"SELECT", "INSERT", "CREATE", "DROP", "CREATE TEMPORARY TABLES"})
+_PASSES: Final = frozenset({"READ_ONLY ADMIN"})
 ALL: Final = frozenset({"ALL PRIVILEGES"})
 
 EVERYTHING: Final = "%"
@@ -151,9 +152,11 @@ def literal_if(server: Server, name: str) -> str:
 
 
 def _administrator(server: Server) -> list[Grant]:
-    """All, but the rights by which a connection writes on a server that is `read_only`."""
-    kept = {"READ_ONLY ADMIN"} if server.mariadb else {"SUPER", "CONNECTION_ADMIN"}
-    return [Grant(ALL, option=True), Grant(frozenset(kept), revoke=True)]
+    """All, but what passes the fence: on MariaDB the right to write on a server that is `read_only`; on MySQL
+    the fence is `super_read_only`, which nobody passes.
+    """
+    everything = Grant(ALL, option=True)
+    return [everything, Grant(_PASSES, revoke=True)] if server.mariadb else [everything]
 
 
 def _own(schema: Schema, topology: Topology, host: Host, server: Server) -> list[Grant]:

@@ -29,8 +29,7 @@ _OF_ALL: Final = frozenset(
 )
 _OF_ALL_GLOBAL: Final = _OF_ALL | {"RELOAD", "PROCESS", "SHOW DATABASES", "CREATE USER"}
 _NOTHING: Final[frozenset[str]] = frozenset()
-#: A right with which an administrator's connections write on a server that is `read_only`.
-_PASS_FENCES: Final = frozenset({"SUPER", "CONNECTION_ADMIN", "READ_ONLY ADMIN"})
+_OPTION: Final = frozenset({"GRANT OPTION"})
 
 
 @dataclass(frozen=True)
@@ -160,11 +159,7 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
     """Rights on all databases, or on some, that the account must not have."""
     administrator = any(ALL & one.privileges and not one.database for one in wanted)
     if administrator:
-        passing = (
-            held.everywhere
-            & _PASS_FENCES
-            & frozenset().union(*(one.privileges for one in wanted if one.revoke))
-        )
+        passing = held.everywhere & frozenset().union(*(one.privileges for one in wanted if one.revoke))
         if passing:
             shown = ", ".join(sorted(passing))
             text = f"has {shown}, and so writes on servers that are read_only"
@@ -174,7 +169,7 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
     excess = held.everywhere - allowed
     if excess:
         shown = _shown(excess)
-        yield Finding(f"has {shown} on all databases", (_revoke(excess, "*.*", account),))
+        yield Finding(f"has {shown} on all databases", _revoke(excess, "*.*", account))
     for line in held.others:
         yield Finding(f"has more than this can look into: {line}")
     patterns = {one.database: one.privileges for one in wanted if one.database and not one.table}
@@ -182,7 +177,7 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
         excess = rights - _allowed(patterns, entry)
         if excess and entry not in _SYSTEM_NAMES:
             scope = scope_of(entry)
-            yield Finding(f"has {_shown(excess)} on {scope}", (_revoke(excess, scope, account),))
+            yield Finding(f"has {_shown(excess)} on {scope}", _revoke(excess, scope, account))
     for name in SYSTEM:
         counts = held.entry(name)
         excess = (_NOTHING if counts is None else held.databases[counts]) - FENCE
@@ -193,7 +188,7 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
         excess = rights - tables.get((database, table), patterns.get(database, _NOTHING))
         if excess:
             scope = scope_of(database, table)
-            yield Finding(f"has {_shown(excess)} on {scope}", (_revoke(excess, scope, account),))
+            yield Finding(f"has {_shown(excess)} on {scope}", _revoke(excess, scope, account))
 
 
 def _allowed(patterns: dict[str, frozenset[str]], entry: str) -> frozenset[str]:
@@ -216,7 +211,7 @@ def _out(name: str, held: Held, excess: frozenset[str], account: str) -> tuple[s
     entry = held.entry(name) or name
     if is_wild(entry):
         return (Grant(FENCE, name.replace("_", "\\_")).sql(account),)
-    return (_revoke(excess, scope_of(entry), account), Grant(FENCE, name.replace("_", "\\_")).sql(account))
+    return (*_revoke(excess, scope_of(entry), account), Grant(FENCE, name.replace("_", "\\_")).sql(account))
 
 
 def _foreign(
@@ -240,11 +235,21 @@ def _foreign(
 
 
 def _shown(rights: frozenset[str]) -> str:
-    return "ALL PRIVILEGES" if rights >= ALL else ", ".join(sorted(rights))
+    if not _is_all(rights):
+        return ", ".join(sorted(rights))
+    return "ALL PRIVILEGES" + (" and GRANT OPTION" if rights >= _OPTION else "")
 
 
-def _revoke(rights: frozenset[str], scope: str, account: str) -> str:
-    if rights >= ALL:
-        option = " , GRANT OPTION" if "GRANT OPTION" in rights else ""
-        return f"REVOKE ALL PRIVILEGES{option.replace(' ,', ',')} ON {scope} FROM {account}"
-    return f"REVOKE {', '.join(sorted(rights))} ON {scope} FROM {account}"
+def _is_all(rights: frozenset[str]) -> bool:
+    """Whether it is best told as all: MySQL lists them one by one."""
+    return rights >= ALL or rights >= _OF_ALL_GLOBAL
+
+
+def _revoke(rights: frozenset[str], scope: str, account: str) -> tuple[str, ...]:
+    """What takes them away."""
+    others = rights - _OPTION
+    shown = "ALL PRIVILEGES" if _is_all(rights) else ", ".join(sorted(others))
+    statements = [f"REVOKE {shown} ON {scope} FROM {account}"] if others else []
+    if rights >= _OPTION:
+        statements.append(f"REVOKE GRANT OPTION ON {scope} FROM {account}")
+    return tuple(statements)
