@@ -35,7 +35,7 @@ _COUNT: Final = frozenset({"INSERT", "UPDATE"})
 _READ: Final = frozenset({"SELECT", "SHOW VIEW", "LOCK TABLES"})
 _WRITE: Final = _READ | {"INSERT", "UPDATE", "DELETE", "EXECUTE", "CREATE TEMPORARY TABLES"}
 _GATHER: Final = frozenset({"SELECT", "INSERT", "CREATE", "DROP", "CREATE TEMPORARY TABLES"})
-_PASSES: Final = frozenset({"READ_ONLY ADMIN"})
+PASSES: Final = frozenset({"READ_ONLY ADMIN"})
 ALL: Final = frozenset({"ALL PRIVILEGES"})
 
 EVERYTHING: Final = "%"
@@ -156,7 +156,7 @@ def _administrator(server: Server) -> list[Grant]:
     the fence is `super_read_only`, which nobody passes.
     """
     everything = Grant(ALL, option=True)
-    return [everything, Grant(_PASSES, revoke=True)] if server.mariadb else [everything]
+    return [everything, Grant(PASSES, revoke=True)] if server.mariadb else [everything]
 
 
 def _own(schema: Schema, topology: Topology, host: Host, server: Server) -> list[Grant]:

@@ -10,7 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleet.grants import ALL, EVERYTHING, FENCE, SYSTEM, Grant, is_wild, matches, most_specific, scope_of
+from fleet.grants import (
+    ALL,
+    EVERYTHING,
+    FENCE,
+    PASSES,
+    SYSTEM,
+    Grant,
+    is_wild,
+    matches,
+    most_specific,
+    scope_of,
+)
 
 _NAME: Final = r"`(?:[^`]|``)*`"
 _LINE: Final = re.compile(
@@ -99,7 +110,7 @@ def _unquoted(name: str) -> str:
 def _expanded(privileges: Iterable[str], *, everywhere: bool) -> set[str]:
     rights = set(privileges)
     if ALL & rights:
-        rights |= _OF_ALL_GLOBAL if everywhere else _OF_ALL
+        rights |= _OF_ALL_GLOBAL | PASSES if everywhere else _OF_ALL  # who prints it so is MariaDB
     return rights
 
 
@@ -169,7 +180,10 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
     excess = held.everywhere - allowed
     if excess:
         shown = _shown(excess)
-        yield Finding(f"has {shown} on all databases", _revoke(excess, "*.*", account))
+        remedy = _revoke(excess, "*.*", account)
+        if _is_all(excess):  # MySQL takes what single databases have away with it
+            remedy += tuple(one.sql(account) for one in wanted)
+        yield Finding(f"has {shown} on all databases", remedy)
     for line in held.others:
         yield Finding(f"has more than this can look into: {line}")
     patterns = {one.database: one.privileges for one in wanted if one.database and not one.table}

@@ -244,12 +244,18 @@ class Services:
             self.clients.pop(client.session.id, None)
 
     def set_users(self, users: Iterable[UserSettings], accounts: BackendSettings) -> None:
-        """What users may do from their next log-in on, and as which of the servers' accounts."""
+        """What users may do from their next statement on, and as which of the servers' accounts. Sessions of
+        users who are there no more stay as they are.
+        """
         self.users = {}
         for user in users:
             account = accounts.account_for(user.role, user.databases)
             name = OWN_ACCOUNT if account is None else account.user
             self.users[user.name] = _user(user, self.backends.variant_of(name))
+        for client in self.clients.values():
+            now = self.users.get(client.session.user.name)
+            if now is not None:
+                client.session.become(now)
 
     def renew(self, defaults: Mapping[str, bytes]) -> None:
         """Something was set for all sessions (SET GLOBAL): use new connections, and these defaults."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from math import inf
 
-from proxy.backends.pool import EXTENDED_METADATA
+from proxy.backends.pool import EXTENDED_METADATA, VARIANTS
 from proxy.errors import ProxyError
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import Capability, Status
@@ -119,6 +119,13 @@ class Session:
     counts: Counter[bytes] | None = None  # its statements by status variable, once it has asked for them
     tls: bool = False  # the proxy offers it
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
+
+    def become(self, user: User) -> None:
+        """The user's rights are others now: from the next statement on they hold, on connections of the
+        account that goes with them. What the session keeps (a transaction, a lock) it keeps to its end.
+        """
+        self.user = user
+        self.variant = self.variant % VARIANTS + user.account
 
     @property
     def extended(self) -> bool:

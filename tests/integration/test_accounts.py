@@ -5,6 +5,7 @@ proxy.
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,6 +17,7 @@ from fleet.create import Connection
 from tests.integration.fixtures import Connect, MakeOwn
 from tests.integration.own import OwnProxy
 from tests.support.demo import Demo
+from tests.support.waiting import wait_until
 
 DENIED = {1044, 1045, 1049, 1095, 1142, 1143, 1146, 1227, 1290, 1305, 1370, 1419}
 """1049 and 1146: what one may not see is said not to be there."""
@@ -323,3 +325,30 @@ def test_an_account_that_is_refused_stops_nobody_else(own: MakeOwn, demo: Demo) 
         assert values(admin, "SELECT COUNT(*) FROM legacy.customers") == [60]
     assert proxy.host_state(demo.hosts[0].address)["failures"] == 0
     assert "shardgate_read" in proxy.log.read_text()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_other_rights_hold_from_the_next_statement_on(own: MakeOwn, demo: Demo, workers: int) -> None:
+    """A session whose user is a reader now runs as the readers' account, though the settings name that one
+    only now.
+    """
+    settings = json.loads(demo.settings.read_text())
+    some = [one for one in settings["backends"]["accounts"] if one["role"] != "read"]
+    users = [{"name": "demo", "password": "demo", "role": "admin"}, {"name": "u", "password": "u"}]
+    proxy = own({"backends": {"accounts": some}, "users": users, "workers": workers})
+    client = proxy.connect(user="u", password="u", database="legacy")
+    assert code_of(client, "UPDATE customers SET city = city WHERE id = 1") == 0
+    assert values(client, "SELECT COUNT(*) FROM customers") == [60]
+    users[1] = {"name": "u", "password": "u", "role": "read"}
+    proxy.proxy.configure(proxy.settings | {"users": users, "backends": settings["backends"]})
+    proxy.signal(signal.SIGHUP)
+    wait_until(
+        lambda: proxy.log.read_text().count("users read again") == workers, "the new users in every worker"
+    )
+    with pytest.raises(pymysql.MySQLError, match="the role 'read' does not allow it"):
+        client.query("UPDATE customers SET city = city WHERE id = 1")
+    assert values(client, "SELECT COUNT(*) FROM customers") == [60]
+    assert code_of(client, "SELECT legacy.no_such()") in (1305, 1370)
+    with demo.direct() as root:
+        sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'shardgate_read'"
+        assert values(root, sql)[0] > 0
