@@ -206,6 +206,7 @@ class Timeouts(Model):
     """In seconds; 0 is no limit where it says so in the documentation."""
 
     statement: Duration = 0.0
+    planning: Duration = 30.0
     idle_client: Duration = 28800.0
     login: Duration = 10.0
     drain: Duration = 30.0

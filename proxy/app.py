@@ -10,6 +10,7 @@ import asyncio
 import gc
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -50,6 +51,8 @@ from .wire.server_auth import Authority, Decoys
 log = structlog.get_logger("proxy")
 
 _TICK = 0.25
+#: Seconds for which a thread that binds rows may hold up the loop.
+_SWITCH = 0.0005
 
 
 class Worker:
@@ -135,6 +138,7 @@ class Worker:
             await self._listen(services)
             self.tasks.spawn(self._learn_rest(services), "facts")
             self.tasks.spawn(self._watch_tables(services), "tables")
+            await services.planners.warm()
             _settle_memory()
             log.info("serving", version=facts.version, topology=current.version, listen=self.addresses())
             await self._stopping.wait()
@@ -379,6 +383,7 @@ class Worker:
     async def _close(self) -> None:
         if self.services is not None:
             self.services.backends.close()
+            self.services.planners.close()
         if self.peers is not None:
             await self.peers.stop()
         if self.source is not None:
@@ -398,6 +403,7 @@ def _settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    sys.setswitchinterval(_SWITCH)
 
 
 def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> None:

@@ -280,6 +280,8 @@ _KINDS = (
     ErrorKind("charset_refused", 1115, "42000", "Character set '{charset}' cannot be used for statements on sharded tables.", "Use utf8mb4 or latin1."),
     ErrorKind("statement_too_long", 1153, "HY000", "The statement has {size} bytes; limits.max_statement allows {limit}.", "Send less at once."),
     ErrorKind("statement_too_deep", 1105, "HY000", "The statement is nested deeper than limits.parse_depth allows ({limit}).", "Write it with fewer levels."),
+    ErrorKind("statement_too_complex", 3170, "HY000", "Planning the statement took more time or memory than one may take (timeouts.planning).", "Write it in several statements, or with fewer tables, columns and conditions."),
+    ErrorKind("too_many_tables", 1116, "HY000", "Too many tables; a server can only use {limit} tables in a join ({count} are named).", "Join fewer tables at once."),
     ErrorKind("too_many_values", 1105, "HY000", "The statement has {count} values besides lists of plain numbers or strings; five times limits.in_list ({limit}) are allowed.", "Send it in parts."),
     ErrorKind("in_list_too_long", 1105, "HY000", "The IN list has {size} values; limits.in_list allows {limit}.", "Send the list in parts."),
     ErrorKind("internal", 1105, "HY000", "Internal error of the proxy: {reason}.", "The log has the details; please report it."),

@@ -36,6 +36,7 @@ from .execute.origins import place_of
 from .facts import Collations, ServerFacts
 from .local.use import use_database
 from .peers import Peers
+from .planning.pool import Planners
 from .problems import ShardProblems
 from .routines import hosts_of
 from .routines import look as look_at_routines
@@ -59,6 +60,11 @@ MOST_DEFINITIONS = 64
 
 _BY_COLUMNS = frozenset({"select", "gather", "insert", "write", "read_write"})
 """Kinds of plans in which the tables' columns may be written out."""
+
+
+#: Bytes of a statement that is planned in the loop: some milliseconds. And of all in one turn of the loop.
+_PLANNED_AT_ONCE = 400
+_PLANNED_IN_A_TURN = 1000
 
 
 class Services:
@@ -100,7 +106,10 @@ class Services:
         #: By host, of those only that have any which leave something behind in a session.
         self.routines: dict[str, Routines] = {}
         self.bodies: dict[str, Routines] = {}  # of all that were looked at
-        self.planners = ThreadPoolExecutor(2, "planner")  # of long statements
+        self.binders = ThreadPoolExecutor(1, "binder")  # of the rows of long statements
+        self.planners = Planners(lambda: self.rewriter, tasks.spawn, settings.timeouts.planning)
+        self._turn = 0.0  # the turn of the loop in which was planned last, and how many bytes
+        self._planned = 0
         self.spawn = tasks.spawn
         self.execute = execute
         self.run_plan = run_plan
@@ -135,6 +144,18 @@ class Services:
 
     # -- for sessions
     # -----------------------------------------------------------------------------------------------
+
+    def plans_at_once(self, size: int) -> bool:
+        """Whether a statement of so many bytes, which is not in the cache, may be planned by the loop itself
+        in this turn: what is longer, or comes with many others, goes to the planning processes.
+        """
+        if size > _PLANNED_AT_ONCE:
+            return False
+        turn = asyncio.get_running_loop().time()
+        if turn != self._turn:
+            self._turn, self._planned = turn, 0
+        self._planned += size
+        return self._planned <= _PLANNED_IN_A_TURN
 
     def command(self, client: ClientConnection, payload: bytes) -> None:
         run_command(client, payload)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from .shape import Findall, findall
 
@@ -44,6 +44,10 @@ class Env:
     """All of the above as bytes: equal keys mean equal settings."""
     findall: Findall = field(init=False, repr=False, compare=False)
     """Cuts a statement that ends in a NUL byte into (text, literal) pairs, see shape.py."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle: `findall` is a function, and is found again."""
+        return type(self), tuple(getattr(self, one.name) for one in fields(self) if one.init)
 
     def __post_init__(self) -> None:
         flags = (

@@ -28,7 +28,7 @@ from .route.reach import functions, reads_files
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
-from .rules import admin, confined, do, explain, explain_route, query, too_deep
+from .rules import admin, confined, crowded, do, explain, explain_route, query, too_deep
 from .shape import digest_of
 from .text.split import cut, has_several, trim
 from .text.statement import open_comments
@@ -55,6 +55,7 @@ class Parameters(NamedTuple):
 Rule = Callable[[Statement], Plan | None]
 
 RULES: Final[tuple[Rule, ...]] = (
+    crowded,
     transaction,
     set_,
     use,
@@ -150,6 +151,16 @@ class Rewriter:
         self.misses = 0
 
     @property
+    def schema(self) -> Schema:
+        """The schema that plans are made for."""
+        return self._schema
+
+    @property
+    def limits(self) -> Limits:
+        """What statements may ask for."""
+        return self._limits
+
+    @property
     def topology(self) -> Topology:
         """The topology that plans are made for."""
         return self._topology
@@ -180,6 +191,11 @@ class Rewriter:
 
     def plan(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         """The plan of a statement and its literals, to bind it with. Never raises."""
+        found = self.find(sql, env)
+        return found if found is not None else self._miss(sql, env)
+
+    def find(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]] | None:
+        """As `plan`; None for a statement that is to be planned first."""
         before, _, last = sql.rpartition(b" ")
         if last.isdigit():
             short = self._short.get((before, env.key))
@@ -199,7 +215,7 @@ class Rewriter:
                 if plan is not None:
                     self.hits += 1
                     return plan, literals
-        return self._miss(sql, env)
+        return None
 
     def parameters(self, sql: bytes, env: Env) -> Parameters:
         """Where the parameters of a prepared statement stand."""
@@ -248,7 +264,7 @@ class Rewriter:
         if entry is None and lifted.folded is not None:
             plan = self._folded.get((lifted.folded.shape, env.key))
             entry = _unfold(plan, lifted.folded) if plan is not None else None
-            if entry is not None and len(lifted.shape) <= LONG:
+            if entry is not None and 0 < len(lifted.shape) <= LONG:
                 self._cache.put((lifted.shape, env.key), entry)
         if entry is None:
             return None

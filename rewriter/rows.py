@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from .splice import Template
 
@@ -92,6 +92,12 @@ class RowsTemplate(Template):
         texts = [row.parts for row in self._rows]
         super().__init__([*self._before.parts, *chain.from_iterable(texts), *self._behind.parts])
         self._repeat, self._between = folded.repeat, between
+
+    def _state(self) -> tuple[object, ...]:
+        return self._before, self._rows, self._behind, self._repeat, self._between
+
+    def _restore(self, state: tuple[Any, ...]) -> None:
+        self._before, self._rows, self._behind, self._repeat, self._between = state
 
     def render(self, values: Sequence[bytes | int]) -> bytes:
         views = list(self._repeat.views(cast("tuple[bytes, ...]", tuple(values)), 0))

@@ -17,6 +17,7 @@ from .reads.select import plan_select
 from .route.context import Statement, not_yet, refused
 from .route.reach import reached, reads_files
 from .route.scope import Refuse, Scope
+from .text.crowd import MAX_TABLES, most_tables
 from .text.facts import Block, Query, Span, TableRef
 from .text.literals import NotPlain, unquote
 from .text.parse import Parser
@@ -94,6 +95,14 @@ def explain_route(statement: Statement) -> Plan | None:
     if len(source.tokens) < 3:
         raise Unreadable("expected a statement behind EXPLAIN ROUTE")
     return Builtin(name="explain_route", access=Access.READ, arguments={"offset": source.tokens[2].start})
+
+
+def crowded(statement: Statement) -> Plan | None:
+    """More tables than a server joins."""
+    count = most_tables(statement.source)
+    if count <= MAX_TABLES:
+        return None
+    return Reject(error="too_many_tables", arguments={"count": str(count), "limit": str(MAX_TABLES)})
 
 
 def too_deep(statement: Statement) -> Plan | None:

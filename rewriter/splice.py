@@ -67,6 +67,17 @@ class Template:
         self._format = b"".join(texts)
         self._pick: Callable[[Any], Any] = _picker([part for part in joined if not isinstance(part, bytes)])
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle: made again from its parts. The picker is a function."""
+        return _restored, (type(self), self.parts, self._format, self._state())
+
+    def _state(self) -> tuple[object, ...]:
+        """What a subclass has besides."""
+        return ()
+
+    def _restore(self, state: tuple[Any, ...]) -> None:
+        """The opposite of `_state`."""
+
     def render(self, values: Sequence[bytes | int]) -> bytes:
         """The SQL. Raises IndexError when there are fewer values than the holes name."""
         return self._format % self._pick(values)  # type: ignore[no-any-return]
@@ -98,6 +109,14 @@ class Template:
     def __repr__(self) -> str:
         parts = (repr(part)[1:] if isinstance(part, bytes) else f"<{part}>" for part in self.parts)
         return f"Template({' '.join(parts)})"
+
+
+def _restored(kind: type[Template], parts: tuple[Part, ...], text: bytes, state: tuple[Any, ...]) -> Template:
+    made = kind.__new__(kind)
+    made.parts, made._format = parts, text
+    made._pick = _picker([part for part in parts if not isinstance(part, bytes)])
+    made._restore(state)
+    return made
 
 
 def _picker(holes: list[int | Label]) -> Callable[[Any], Any]:

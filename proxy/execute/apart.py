@@ -1,19 +1,19 @@
-"""Planning long statements in threads of their own: the loop serves the other clients meanwhile.
+"""Planning off the loop, in processes of their own: the loop serves the other clients meanwhile.
 
-To cut and read a statement of some megabytes takes up to seconds, and so do the rows of an INSERT. The cache
-stays the loop's business.
+To cut and read a statement of some megabytes takes up to seconds, and a join of many tables does, however
+short its text. So what is not in the cache is planned here unless it is very short. The cache stays the
+loop's business. The rows of a long INSERT are bound in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.errors import ProxyError
 from rewriter.bound import BindError
 from rewriter.env import Env
-from rewriter.planner import lift
 
 from .task import TaskWork
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from config.topology import Topology
     from proxy.services import Services
     from proxy.session.client import ClientConnection
+    from rewriter.planner import Parameters
     from rewriter.plans import Bound, Choose, Insert, Plan, Values
 
 _TURNS: Final = 3
@@ -34,13 +35,15 @@ def check_length(services: Services, sql: bytes) -> None:
 
 
 def execute_long(client: ClientConnection, sql: bytes) -> None:
-    """Run a long COM_QUERY as the client's work."""
+    """Run a COM_QUERY that is to be planned off the loop, as the client's work."""
     check_length(client.services, sql)
     TaskWork(client).start(_execute_long(client, sql))
 
 
 async def _execute_long(client: ClientConnection, sql: bytes) -> None:
-    client.services.execute(client, sql, await plan_apart(client.services, sql, client.session.env))
+    session = client.session
+    planned = await plan_apart(client.services, session.user.name, sql, session.env)
+    client.services.execute(client, sql, (planned.plan, planned.literals))
 
 
 async def bind_insert(
@@ -65,23 +68,50 @@ async def bind_insert(
     try:
         if length <= services.long_statement:
             return bind()
-        return await asyncio.get_running_loop().run_in_executor(services.planners, bind)
+        return await asyncio.get_running_loop().run_in_executor(services.binders, bind)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
 
 
-async def plan_apart(services: Services, sql: bytes, env: Env) -> tuple[Plan, Values]:
-    """As `Rewriter.plan`, for a long statement."""
-    loop = asyncio.get_running_loop()
-    lifted = await loop.run_in_executor(services.planners, lift, sql, env)
-    for turn in range(_TURNS):
+async def plan_for(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Values]:
+    """As `Rewriter.plan`, for a statement that the proxy has made of a client's. Raises ProxyError."""
+    services = client.services
+    found = services.rewriter.find(sql, env) if len(sql) <= services.long_statement else None
+    if found is None and services.plans_at_once(len(sql)):
+        found = services.rewriter.plan(sql, env)
+    if found is None:
+        planned = await plan_apart(services, client.session.user.name, sql, env)
+        found = planned.plan, planned.literals
+    return found
+
+
+class Planned(NamedTuple):
+    """A plan that was made off the loop. `parameters`: of a prepared statement's text. `within`: of one that
+    was masked, whether all masked characters are in literals.
+    """
+
+    plan: Plan
+    literals: Values
+    parameters: Parameters | None = None
+    within: bool = True
+
+
+async def plan_apart(services: Services, user: str, sql: bytes, env: Env, *, masked: bool = False) -> Planned:
+    """As `Rewriter.plan`, off the loop, when it is the turn of `user`; `masked`: with the characters of its
+    set masked. Raises ProxyError.
+    """
+    turn = 0
+    while True:
         rewriter = services.rewriter
         generation = rewriter.generation
+        answer = await services.planners.plan(user, sql, env, masked=masked)
+        lifted, made = answer.lifted, answer.made
+        assert lifted is not None
+        assert made is not None
         found = rewriter.lookup(lifted, env)
         if found is not None:
-            return found
-        made = await loop.run_in_executor(services.planners, rewriter.make, lifted, env)
-        if rewriter.generation is generation or turn == _TURNS - 1:
+            return Planned(*found, answer.parameters, answer.unmasked)
+        turn += 1
+        if rewriter.generation is generation or turn == _TURNS:
             rewriter.keep(lifted, env, made)
-            break
-    return made.plan, made.literals
+            return Planned(made.plan, made.literals, answer.parameters, answer.unmasked)

@@ -43,7 +43,7 @@ from rewriter.plans import (
     Values,
 )
 
-from .apart import bind_insert, check_length, execute_long
+from .apart import Planned, bind_insert, check_length, execute_long, plan_apart
 from .aside import run_aside, run_for_nothing, run_probe
 from .ddl import run_ddl
 from .everywhere import run_everywhere
@@ -79,13 +79,22 @@ def execute(client: ClientConnection, sql: bytes, planned: tuple[Plan, Values] |
     session = client.session
     if planned is not None:
         plan, literals = planned
-    elif len(sql) > services.long_statement and (not session.unsafe_charset or sql.isascii()):
+    elif session.unsafe_charset and not sql.isascii():
+        if not services.plans_at_once(len(sql)):
+            execute_masked(client, sql)
+            return
+        plan, literals = plan_masked(client, sql, session.env)
+    elif len(sql) > services.long_statement:
         execute_long(client, sql)
         return
-    elif session.unsafe_charset and not sql.isascii():
-        plan, literals = plan_masked(client, sql, session.env)
     else:
-        plan, literals = services.rewriter.plan(sql, session.env)
+        found = services.rewriter.find(sql, session.env)
+        if found is None:
+            if not services.plans_at_once(len(sql)):
+                execute_long(client, sql)
+                return
+            found = services.rewriter.plan(sql, session.env)
+        plan, literals = found
     client.plan = plan
     client.kind = plan.kind
     if plan.access > session.user.role or session.user.databases is not None:
@@ -111,15 +120,41 @@ def plan_masked(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, V
     back. Raises ProxyError unless one host runs it as it is.
     """
     check_length(client.services, sql)
-    if can_mask(env.charset):
-        masked = mask(sql, env.charset, env.no_backslash_escapes)
-        plan, literals = client.services.rewriter.plan(masked, env)
-        if isinstance(plan, _WHOLE):
-            return plan, literals
-        in_literals = masked.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
-        if isinstance(plan, Builtin) and plan.name == "set" and in_literals:
-            return plan, tuple(unmask(literal) for literal in literals)
+    if not can_mask(env.charset):
+        raise ProxyError("charset_refused", charset=env.charset)
+    masked = mask(sql, env.charset, env.no_backslash_escapes)
+    plan, literals = client.services.rewriter.plan(masked, env)
+    in_literals = masked.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
+    return _unmasked(plan, literals, in_literals, env)
+
+
+async def plan_masked_off_loop(client: ClientConnection, sql: bytes, env: Env) -> Planned:
+    """As `plan_masked`, for a statement that is not very short."""
+    check_length(client.services, sql)
+    if not can_mask(env.charset):
+        raise ProxyError("charset_refused", charset=env.charset)
+    planned = await plan_apart(client.services, client.session.user.name, sql, env, masked=True)
+    plan, literals = _unmasked(planned.plan, planned.literals, planned.within, env)
+    return planned._replace(plan=plan, literals=literals, parameters=None)
+
+
+def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tuple[Plan, Values]:
+    if isinstance(plan, _WHOLE):
+        return plan, literals
+    if isinstance(plan, Builtin) and plan.name == "set" and in_literals:
+        return plan, tuple(unmask(literal) for literal in literals)
     raise ProxyError("charset_refused", charset=env.charset)
+
+
+def execute_masked(client: ClientConnection, sql: bytes) -> None:
+    """Run a COM_QUERY in gbk or its kin that is not very short, as the client's work."""
+
+    async def run() -> None:
+        planned = await plan_masked_off_loop(client, sql, client.session.env)
+        client.services.execute(client, sql, (planned.plan, planned.literals))
+
+    check_length(client.services, sql)
+    TaskWork(client).start(run())
 
 
 def sent(client: ClientConnection, plan: OneHost, literals: Values) -> bytes:

@@ -29,6 +29,8 @@ class Statement:
     connection that holds its open cursor, `number` the server's number of the statement there. `exact`: its
     result columns, as `Env.exact`; "" when the text of all of them says everything. It was `learnt` in this
     generation of the rewriter. `derived`: the types that MySQL gives its parameters, if they matter.
+    `ahead`: a plan that was made off the loop for the next run, behind its generation and the key of the
+    settings that it was read with.
     """
 
     sql: bytes
@@ -50,6 +52,7 @@ class Statement:
     problem: str = ""
     cursor: BackendConnection | None = None
     number: int = 0
+    ahead: tuple[object, bytes, Plan, Values] | None = None
 
     @property
     def reading(self) -> Env:

@@ -15,13 +15,16 @@ from proxy.execute.apart import bind_insert, plan_apart
 from rewriter.env import Env
 from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Insert, ShardSelect
-from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, new_id, rewriter
+from tests.rewriter.support import TOPOLOGY, new_id, rewriter
+from tests.support.planning import InProcess
 
 ENV = Env(database="demo")
 
 
 def services(made: Rewriter) -> Any:
-    return SimpleNamespace(planners=ThreadPoolExecutor(1), rewriter=made)
+    known = SimpleNamespace(binders=ThreadPoolExecutor(1), rewriter=made)
+    known.planners = InProcess(lambda: known.rewriter)
+    return known
 
 
 def test_a_short_shape_is_kept() -> None:
@@ -30,10 +33,10 @@ def test_a_short_shape_is_kept() -> None:
     ids = ", ".join(str(new_id("pins", n % 4, n)) for n in range(1, 3000))
     sql = f"SELECT id FROM pins WHERE id IN ({ids})".encode()
     assert len(sql) > LONG
-    plan, literals = asyncio.run(plan_apart(services(made), sql, ENV))
+    plan, literals, *_ = asyncio.run(plan_apart(services(made), "u", sql, ENV))
     assert isinstance(plan, ShardSelect)
     assert (made.hits, made.misses, made.entries) == (0, 1, 1)
-    assert asyncio.run(plan_apart(services(made), sql, ENV)) == (plan, literals)
+    assert asyncio.run(plan_apart(services(made), "u", sql, ENV))[:2] == (plan, literals)
     assert made.plan(b"SELECT id FROM pins WHERE id IN (5)", ENV)[0] is plan
     assert (made.hits, made.misses) == (2, 1)
 
@@ -43,7 +46,7 @@ def test_a_long_shape_is_not_kept() -> None:
     rows = ", ".join(f"({new_id('boards', n % 4, n)}, 5, '{{}}'{' ' * (n % 50)})" for n in range(1, 3000))
     sql = f"INSERT INTO board_has_pins VALUES {rows}".encode()
     for _ in range(2):
-        plan, literals = asyncio.run(plan_apart(services(made), sql, ENV))
+        plan, literals, *_ = asyncio.run(plan_apart(services(made), "u", sql, ENV))
         assert isinstance(plan, Insert)
         assert len(plan.bind(literals, TOPOLOGY, max).statements) == 4
     assert (made.hits, made.misses, made.entries) == (0, 2, 0)
@@ -54,7 +57,7 @@ def test_many_rows_of_one_shape_are_found_by_the_first() -> None:
     rows = [f"({new_id('boards', n % 4, n)}, 5, 1)" for n in range(1, 3000)]
     for count in (2999, 2000, 2):
         sql = f"INSERT INTO board_has_pins VALUES {', '.join(rows[:count])}".encode()
-        plan, literals = asyncio.run(plan_apart(services(made), sql, ENV))
+        plan, literals, *_ = asyncio.run(plan_apart(services(made), "u", sql, ENV))
         assert isinstance(plan, Insert)
         assert sum(one.rows for one in plan.bind(literals, TOPOLOGY, max).inserted) == count
     assert (made.hits, made.misses, made.entries) == (2, 1, 2)
@@ -92,16 +95,17 @@ def test_the_topology_changes_meanwhile() -> None:
     known = services(made)
     turns = []
 
-    class Changing(Rewriter):
-        def make(self, lifted: Any, env: Env) -> Any:
-            turns.append(self.generation)
+    class Changing(InProcess):
+        async def plan(self, user: str, sql: bytes, env: Env, *, masked: bool = False) -> Any:
+            turns.append(made.generation)
+            answer = await super().plan(user, sql, env, masked=masked)
             if len(turns) == 1:
-                self.replace(TOPOLOGY)
-            return super().make(lifted, env)
+                made.replace(TOPOLOGY)
+            return answer
 
-    known.rewriter = Changing(SCHEMA_MODEL, TOPOLOGY)
+    known.planners = Changing(lambda: made)
     sql = b"SELECT id FROM pins WHERE ts = 5 OR ts = '" + b"x" * LONG + b"'"
-    plan, _ = asyncio.run(plan_apart(known, sql, ENV))
+    plan, *_ = asyncio.run(plan_apart(known, "u", sql, ENV))
     assert isinstance(plan, ShardSelect)
     assert len(set(turns)) == len(turns) == 2
     assert (known.rewriter.misses, known.rewriter.entries) == (1, 1)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
+from proxy.execute.apart import plan_for
 from proxy.execute.ends import fetch_warnings
 from proxy.execute.fan.loading import FITTING, LOADING, apply, reading_settings, resting_settings
 from proxy.execute.naming import logical_rows
@@ -306,7 +307,7 @@ class _Gathering:
         }
         found: dict[str, set[bytes]] = {column: set() for column in wanted}
         each = piece.each_shard
-        bounds = [self._bind(sql, each_shard=each) for sql in self._selects(number, piece)]
+        bounds = [await self._bind(sql, each_shard=each) for sql in self._selects(number, piece)]
         ceilings = [check_scatter(self.client, bound) for bound in bounds if bound.scatter]
         statements = [statement for bound in bounds for statement in bound.statements]
         if statements:
@@ -333,11 +334,11 @@ class _Gathering:
         chunks = [sorted_ids[at : at + most] for at in range(0, len(sorted_ids), most)]
         return [piece.sql(self.values, columns, b", ".join(chunk)) for chunk in chunks]
 
-    def _bind(self, sql: bytes, *, each_shard: bool) -> Bound:
+    async def _bind(self, sql: bytes, *, each_shard: bool) -> Bound:
         """Plan a piece as the ordinary statement that it is."""
         services, session = self.client.services, self.client.session
         env = replace(session.env, each_shard=True) if each_shard else session.env
-        plan, literals = services.rewriter.plan(sql, env)
+        plan, literals = await plan_for(self.client, sql, env)
         try:
             bound = plan.bind(values_of(session, plan, literals), services.topology, self.choose)
         except BindError as error:

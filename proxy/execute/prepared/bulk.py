@@ -32,6 +32,8 @@ def bulk_execute(client: ClientConnection, payload: bytes) -> None:
     if not agreed or not agreed & MariaCapability.STMT_BULK_OPERATIONS:
         raise ProxyError("unknown_command", command="COM_STMT_BULK_EXECUTE")
     statement = statement_of(client, payload, "mysqld_stmt_bulk_execute")
+    if prepare.plans_ahead(client, statement, lambda: bulk_execute(client, payload)):
+        return
     plan = prepare.plan_for(client, statement)
     try:
         request = parse_bulk(payload, statement.parameters)

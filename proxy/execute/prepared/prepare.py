@@ -8,15 +8,23 @@ server is asked about the statement of one shard; what only the proxy can answer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from proxy.backends.pool import ATTRIBUTES
 from proxy.errors import ProxyError
-from proxy.execute.apart import check_length, plan_apart
-from proxy.execute.dispatch import check_access, choose, plan_masked, refuse_lost, reject, run_plan
+from proxy.execute.apart import Planned, check_length, plan_apart
+from proxy.execute.dispatch import (
+    check_access,
+    choose,
+    plan_masked,
+    plan_masked_off_loop,
+    refuse_lost,
+    reject,
+    run_plan,
+)
 from proxy.execute.gathering.gather import start_gather
 from proxy.execute.locks import asks_holders, host_of
 from proxy.execute.preparing import learn_again, returns_rounded
@@ -90,22 +98,27 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     if len(session.prepared.by_id) >= limit:
         raise ProxyError("too_many_statements", limit=limit)
     env = session.prepared.env(session.env)
-    if len(sql) > services.long_statement and sql.isascii():
-        TaskWork(client).start(_prepare_long(client, sql, env))
+    if not planned_at_once(client, sql, env):
+        TaskWork(client).start(_prepare_apart(client, sql, env))
         return
     plan, found = _planned(client, sql, env)
     if isinstance(plan, Several) and plan.comments:
         sql = first_statement(sql, env)
         plan, found = _planned(client, sql, env)
-    _prepare(client, sql, env, plan, found)
+    _prepare(client, sql, env, Planned(plan, found))
 
 
-async def _prepare_long(client: ClientConnection, sql: bytes, env: Env) -> None:
-    _prepare(client, sql, env, *await plan_apart(client.services, sql, env))
+async def _prepare_apart(client: ClientConnection, sql: bytes, env: Env) -> None:
+    planned = await plan_reading_apart(client, sql, env)
+    if isinstance(planned.plan, Several) and planned.plan.comments:
+        sql = first_statement(sql, env)
+        planned = await plan_reading_apart(client, sql, env)
+    _prepare(client, sql, env, planned)
 
 
-def _prepare(client: ClientConnection, sql: bytes, env: Env, plan: Plan, found: Values) -> None:
+def _prepare(client: ClientConnection, sql: bytes, env: Env, planned: Planned) -> None:
     """PREPARE a statement whose plan is known."""
+    plan, found = planned.plan, planned.literals
     services, session = client.services, client.session
     check_access(session, plan, sql)
     generation = services.rewriter.generation
@@ -123,7 +136,7 @@ def _prepare(client: ClientConnection, sql: bytes, env: Env, plan: Plan, found: 
     if isinstance(plan, Reject):
         reject(client, plan, found)
         return
-    places = statement.places = services.rewriter.parameters(sql, env)
+    places = statement.places = planned.parameters or services.rewriter.parameters(sql, env)
     statement.parameters = len(places.places)
     session.prepared.values = (b"?",) * statement.parameters
     try:
@@ -148,8 +161,46 @@ def _prepare(client: ClientConnection, sql: bytes, env: Env, plan: Plan, found: 
         raise ProxyError(error.name, **error.arguments) from None
 
 
+def _masks(sql: bytes, env: Env) -> bool:
+    return env.charset in NOT_ASCII and not sql.isascii()
+
+
+def planned_at_once(client: ClientConnection, sql: bytes, env: Env) -> bool:
+    """Whether the loop may read a statement itself: the plan is in the cache, or made in a moment."""
+    services = client.services
+    if len(sql) <= services.long_statement and not _masks(sql, env) and services.rewriter.find(sql, env):
+        return True
+    return services.plans_at_once(len(sql))
+
+
+async def plan_reading_apart(client: ClientConnection, sql: bytes, env: Env) -> Planned:
+    """The plan of a prepared statement's text, made off the loop."""
+    if _masks(sql, env):
+        return await plan_masked_off_loop(client, sql, env)
+    return await plan_apart(client.services, client.session.user.name, sql, env)
+
+
+def plans_ahead(client: ClientConnection, statement: Statement, then: Callable[[], None]) -> bool:
+    """Whether the statement's plan is out of date and is made off the loop first; `then` goes on."""
+    stale = _out_of_date(client, statement)
+    if stale is None or statement.ahead is not None:
+        return False
+    sql, env = statement.sql, replace(stale[0], exact=stale[1])
+    if planned_at_once(client, sql, env):
+        return False
+
+    async def run() -> None:
+        generation = client.services.rewriter.generation
+        planned = await plan_reading_apart(client, sql, env)
+        statement.ahead = generation, env.key, planned.plan, planned.literals
+        then()
+
+    TaskWork(client).start(run())
+    return True
+
+
 def _planned(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Values]:
-    if env.charset in NOT_ASCII and not sql.isascii():
+    if _masks(sql, env):
         return plan_masked(client, sql, env)
     return client.services.rewriter.plan(sql, env)
 
@@ -227,6 +278,8 @@ def execute(client: ClientConnection, payload: bytes) -> None:
     """COM_STMT_EXECUTE."""
     session = client.session
     statement = statement_of(client, payload, "mysqld_stmt_execute")
+    if plans_ahead(client, statement, lambda: execute(client, payload)):
+        return
     plan = plan_for(client, statement)
     client.sql, client.kind = statement.sql, plan.kind
     if session.counts is not None:
@@ -267,33 +320,46 @@ async def _learn_and_run(
     before = statement.exact
     await learn_again(client, statement)
     if statement.exact != before:
-        statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
+        if planned_at_once(client, statement.sql, statement.reading):
+            statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
+        else:
+            planned = await plan_reading_apart(client, statement.sql, statement.reading)
+            statement.plan, statement.literals = planned.plan, planned.literals
     run(client, statement, request, sent)
 
 
-def plan_for(client: ClientConnection, statement: Statement) -> Plan:
-    """The statement's plan, made anew when it is out of date. Raises ProxyError.
-
-    Text is read under the settings of now: only the database is that of PREPARE.
+def _out_of_date(client: ClientConnection, statement: Statement) -> tuple[Env, str] | None:
+    """What a statement is to be planned for now (settings, and `Statement.exact`); None when its plan will
+    do. Text is read under the settings of now: only the database is that of PREPARE.
     """
-    services, session = client.services, client.session
-    current = statement.generation is services.rewriter.generation
+    session, env, exact = client.session, statement.env, statement.exact
+    current = statement.generation is client.services.rewriter.generation
     if not current:
-        statement.exact = ""  # until it is learnt again
-    elif statement.exact and isinstance(statement.plan, ShardSelect) and not statement.plan.exact:
+        exact = ""  # until it is learnt again
+    elif exact and isinstance(statement.plan, ShardSelect) and not statement.plan.exact:
         current = False
     if not relayed(statement.plan):
-        env = session.prepared.env(session.env)
-        if env.database != statement.env.database:
-            env = replace(env, database=statement.env.database)
-        if env is not statement.env and env.key != statement.env.key:
-            statement.env, current = env, False
-    if not current:
-        was = statement.plan
-        statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
-        statement.generation = services.rewriter.generation
+        now = session.prepared.env(session.env)
+        if now.database != env.database:
+            now = replace(now, database=env.database)
+        if now is not env and now.key != env.key:
+            env, current = now, False
+    return None if current else (env, exact)
+
+
+def plan_for(client: ClientConnection, statement: Statement) -> Plan:
+    """The statement's plan, made anew when it is out of date. Raises ProxyError."""
+    stale = _out_of_date(client, statement)
+    if stale is not None:
+        was, ahead = statement.plan, statement.ahead
+        statement.env, statement.exact = stale
+        statement.ahead, statement.generation = None, client.services.rewriter.generation
+        if ahead is not None and ahead[1] == statement.reading.key:
+            statement.generation, _, statement.plan, statement.literals = ahead
+        else:
+            statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
         if relayed(was) != relayed(statement.plan):
-            statement.settings = session.settings.system
+            statement.settings = client.session.settings.system
     return statement.plan
 
 
@@ -334,7 +400,15 @@ def run(
     values = [parameter(session, name) for _, name in statement.places.places]
     client.sql = statement.places.fill(values)
     env = replace(statement.env, parameters=False)
+    if not planned_at_once(client, client.sql, env):
+        TaskWork(client).start(_run_apart(client, env))
+        return
     run_plan(client, *client.services.rewriter.plan(client.sql, env))
+
+
+async def _run_apart(client: ClientConnection, env: Env) -> None:
+    planned = await plan_apart(client.services, client.session.user.name, client.sql, env)
+    run_plan(client, planned.plan, planned.literals)
 
 
 def _literals(

@@ -1,0 +1,156 @@
+"""A planning process: ``python -m proxy.planning.process FD``. It reads requests from the socket FD, answers
+them one after another, and ends when the socket is closed.
+
+It is the proxy's own child, and only that speaks to it. What takes more CPU time than allowed, or more
+memory, is given up: the next statement begins afresh.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+from dataclasses import replace
+from types import FrameType
+from typing import Final
+
+from config.schema import Schema
+from config.topology import Topology
+from proxy.wire.multibyte import ESCAPE, mask
+from rewriter.planner import LONG, Made, Rewriter, lift
+from rewriter.plans import OneHost, Template
+from rewriter.route.scope import Limits
+
+from .protocol import HEADER, Answer, Request, chunks, pack
+
+MEMORY: Final = 4 << 30
+"""Bytes of address space. A statement of 64 MB takes up to half of it."""
+
+_NICE: Final = 10
+
+
+class _Overtime(BaseException):
+    """The CPU time allowed is over."""
+
+
+class Planner:
+    """Plans for the schema and topology that the latest request has brought."""
+
+    def __init__(self) -> None:
+        self._schema: Schema | None = None
+        self._topology: Topology | None = None
+        self._limits: Limits | None = None
+        self._rewriter: Rewriter | None = None
+        self._timed = False
+        signal.signal(signal.SIGPROF, self._over)
+
+    def _over(self, number: int, frame: FrameType | None) -> None:
+        if self._timed:
+            raise _Overtime
+
+    def answer(self, request: Request, sql: bytes) -> tuple[Answer, tuple[bytes, ...]]:
+        """What `request` asks for, and the literals. Never raises."""
+        self._schema = request.schema or self._schema
+        self._topology = request.topology or self._topology
+        self._limits = request.limits or self._limits
+        if request.schema is not None or request.topology is not None:
+            self._rewriter = None
+        try:
+            self._timed = True
+            # again and again: an exception in a destructor is lost
+            signal.setitimer(signal.ITIMER_PROF, request.seconds, 0.01)
+            try:
+                return self._planned(request, sql)
+            finally:
+                self._timed = False
+                signal.setitimer(signal.ITIMER_PROF, 0)
+        except (_Overtime, MemoryError, RecursionError):
+            self._timed = False
+            self._rewriter = None
+            return Answer(failed="statement_too_complex"), ()
+
+    def _planned(self, request: Request, sql: bytes) -> tuple[Answer, tuple[bytes, ...]]:
+        rewriter = self._rewriter
+        if rewriter is None:
+            assert self._schema is not None
+            assert self._topology is not None
+            assert self._limits is not None
+            rewriter = self._rewriter = Rewriter(
+                self._schema,
+                self._topology,
+                cache_size=2,
+                in_list=self._limits.in_list,
+                parse_depth=self._limits.parse_depth,
+            )
+        env, unmasked = request.env, True
+        text = mask(sql, env.charset, env.no_backslash_escapes) if request.masked else sql
+        lifted = lift(text.removesuffix(b"\0"), env)
+        made = rewriter.make(lifted, env)
+        if request.masked:
+            within = sum(literal.count(ESCAPE) for literal in made.literals)
+            unmasked = text.count(ESCAPE) == within
+        parameters = rewriter.parameters(sql, env) if env.parameters else None
+        if len(lifted.shape) > LONG:  # not to be kept, so it need not come back
+            made = _lightened(made, text)
+            lifted = lifted._replace(shape=b"", opened=b"", literals=made.literals)
+        return Answer(lifted, made, parameters, unmasked), made.literals
+
+
+def _lightened(made: Made, sql: bytes) -> Made:
+    """The plan of a statement that goes to its host as it is, without its millions of pieces."""
+    plan = made.plan
+    made = made._replace(steering=None)
+    if not isinstance(plan, OneHost) or not plan.unchanged or plan.session_slots or made.folded is not None:
+        return made
+    if plan.effects is not None and (plan.effects.ties or plan.effects.unties):
+        return made  # which name literals by their numbers
+    return made._replace(plan=replace(plan, template=Template((sql,))), literals=(b"",))
+
+
+def _read(sock: socket.socket) -> bytes:
+    """The next message. EOFError at the end."""
+    size = HEADER.unpack(_exactly(sock, HEADER.size))[0]
+    return bytes(_exactly(sock, size))
+
+
+def _exactly(sock: socket.socket, size: int) -> bytearray:
+    data = bytearray(size)
+    view = memoryview(data)
+    while view:
+        count = sock.recv_into(view)
+        if not count:
+            raise EOFError
+        view = view[count:]
+    return data
+
+
+def serve(sock: socket.socket) -> None:
+    """Answer requests until the socket is closed."""
+    planner = Planner()
+    while True:
+        try:
+            request: Request = pickle.loads(_read(sock))
+            sql = _read(sock)
+        except EOFError:
+            return
+        answer, literals = planner.answer(request, sql)
+        for piece in chunks(literals):
+            sock.sendall(piece)
+        sock.sendall(pack(answer, sql, literals))
+        del answer, literals, sql  # not while the next one is waited for
+
+
+def main() -> None:
+    """The program."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the proxy closes the socket
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.nice(_NICE)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    serve(socket.socket(fileno=int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()
