@@ -57,7 +57,7 @@ class Waits:
     memory: float
 
 
-class _LoggedIn(Connection[Any]):
+class _LoggedIn(Connection):
     """Sends no statement of its own, so that compression may begin at once."""
 
     def set_character_set(self, charset: Any, collation: Any = None) -> None:

@@ -63,8 +63,8 @@ _BY_COLUMNS = frozenset({"select", "gather", "insert", "write", "read_write"})
 
 
 #: Bytes of a statement that is planned in the loop: some milliseconds. And of all in one turn of the loop.
-_PLANNED_AT_ONCE = 400
-_PLANNED_IN_A_TURN = 1000
+_PLANNED_AT_ONCE = 250
+_PLANNED_IN_A_TURN = 750
 
 
 class Services:

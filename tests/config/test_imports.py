@@ -37,7 +37,7 @@ def test_imports_run_one_way(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
 def test_files_and_functions_are_short(path: Path) -> None:
     text = path.read_text()
-    assert len(text.splitlines()) <= 400
+    assert len(text.splitlines()) <= 600
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 50, node.name

@@ -49,6 +49,8 @@ class Planned:
     def plan(self, sql: bytes, env: Any) -> tuple[Plan, Values]:
         return self.plans[sql], (b"1", b"")
 
+    find = plan
+
 
 class Select(ShardSelect):
     """A plan whose statements are known."""
@@ -79,6 +81,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     services.rewriter = Planned()
     services.execute = execute
     services.max_statement = services.long_statement = 1000
+    services.plans_at_once = lambda size: True
     services.all_serving = True
     services.definitions_of = lambda plan, session, values: Definitions()
     services.settings.limits.scatter_rows = 0

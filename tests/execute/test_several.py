@@ -25,6 +25,8 @@ class Rewriter:
             return Several(), (b"",)
         return AnyHost(template=Template((sql,))), (b"",)
 
+    find = plan
+
 
 @pytest.fixture
 def world() -> World:
