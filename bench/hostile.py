@@ -48,13 +48,18 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True)
 class Waits:
-    """What the probe has seen, in milliseconds; the proxy's memory in MB, at most."""
+    """What the probe has seen, in milliseconds; the proxy's memory in MB, at most. `cpu`: for how many
+    hundredths of the time the proxy's loop was on a CPU, `queued`: for how many it was ready to run while
+    others were on all of them, which no proxy can help.
+    """
 
     questions: int
     worst: float
     high: float
     median: float
     memory: float
+    cpu: float
+    queued: float
 
 
 class _LoggedIn(Connection):
@@ -120,6 +125,7 @@ def probe(target: Target, pid: int, seconds: float) -> Waits:
     )
     waits: list[float] = []
     memory = 0
+    before = scheduled(pid)
     end = time.monotonic() + seconds
     with client, client.cursor() as cursor:
         while (begun := time.monotonic()) < end:
@@ -131,9 +137,17 @@ def probe(target: Target, pid: int, seconds: float) -> Waits:
             if len(waits) % 20 == 0:
                 memory = max(memory, usage([pid]).rss)
             time.sleep(PAUSE)
+    cpu, queued = (100 * (now - was) / 1e9 / seconds for now, was in zip(scheduled(pid), before, strict=True))
     waits.sort()
     high = waits[len(waits) * 99 // 100]
-    return Waits(len(waits), waits[-1], high, statistics.median(waits), max(memory, usage([pid]).rss) / 1e6)
+    memory = max(memory, usage([pid]).rss)
+    return Waits(len(waits), waits[-1], high, statistics.median(waits), memory / 1e6, cpu, queued)
+
+
+def scheduled(pid: int) -> tuple[int, int]:
+    """Nanoseconds for which a process's first thread has run, and for which it was ready to and did not."""
+    ran, waited, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
+    return int(ran), int(waited)
 
 
 @app.command()
@@ -158,7 +172,9 @@ def main(
             console.print(
                 f"{server.title}, {os.cpu_count()} CPUs; {clients} hostile clients; load {load:.1f}"
             )
-            table = Table("attack", *(["median", "99 %", "worst", "questions", "memory MB"]))
+            table = Table(
+                "attack", *(["median", "99 %", "worst", "questions", "memory MB", "on CPU", "no CPU"])
+            )
             rounds: list[tuple[str, list[attacks.Attack]]] = [("nobody", [])]
             rounds += [(one.name, [one]) for one in chosen]
             if together:
@@ -169,9 +185,15 @@ def main(
                         time.sleep(0.5)
                     waits = probe(target, pid, seconds)
                 style = "red" if waits.worst > AIM else ""
-                line = f"{waits.median:.1f}", f"{waits.high:.1f}", f"{waits.worst:.1f}"
-                table.add_row(name, *line, str(waits.questions), f"{waits.memory:.0f}", style=style)
-                console.print(name, *line, waits.questions, f"{waits.memory:.0f} MB")
+                line: tuple[str, ...] = f"{waits.median:.1f}", f"{waits.high:.1f}", f"{waits.worst:.1f}"
+                line += (
+                    str(waits.questions),
+                    f"{waits.memory:.0f}",
+                    f"{waits.cpu:.0f} %",
+                    f"{waits.queued:.0f} %",
+                )
+                table.add_row(name, *line, style=style)
+                console.print(name, *line)
             console.print(table)
     except (BenchError, ServerError) as error:
         print(f"bench: {error}", file=sys.stderr)

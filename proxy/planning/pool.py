@@ -24,7 +24,7 @@ from proxy.errors import ProxyError
 from rewriter.env import Env
 from rewriter.planner import LONG, Rewriter
 
-from .protocol import HEADER, LITERALS, Answer, Request, take_in, unpack
+from .protocol import HEADER, Answer, Request, Unpacking
 
 log = structlog.get_logger("planning")
 
@@ -152,13 +152,12 @@ class _Lane:
         self._writer.write(HEADER.pack(len(data)) + data + HEADER.pack(len(job.sql)))
         self._writer.write(job.sql)
         await self._writer.drain()
-        literals: list[bytes] = []
+        unpacking = Unpacking(job.sql)
         while True:
             size = HEADER.unpack(await self._reader.readexactly(HEADER.size))[0]
-            data = await self._reader.readexactly(size)
-            if data[:1] != LITERALS:
-                return unpack(data[1:], job.sql, tuple(literals))
-            literals += take_in(data)
+            answer = unpacking.take(await self._reader.readexactly(size))
+            if answer is not None:
+                return answer
             await asyncio.sleep(0)  # the others' turn
 
     async def start(self) -> None:

@@ -24,7 +24,7 @@ from rewriter.planner import LONG, Made, Rewriter, lift
 from rewriter.plans import OneHost, Template
 from rewriter.route.scope import Limits
 
-from .protocol import HEADER, Answer, Request, chunks, pack
+from .protocol import HEADER, Answer, Request, pack
 
 MEMORY: Final = 4 << 30
 """Bytes of address space. A statement of 64 MB takes up to half of it."""
@@ -51,8 +51,8 @@ class Planner:
         if self._timed:
             raise _Overtime
 
-    def answer(self, request: Request, sql: bytes) -> tuple[Answer, tuple[bytes, ...]]:
-        """What `request` asks for, and the literals. Never raises."""
+    def answer(self, request: Request, sql: bytes) -> Answer:
+        """What `request` asks for. Never raises."""
         self._schema = request.schema or self._schema
         self._topology = request.topology or self._topology
         self._limits = request.limits or self._limits
@@ -70,9 +70,9 @@ class Planner:
         except (_Overtime, MemoryError, RecursionError):
             self._timed = False
             self._rewriter = None
-            return Answer(failed="statement_too_complex"), ()
+            return Answer(failed="statement_too_complex")
 
-    def _planned(self, request: Request, sql: bytes) -> tuple[Answer, tuple[bytes, ...]]:
+    def _planned(self, request: Request, sql: bytes) -> Answer:
         rewriter = self._rewriter
         if rewriter is None:
             assert self._schema is not None
@@ -96,7 +96,7 @@ class Planner:
         if len(lifted.shape) > LONG:  # not to be kept, so it need not come back
             made = _lightened(made, text)
             lifted = lifted._replace(shape=b"", opened=b"", literals=made.literals)
-        return Answer(lifted, made, parameters, unmasked), made.literals
+        return Answer(lifted, made, parameters, unmasked)
 
 
 def _lightened(made: Made, sql: bytes) -> Made:
@@ -136,11 +136,10 @@ def serve(sock: socket.socket) -> None:
             sql = _read(sock)
         except EOFError:
             return
-        answer, literals = planner.answer(request, sql)
-        for piece in chunks(literals):
-            sock.sendall(piece)
-        sock.sendall(pack(answer, sql, literals))
-        del answer, literals, sql  # not while the next one is waited for
+        answer = planner.answer(request, sql)
+        for message in pack(answer, sql):
+            sock.sendall(message)
+        del answer, sql  # not while the next one is waited for
 
 
 def main() -> None:

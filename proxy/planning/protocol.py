@@ -1,9 +1,9 @@
 """What the proxy and a planning process say to each other over a socket.
 
 A message is its length (8 bytes, little-endian) and that many bytes. To the process: a pickled `Request`, and
-behind it the statement as it is. Back: the literals as pickled lists, some thousands each, so that nobody
-has to take in all of them at once; then a pickled `Answer`, in which the statement and the tuple of all
-literals are named and not repeated.
+behind it the statement as it is. Back: a pickled `Answer`, in which the statement is named and not repeated.
+Tuples of many elements (literals, rows, pieces of text) go before it in parts, so that nobody has to take in
+all of them at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
 from types import MappingProxyType
@@ -24,15 +24,15 @@ from rewriter.planner import Lifted, Made, Parameters
 from rewriter.route.scope import Limits
 
 HEADER: Final = Struct("<Q")
-LITERALS: Final = b"L"
+PART: Final = b"T"
 ANSWER: Final = b"A"
 """The first byte of a message back."""
 
-AT_ONCE: Final = 4096
-"""So many literals are in one message."""
+AT_ONCE: Final = 1000
+"""So many elements of a tuple are in one message."""
 
-_SQL: Final = "sql"
-_VALUES: Final = "values"
+_SQL: Final = -1
+"""The statement's number; those of the tuples follow from 0 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,52 +75,85 @@ def _reduced(one: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
 copyreg.pickle(MappingProxyType, _reduced)
 
 
-def message(kind: bytes, what: object) -> bytes:
-    """A message back, whole."""
-    data = pickle.dumps(what, pickle.HIGHEST_PROTOCOL)
-    return HEADER.pack(len(data) + 1) + kind + data
-
-
-def chunks(literals: Sequence[bytes]) -> list[bytes]:
-    """The messages that bring the literals."""
-    return [message(LITERALS, list(literals[at : at + AT_ONCE])) for at in range(0, len(literals), AT_ONCE)]
-
-
-def take_in(data: bytes) -> list[bytes]:
-    """The literals of a message, without its header."""
-    found: list[bytes] = pickle.loads(data[1:])
-    return found
-
-
 class _Pickler(pickle.Pickler):
-    def __init__(self, out: io.BytesIO, sql: bytes, values: tuple[bytes, ...]) -> None:
-        super().__init__(out, pickle.HIGHEST_PROTOCOL)
-        self._sql, self._values = sql, values
+    """Pickles without the statement and without long tuples."""
 
-    def persistent_id(self, one: Any) -> str | None:
-        return _SQL if one is self._sql else _VALUES if one is self._values else None
+    def __init__(self, out: io.BytesIO, packing: _Packing) -> None:
+        super().__init__(out, pickle.HIGHEST_PROTOCOL)
+        self._packing = packing
+
+    def persistent_id(self, one: Any) -> int | None:
+        if one is self._packing.sql:
+            return _SQL
+        if type(one) is tuple and len(one) > AT_ONCE:
+            return self._packing.long(one)
+        return None
+
+
+class _Packing:
+    """An answer becomes `messages`."""
+
+    def __init__(self, sql: bytes) -> None:
+        self.sql = sql
+        self.messages: list[bytes] = []
+        self._known: dict[int, tuple[int, tuple[Any, ...]]] = {}  # by identity
+
+    def add(self, kind: bytes, what: object) -> None:
+        out = io.BytesIO()
+        out.write(HEADER.pack(0) + kind)
+        _Pickler(out, self).dump(what)
+        data = out.getbuffer()
+        HEADER.pack_into(data, 0, len(data) - HEADER.size)
+        self.messages.append(bytes(data))
+
+    def long(self, one: tuple[Any, ...]) -> int:
+        """The number of a long tuple, whose parts have been sent then."""
+        found = self._known.get(id(one))
+        if found is None:
+            number = len(self._known)
+            found = self._known[id(one)] = number, one
+            for at in range(0, len(one), AT_ONCE):
+                self.add(PART, (number, list(one[at : at + AT_ONCE])))
+        return found[0]
+
+
+def pack(answer: Answer, sql: bytes) -> list[bytes]:
+    """The messages of an answer to what was asked of `sql`."""
+    packing = _Packing(sql)
+    packing.add(ANSWER, answer)
+    return packing.messages
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: io.BytesIO, sql: bytes, values: tuple[bytes, ...]) -> None:
+    def __init__(self, data: io.BytesIO, known: Callable[[int], Any]) -> None:
         super().__init__(data)
-        self._known = {_SQL: sql, _VALUES: values}
+        self._known = known
 
-    def persistent_load(self, name: Any) -> Any:
-        return self._known[name]
-
-
-def pack(answer: Answer, sql: bytes, values: tuple[bytes, ...]) -> bytes:
-    """The last message of an answer."""
-    out = io.BytesIO()
-    out.write(HEADER.pack(0) + ANSWER)
-    _Pickler(out, sql, values).dump(answer)
-    data = out.getbuffer()
-    HEADER.pack_into(data, 0, len(data) - HEADER.size)
-    return bytes(data)
+    def persistent_load(self, number: Any) -> Any:
+        return self._known(number)
 
 
-def unpack(data: bytes, sql: bytes, values: tuple[bytes, ...]) -> Answer:
-    """What `pack` made, without its header."""
-    answer: Answer = _Unpickler(io.BytesIO(data), sql, values).load()
-    return answer
+class Unpacking:
+    """The messages of one answer, taken in one after another."""
+
+    def __init__(self, sql: bytes) -> None:
+        self._sql = sql
+        self._parts: dict[int, list[Any]] = {}
+        self._whole: dict[int, tuple[Any, ...]] = {}
+
+    def take(self, data: bytes) -> Answer | None:
+        """The next message, without its header; the answer, when it was the last."""
+        found = _Unpickler(io.BytesIO(memoryview(data)[1:]), self._named).load()
+        if data[:1] == ANSWER:
+            answer: Answer = found
+            return answer
+        number, part = found
+        self._parts.setdefault(number, []).extend(part)
+        return None
+
+    def _named(self, number: int) -> Any:
+        if number == _SQL:
+            return self._sql
+        if number not in self._whole:
+            self._whole[number] = tuple(self._parts.pop(number))
+        return self._whole[number]

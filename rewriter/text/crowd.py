@@ -21,6 +21,7 @@ _WHERE: Final = ("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW", "FOR", 
 _ENDS: Final = frozenset((*_WHERE, "INTO", "SET", "VALUES", "VALUE"))
 """Words behind the tables of a block. That one of them may be a name in some place is no harm: then less is
 counted."""
+_INDEX_FOR: Final = "INDEX FOR"
 _NEW_BLOCK: Final = ("SELECT", "UNION", "EXCEPT", "INTERSECT", "MINUS")
 _SUBQUERY: Final = ("SELECT", "WITH", "VALUES", "TABLE")
 
@@ -49,21 +50,26 @@ def most_tables(source: Source) -> int:
     block.query = True
     before = ""  # the word or operator before
     for index, token in enumerate(tokens):
-        if token.kind == OPERATOR and token.text == "(":
+        text = token.text if token.kind in (WORD, OPERATOR) else ""
+        if text == "FOR" and before in ("INDEX", "KEY"):
+            text = _INDEX_FOR
+        elif before == _INDEX_FOR:
+            text = ""  # JOIN, ORDER or GROUP: what the index is for
+        if token.kind == OPERATOR and text == "(":
             stack.append(block)
             joined = block.listing and before in _BEFORE_TABLE
             if not joined or source.is_word(index + 1, *_SUBQUERY):
                 block = _Block()
-        elif token.kind == OPERATOR and token.text == ")" and stack:
+        elif token.kind == OPERATOR and text == ")" and stack:
             block = stack.pop()
-        elif token.kind in (WORD, OPERATOR):
-            _read(block, token.text, before, update=index == 0, using=deletes and not stack)
+        elif text:
+            _read(block, text, update=index == 0, using=deletes and not stack)
             most = max(most, block.tables)
-        before = token.text if token.kind in (WORD, OPERATOR) else ""
+        before = text
     return most
 
 
-def _read(block: _Block, text: str, before: str, *, update: bool, using: bool) -> None:
+def _read(block: _Block, text: str, *, update: bool, using: bool) -> None:
     """A word or an operator. `update`: the statement's first; `using`: a DELETE's own USING may come."""
     if text in _NEW_BLOCK:
         block.query = True
@@ -74,7 +80,7 @@ def _read(block: _Block, text: str, before: str, *, update: bool, using: bool) -
         block.begin(listing=True)
     elif not block.listing:
         return
-    elif text == "," or (text in _JOINS and before != "FOR"):
+    elif text == "," or text in _JOINS:
         block.tables += 1
-    elif text in _ENDS and not (text == "FOR" and before in ("INDEX", "KEY")):
+    elif text in _ENDS:
         block.listing = False

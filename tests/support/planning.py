@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from proxy.errors import ProxyError
 from proxy.planning.process import Planner
-from proxy.planning.protocol import HEADER, LITERALS, Answer, Request, chunks, pack, take_in, unpack
+from proxy.planning.protocol import HEADER, Answer, Request, Unpacking, pack
 from rewriter.env import Env
 from rewriter.planner import Rewriter
 
@@ -24,13 +23,12 @@ class InProcess:
         self.asked.append((user, sql))
         rewriter = self.rewriter()
         request = Request(env, masked, 60.0, rewriter.schema, rewriter.topology, rewriter.limits)
-        answer, values = self.planner.answer(request, sql)
-        literals: list[bytes] = []
-        for message in chunks(values):
-            assert message[HEADER.size : HEADER.size + 1] == LITERALS
-            literals += take_in(message[HEADER.size :])
-        back: Any = unpack(pack(answer, sql, values)[HEADER.size + 1 :], sql, tuple(literals))
+        answer = self.planner.answer(request, sql)
+        unpacking = Unpacking(sql)
+        *parts, last = [message[HEADER.size :] for message in pack(answer, sql)]
+        assert not any(unpacking.take(part) for part in parts)
+        back = unpacking.take(last)
+        assert back is not None
         if back.failed:
             raise ProxyError(back.failed)
-        assert isinstance(back, Answer)
         return back

@@ -1,0 +1,135 @@
+"""Planning off the loop: the plans are the same, nobody waits for another's, and what takes too long ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from proxy.errors import ProxyError
+from proxy.planning import pool
+from proxy.planning.pool import Planners, Turns, _Job
+from proxy.planning.process import Planner
+from proxy.planning.protocol import AT_ONCE, HEADER, Request, Unpacking, pack
+from proxy.tasks import Tasks
+from rewriter.env import Env
+from rewriter.planner import LONG, lift
+from rewriter.plans import Insert, ShardSelect
+from tests.rewriter import golden
+from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, expand, rewriter, values_of
+from tests.support.waiting import async_wait_until
+
+ENV = Env(database="demo")
+CASES = [case for path in sorted(golden.FOLDER.glob("*.yaml")) for case in golden.load(path)]
+
+
+def test_a_plan_comes_back_as_it_was() -> None:
+    """All golden statements: what the plan says and binds is the same behind the socket."""
+    planner, made = Planner(), rewriter()
+    for case in CASES:
+        env = Env(**{"database": "demo", **case.get("env", {})})
+        sql = expand(case["sql"]).encode()
+        answer = planner.answer(Request(env, False, 60.0, SCHEMA_MODEL, TOPOLOGY, made.limits), sql)
+        unpacking = Unpacking(sql)
+        [back] = [one for one in (unpacking.take(data[HEADER.size :]) for data in pack(answer, sql)) if one]
+        assert back.made is not None
+        assert back.lifted is not None
+        plan, values = back.made.plan, values_of(back.made.plan, back.made.literals)
+        found = {"plan": plan.kind, **golden._plan(plan, values), **golden._bound(plan, values)}
+        assert found == {name: value for name, value in case.items() if name not in golden.GIVEN}, sql
+
+
+def test_long_tuples_come_in_parts() -> None:
+    sql = b"INSERT INTO pins (data) VALUES " + b", ".join(b"('%d')" % n for n in range(5 * AT_ONCE))
+    planner, made = Planner(), rewriter()
+    answer = planner.answer(Request(ENV, False, 60.0, SCHEMA_MODEL, TOPOLOGY, made.limits), sql)
+    messages = pack(answer, sql)
+    assert len(messages) > 10
+    assert max(map(len, messages)) < 40 * AT_ONCE
+    unpacking = Unpacking(sql)
+    *_, back = [unpacking.take(data[HEADER.size :]) for data in messages]
+    assert back is not None
+    assert back.made is not None
+    assert isinstance(back.made.plan, Insert)
+    assert back.made.literals == lift(sql, ENV).literals
+
+
+async def test_users_take_turns() -> None:
+    turns = Turns()
+    loop = asyncio.get_running_loop()
+
+    def put(user: str, number: int) -> _Job:
+        job = _Job(b"%s %d" % (user.encode(), number), ENV, False, loop.create_future())
+        turns.put(user, job)
+        return job
+
+    for number in range(4):
+        put("hostile", number)
+    put("other", 0)
+    gone = put("gone", 0)
+    put("other", 1)
+    gone.future.cancel()
+    order = []
+    while (job := turns.next()) is not None:
+        order.append(job.sql.decode())
+    assert order == ["hostile 0", "other 0", "hostile 1", "other 1", "hostile 2", "hostile 3"]
+    assert not len(turns)
+
+
+@pytest.fixture
+async def planners() -> Any:
+    known = rewriter()
+    made = Planners(lambda: known, Tasks().spawn, 60.0)
+    yield made
+    made.close()
+
+
+async def test_a_process_plans(planners: Planners) -> None:
+    sql = b"SELECT data FROM pins WHERE ts = 1 " + b"AND ts = 1 " * 20
+    answer = await planners.plan("u", sql, ENV)
+    assert answer.made is not None
+    assert isinstance(answer.made.plan, ShardSelect)
+    long = sql + b"AND ts = 1 " * LONG
+    answers = await asyncio.gather(*[planners.plan("u", one, ENV) for one in (sql, long, sql)])
+    assert all(one.made is not None and one.made.plan.kind == "select" for one in answers)
+
+
+async def test_what_takes_too_long_ends(planners: Planners) -> None:
+    """By its own clock, which counts CPU time; the next statement is planned."""
+    planners._short._seconds = 0.05
+    sql = b"SELECT " + b"ts, " * 7000 + b"ts FROM pins ORDER BY 1"
+    with pytest.raises(ProxyError) as error:
+        await planners.plan("u", sql, ENV)
+    assert error.value.kind.name == "statement_too_complex"
+    assert error.value.code == 3170
+    planners._short._seconds = 60.0
+    answer = await planners.plan("u", b"SELECT data FROM pins WHERE ts = 1", ENV)
+    assert answer.made is not None
+
+
+async def test_a_statement_that_nobody_waits_for_any_longer(planners: Planners) -> None:
+    await planners.plan("u", b"SELECT 1", ENV)
+    process = planners._short._process
+    assert process is not None
+    waiting = asyncio.ensure_future(planners.plan("u", b"SELECT " + b"ts, " * 8000 + b"ts FROM pins", ENV))
+    other = asyncio.ensure_future(planners.plan("v", b"SELECT data FROM pins", ENV))
+    await async_wait_until(lambda: planners.waiting == 1, "the first is at work")
+    waiting.cancel()
+    answer = await other
+    assert answer.made is not None
+    assert planners._short._process is not process
+
+
+async def test_a_process_that_is_lost(planners: Planners) -> None:
+    await planners.plan("u", b"SELECT 1", ENV)
+    process = planners._short._process
+    assert process is not None
+    os.kill(process.pid, 9)
+    process.wait()
+    with pytest.raises(ProxyError) as error:
+        await planners.plan("u", b"SELECT 1", ENV)
+    assert error.value.kind.name == "statement_too_complex"
+    assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
+    assert pool.SHORT_SECONDS > 0
