@@ -160,6 +160,11 @@ _KINDS = (
         "role_denied", 1142, "42000", "{statement} command denied to user '{user}'@'%': the role '{role}' does not allow it.",
         "Ask for the role '{needed}'.",
     ),
+    ErrorKind(
+        "routine_denied", 1370, "42000",
+        "execute command denied to user '{user}'@'%' for routine '{routine}': the user is confined to databases, and what the routine reads cannot be seen.",
+        "Use the tables themselves, or a user without a list of databases.",
+    ),
     # Routing
     ErrorKind("syntax_error", 1064, "42000", "{reason}"),
     ErrorKind(

@@ -37,20 +37,25 @@ class Access(IntEnum):
 class Plan:
     """What all plans have.
 
-    `access`: what the user must be allowed. `session_slots`: names of the values that only the session
-    knows, in the order in which they follow the literals: function calls as `LAST_INSERT_ID()`,
-    `DATABASE()`, `CONNECTION_ID()`, `USER()`, `CURRENT_USER()`, `FOUND_ROWS()`, `ROW_COUNT()`; user
-    variables as `@name` (lower case); system variables as `@@last_insert_id`. Values are SQL literals;
-    `databases`: the logical (or physical, or unknown) databases that the statement names or implies,
-    for the user's list of allowed ones. `effects`: what the statement leaves behind on the connection it ran
-    on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user variables …); None for nothing.
-    `implicit_commit`: the server commits an open transaction before it (DDL).
+    `access`: what the user must be allowed. `session_slots`: names of the values that only the session knows,
+    in the order in which they follow the literals: function calls as `LAST_INSERT_ID()`, `DATABASE()`,
+    `CONNECTION_ID()`, `USER()`, `CURRENT_USER()`, `FOUND_ROWS()`, `ROW_COUNT()`; user variables as `@name`
+    (lower case); system variables as `@@last_insert_id`. Values are SQL literals; `databases`: the logical
+    (or physical, or unknown) databases that the statement names or implies, for the user's list of allowed
+    ones. `reserved`: the system databases among them: `access` is then ADMIN, and `listed_access` is for
+    users whose list names them all. `unseen`: the routine that the statement runs, which the rewriter does
+    not see: nothing for users with a list; "" for none. `effects`: what the statement leaves behind on the
+    connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user variables …); None for
+    nothing. `implicit_commit`: the server commits an open transaction before it (DDL).
     """
 
     kind: ClassVar[str]
     access: Access = Access.READ
     session_slots: tuple[str, ...] = ()
     databases: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
+    listed_access: Access = Access.READ
+    unseen: str = ""
     effects: Effects | None = None
     implicit_commit: bool = False
 

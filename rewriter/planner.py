@@ -23,13 +23,15 @@ from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Access, Plan, Reject
 from .plans import Builtin, Insert, OneHost, Several
-from .route.context import Statement, refused
-from .route.reach import functions, reads_files
+from .route.context import Statement, not_yet, refused
+from .route.reach import functions
+from .route.rights import rights_of
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
 from .rules import admin, confined, crowded, do, explain, explain_route, query, too_deep
 from .shape import digest_of
+from .text.calls import hidden_call, with_plain_calls
 from .text.split import cut, has_several, trim
 from .text.statement import open_comments
 from .text.tokens import Source, Unreadable, read
@@ -223,6 +225,7 @@ class Rewriter:
         shape, literals = _shape(opened, env)
         try:
             source = _without_end(read(opened, literals, env)) if shape else None
+            source = source and with_plain_calls(source, mariadb=env.mariadb)
         except Unreadable:
             source = None
         if source is None:
@@ -290,7 +293,8 @@ class Rewriter:
             told = {"count": str(len(literals) - 1), "limit": str(most)}
             return Made(Reject(error="too_many_values", arguments=told), literals)
         try:
-            statement = Statement(_without_end(read(opened, literals, env)), names)
+            source = _without_end(read(opened, literals, env))
+            statement = Statement(with_plain_calls(source, mariadb=env.mariadb), names)
         except Unreadable as error:
             return Made(Several() if several else _unreadable(str(error)), (b"",))
         plan = Several(comments=_only_first(statement.source, sql, env)) if several else _planned(statement)
@@ -366,7 +370,7 @@ def _planned(statement: Statement) -> Plan:
         for rule in RULES:
             plan = rule(statement)
             if plan is not None:
-                return _guarded(statement.source, plan)
+                return _guarded(statement, plan)
     except Refuse as refusal:
         return refused(refusal)
     except RecursionError:
@@ -376,12 +380,29 @@ def _planned(statement: Statement) -> Plan:
     return _unreadable(f"unknown statement {statement.source.tokens[0].text}")
 
 
-def _guarded(source: Source, plan: Plan) -> Plan:
-    """The plan, with what its functions need: files are for admins, a stored function is in a database."""
-    if reads_files(source):
-        plan = replace(plan, access=Access.ADMIN)
-    others = [name for name in functions(source) if name not in plan.databases]
-    return replace(plan, databases=(*plan.databases, *others)) if others else plan
+def _guarded(statement: Statement, plan: Plan) -> Plan:
+    """The plan, with what its user must be allowed, whichever rule made it."""
+    if isinstance(plan, Reject):
+        return plan
+    hidden = hidden_call(statement.source) if statement.names.env.mariadb else ""
+    if hidden:
+        reason = "it is the session's, and is known by its own name only"
+        return not_yet(hidden, reason, "Write the function's name alone.")
+    rights = rights_of(statement)
+    databases = tuple(dict.fromkeys(plan.databases + rights.databases + functions(statement.source)))
+    access = max(plan.access, rights.access)
+    if rights.reserved:
+        return replace(
+            plan,
+            access=Access.ADMIN,
+            listed_access=access,
+            databases=databases,
+            reserved=rights.reserved,
+            unseen=rights.unseen,
+        )
+    if access == plan.access and databases == plan.databases and not rights.unseen:
+        return plan
+    return replace(plan, access=access, databases=databases, unseen=rights.unseen)
 
 
 def _unreadable(reason: str) -> Plan:

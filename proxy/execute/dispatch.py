@@ -177,19 +177,27 @@ def check_results(session: Session, sql: bytes) -> None:
 def check_access(session: Session, plan: Plan, sql: bytes) -> None:
     """Refuse what the user's role or list of databases does not allow."""
     user = session.user
-    if plan.access > user.role:
+    needed = plan.access
+    if plan.reserved and user.role < Access.ADMIN:
+        for database in plan.reserved:
+            if not user.may_use(database):
+                raise ProxyError("database_denied", user=user.name, database=database)
+        needed = plan.listed_access
+    if needed > user.role:
         words = sql.split(None, 1)
         raise ProxyError(
             "role_denied",
             statement=words[0].decode("latin-1").upper()[:20] if words else "",
             user=user.name,
             role=user.role.name.lower(),
-            needed=Access(plan.access).name.lower(),
+            needed=Access(needed).name.lower(),
         )
     if user.databases is not None:
         for database in plan.databases:
             if database not in user.databases:
                 raise ProxyError("database_denied", user=user.name, database=database)
+        if plan.unseen:
+            raise ProxyError("routine_denied", user=user.name, routine=plan.unseen)
 
 
 def refuse_lost(session: Session, plan: Plan) -> None:

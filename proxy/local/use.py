@@ -31,8 +31,7 @@ def use_database(client: ClientConnection, database: str, *, at_login: bool = Fa
     if database.lower() == INFORMATION_SCHEMA:  # every server has it, by any case of its name, for all users
         _chosen(client, INFORMATION_SCHEMA)
         return
-    allowed = session.user.databases
-    if allowed is not None and database not in allowed:
+    if not session.user.may_use(database):
         raise ProxyError("database_denied", user=session.user.name, database=database)
     known = services.schema.databases.get(database)
     if known is not None and known.keyspace is None:

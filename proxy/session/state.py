@@ -13,6 +13,7 @@ from proxy.errors import ProxyError
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import Capability, Status
 from rewriter.plans import Env
+from rewriter.route.scope import SYSTEM_DATABASES
 
 from .prepared import Statements
 from .settings import LOGIN, NEXT, Settings
@@ -43,6 +44,15 @@ class User:
     transaction_mode: str = "multi"
     max_connections: int | None = None
     account: int = 0  # in the variant of its connections to servers: see backends.pool
+
+    def may_use(self, database: str) -> bool:
+        """Whether the user may choose a database and name it. The system databases are for admins, and for
+        users whose list has them; information_schema can be chosen by all, and is asked for here for views
+        that tell of others.
+        """
+        if self.databases is not None:
+            return database in self.databases
+        return self.role is Role.ADMIN or database.lower() not in SYSTEM_DATABASES
 
 
 @dataclass(frozen=True, slots=True)

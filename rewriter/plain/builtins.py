@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from rewriter.plan import Access, Plan
@@ -13,6 +14,7 @@ from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.text.edits import Edits
 from rewriter.text.effects import effects_of
+from rewriter.text.prefixes import behind_set_statement
 from rewriter.text.statement import PRIVILEGED, access_of
 from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable
 
@@ -227,14 +229,41 @@ def _set_password(statement: Statement) -> Plan | None:
 def _set_statement(statement: Statement) -> Plan:
     """MariaDB's SET STATEMENT … FOR statement, where the statement itself is passed on."""
     source = statement.source
-    at = next((at for at in range(2, len(source.tokens)) if source.is_word(at, "FOR")), len(source.tokens))
-    needed, commits = access_of(source.at(at + 1).text, source.at(at + 2).text)
-    if any(source.is_name(one) and source.at(one).name.lower() in PRIVILEGED for one in range(2, at)):
-        needed = Access.ADMIN
+    at = behind_set_statement(source)
+    if not source.is_word(at, *_FOR_ONE_STATEMENT) and not source.is_op(at, "("):
+        raise _unsupported(f"SET STATEMENT … FOR {source.at(at).text}".rstrip(), "Use SET SESSION.")
+    for one in range(2, at - 1):
+        if source.is_name(one) and _OF_READING.match(source.at(one).name):
+            name = source.at(one).name
+            raise _unsupported(f"SET STATEMENT {name}", f"SET SESSION {name} before the statement.")
+    needed, commits = access_of(source.at(at).text, source.at(at + 1).text)
     plan = plan_confined(statement, needed, implicit_commit=commits)
     if plan is None:
         raise _unsupported("SET STATEMENT")
     return plan
+
+
+_FOR_ONE_STATEMENT: Final = (
+    *(
+        "SELECT",
+        "WITH",
+        "VALUES",
+        "TABLE",
+        "INSERT",
+        "REPLACE",
+        "UPDATE",
+        "DELETE",
+        "EXPLAIN",
+        "DESCRIBE",
+        "DESC",
+    ),
+    *("ANALYZE", "DO", "CALL", "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR"),
+    *("CHECK", "CHECKSUM", "PREPARE", "EXECUTE", "DEALLOCATE", "LOAD", "FLUSH", "HANDLER", "LOCK"),
+)
+#: Variables that change how a text is read, or how its bytes are.
+_OF_READING: Final = re.compile(
+    "sql_mode|character_set_|collation_|autocommit|completion_type", re.IGNORECASE
+)
 
 
 def _unsupported(what: str, alternative: str = "") -> Refuse:

@@ -56,21 +56,54 @@ _EXPRESSION: Final = frozenset(
 _TELLING: Final = frozenset(
     {
         "FILES",
+        "TABLESPACES",
+        "TABLESPACES_EXTENSIONS",
         "USER_PRIVILEGES",
-        "USER_ATTRIBUTES",
-        "USER_STATISTICS",
-        "CLIENT_STATISTICS",
-        "INDEX_STATISTICS",
+        "SCHEMA_PRIVILEGES",
+        "TABLE_PRIVILEGES",
     }
-    | {"TABLE_STATISTICS", "TABLESPACES_EXTENSIONS"}
+    | {"COLUMN_PRIVILEGES", "USER_ATTRIBUTES", "USER_STATISTICS", "CLIENT_STATISTICS", "INDEX_STATISTICS"}
+    | {"TABLE_STATISTICS", "USER_VARIABLES", "OPTIMIZER_TRACE", "PROFILING", "APPLICABLE_ROLES"}
+    | {"ADMINISTRABLE_ROLE_AUTHORIZATIONS", "ROLE_TABLE_GRANTS", "ROLE_COLUMN_GRANTS", "ROLE_ROUTINE_GRANTS"}
+)
+_FOR_ALL: Final = frozenset(
+    {"SCHEMATA", "SCHEMATA_EXTENSIONS", "TABLES", "TABLES_EXTENSIONS", "COLUMNS", "COLUMNS_EXTENSIONS"}
+    | {"COLUMN_STATISTICS", "STATISTICS", "PARTITIONS", "KEY_COLUMN_USAGE", "TABLE_CONSTRAINTS"}
+    | {"TABLE_CONSTRAINTS_EXTENSIONS", "REFERENTIAL_CONSTRAINTS", "CHECK_CONSTRAINTS", "ST_GEOMETRY_COLUMNS"}
+    | {
+        "GEOMETRY_COLUMNS",
+        "PROCESSLIST",
+        "VIEWS",
+        "VIEW_TABLE_USAGE",
+        "VIEW_ROUTINE_USAGE",
+        "TRIGGERS",
+        "EVENTS",
+    }
+    | {"ROUTINES", "PARAMETERS", "LIBRARIES", "ROUTINE_LIBRARIES", "JSON_DUALITY_VIEWS"}
+    | {"JSON_DUALITY_VIEW_COLUMNS", "JSON_DUALITY_VIEW_LINKS", "JSON_DUALITY_VIEW_TABLES", "CHARACTER_SETS"}
+    | {"COLLATIONS", "COLLATION_CHARACTER_SET_APPLICABILITY", "ENGINES", "PLUGINS", "ALL_PLUGINS", "KEYWORDS"}
+    | {"SQL_FUNCTIONS", "SYSTEM_VARIABLES", "GLOBAL_VARIABLES", "SESSION_VARIABLES", "GLOBAL_STATUS"}
+    | {
+        "SESSION_STATUS",
+        "SPATIAL_REF_SYS",
+        "ST_SPATIAL_REFERENCE_SYSTEMS",
+        "ST_UNITS_OF_MEASURE",
+        "KEY_CACHES",
+    }
+    | {"ENABLED_ROLES", "LOCALES", "PERIODS", "KEY_PERIOD_USAGE"}
 )
 
 
 def tells_of_others(view: str) -> bool:
-    """Whether a view of information_schema shows what belongs to any database or user. The views that show
-    the databases themselves are the proxy's own.
+    """Whether a view of information_schema shows what belongs to any database or user, or what another
+    session did on the same connection. The views that show the databases themselves are the proxy's own.
     """
-    return view.upper().startswith("INNODB_") or view.upper() in _TELLING
+    return view.upper().startswith(("INNODB_", "THREAD_POOL_", "WSREP_")) or view.upper() in _TELLING
+
+
+def is_view_for_all(view: str) -> bool:
+    """Whether a view of information_schema is known to tell nobody more than he may see."""
+    return view.upper() in _FOR_ALL
 
 
 def reached(source: Source) -> tuple[str, ...]:
@@ -90,9 +123,14 @@ def reached(source: Source) -> tuple[str, ...]:
         outside = not by_rows and not row and (token.name not in bare or not _in_expression(source, at))
         if not (qualified or whole or outside):
             continue
-        if token.name.lower() != INFORMATION_SCHEMA or tells_of_others(source.at(at + 2).name):
+        if token.name.lower() != INFORMATION_SCHEMA or not is_view_for_all(source.at(at + 2).name):
             found[token.name] = None
     return tuple(found)
+
+
+def expected(source: Source) -> set[int]:
+    """The places where a table's name is expected."""
+    return _expected(source, _LISTS if source.tokens[0].text in _ROWS else _MORE)
 
 
 def _bare(source: Source) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from .found_rows import Found, found_rows_of
+from .prefixes import behind_set_statement, tail
 from .tokens import STRING, VARIABLE, WORD, Source
 
 Tie = tuple[str, str | int]
@@ -49,6 +50,9 @@ _LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "I
 def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
     """The effects of a statement; None for none, as nearly all have."""
     verb = source.at(0).text if source.at(0).kind == WORD else ""
+    if verb == "SET" and source.is_word(1, "STATEMENT"):
+        at = behind_set_statement(source)
+        return effects_of(tail(source, at), mariadb=mariadb) if at < len(source.tokens) else None
     if verb in ("CREATE", "ALTER", "DROP", "RENAME"):
         found = _definition(source, verb, found_rows_of(source, verb, mariadb=mariadb))
     else:

@@ -396,7 +396,8 @@ def run(
     if isinstance(plan, _WITH_SLOTS):
         run_plan(client, plan, statement.literals)
         return
-    assert statement.places is not None
+    if statement.places is None:
+        raise ProxyError("unpreparable")  # MariaDB's blocks, which are cut where they should not be
     values = [parameter(session, name) for _, name in statement.places.places]
     client.sql = statement.places.fill(values)
     env = replace(statement.env, parameters=False)

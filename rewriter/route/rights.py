@@ -1,0 +1,564 @@
+"""What a statement is and what it names: the access that its user needs, judged by its tokens alone.
+
+Whatever rule plans a statement, the planner asks here, too, and the stricter answer counts. Everything is
+refused to who is no admin unless it is on a list: kinds of statements, functions, views of
+information_schema, options of a table. A database is named by what stands before a point, unless that is
+plainly a table's name or an alias of the same statement. What runs a text that the statement does not show (a
+routine) is marked as unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from rewriter.plan import Access
+from rewriter.text.calls import NATIVE_SCHEMAS, with_plain_calls
+from rewriter.text.literals import NotPlain, unquote
+from rewriter.text.native import NATIVE
+from rewriter.text.prefixes import behind_explain, behind_set_statement, is_explain, tail
+from rewriter.text.statement import PRIVILEGED, QUERIES, WRITES, open_comments
+from rewriter.text.tokens import (
+    HEX,
+    INTEGER,
+    NAME,
+    NUMBER,
+    PREFIXED,
+    STRING,
+    SYSTEM,
+    VARIABLE,
+    WORD,
+    Source,
+    Unreadable,
+    read,
+)
+
+from .context import Statement
+from .reach import expected, is_view_for_all, reached, tells_of_others
+from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
+from .values import ID_FUNCTIONS
+
+EVERY_DATABASE: Final = "*"
+"""Stands among the databases of a statement that shows what is in any of them."""
+
+FOR_ADMINS: Final = frozenset(
+    {
+        "LOAD_FILE",
+        "BINLOG_GTID_POS",
+        "MASTER_GTID_WAIT",
+        "MASTER_POS_WAIT",
+        "SOURCE_POS_WAIT",
+        "ROLES_GRAPHML",
+    }
+    | {
+        "WAIT_FOR_EXECUTED_GTID_SET",
+        "WAIT_UNTIL_SQL_THREAD_AFTER_GTIDS",
+        "CURRENT_ROLE_IN",
+        "CURRENT_USER_IN",
+    }
+    | {"WSREP_LAST_SEEN_GTID", "WSREP_LAST_WRITTEN_GTID", "WSREP_SYNC_WAIT_UPTO_GTID", "IS_VISIBLE_DD_OBJECT"}
+    | {"REMOVE_DD_PROPERTY_KEY", "VERSION_WITH_UPDATE", "DECODE_HISTOGRAM"}
+)
+"""Functions that read the server's files, wait for its replication, or are made for its own views."""
+
+_FOR_ADMINS: Final = (
+    "INTERNAL_",
+    "CAN_ACCESS_",
+    "GET_DD_",
+    "GET_JDV_",
+    "ASYNCHRONOUS_",
+    "INNODB_",
+    "CONVERT_CPU",
+    "CONVERT_INTERVAL_",
+)
+_TELLING_VARIABLES: Final = (
+    "report_password",
+    "wsrep_sst_auth",
+    "init_connect",
+    "init_file",
+    "pwd",
+    "secret",
+)
+_SEQUENCES: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})
+_WRITING: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
+_BLOCKS: Final = frozenset({"BEGIN", "START"})
+_OF_SESSION: Final = frozenset({"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "USE", "KILL", "UNLOCK"})
+_READS: Final = frozenset(
+    {"DO", "HELP", "CHECKSUM", "HANDLER", "LOCK", "GET", "EXECUTE", "DEALLOCATE", "PREPARE"}
+)
+_SHOWN: Final = frozenset(
+    {
+        "DATABASES",
+        "SCHEMAS",
+        "TABLES",
+        "OPEN",
+        "TABLE",
+        "COLUMNS",
+        "FIELDS",
+        "INDEX",
+        "INDEXES",
+        "KEYS",
+        "CREATE",
+    }
+    | {"TRIGGERS", "EVENTS", "PROCEDURE", "FUNCTION", "PACKAGE", "LIBRARY", "STATUS", "VARIABLES", "WARNINGS"}
+    | {"ERRORS", "COUNT", "CHARACTER", "CHARSET", "COLLATION", "ENGINES", "STORAGE", "PLUGINS", "PRIVILEGES"}
+    | {"GRANTS", "PROCESSLIST", "SHARDS", "TOPOLOGY", "POOLS", "PROXY", "AUTHORS", "CONTRIBUTORS", "LOCALES"}
+)
+_CREATED: Final = frozenset(
+    {
+        "TABLE",
+        "VIEW",
+        "DATABASE",
+        "SCHEMA",
+        "TRIGGER",
+        "PROCEDURE",
+        "FUNCTION",
+        "EVENT",
+        "SEQUENCE",
+        "PACKAGE",
+    }
+    | {"LIBRARY"}
+)
+_ROUTINES: Final = ("PROCEDURE", "FUNCTION", "PACKAGE", "LIBRARY")
+_FOR_ONE_STATEMENT: Final = frozenset(
+    {
+        "max_statement_time",
+        "max_execution_time",
+        "lock_wait_timeout",
+        "innodb_lock_wait_timeout",
+        "optimizer_switch",
+    }
+    | {"join_buffer_size", "sort_buffer_size", "read_buffer_size", "read_rnd_buffer_size", "tmp_table_size"}
+    | {"max_heap_table_size", "tmp_memory_table_size", "group_concat_max_len", "optimizer_search_depth"}
+    | {"optimizer_prune_level", "optimizer_use_condition_selectivity", "use_stat_tables", "join_cache_level"}
+    | {"in_predicate_conversion_threshold", "eq_range_index_dive_limit", "max_sort_length", "time_zone"}
+    | {"sql_select_limit", "max_join_size", "sql_big_selects", "sql_buffer_result", "div_precision_increment"}
+    | {"query_cache_type", "foreign_key_checks", "unique_checks", "rowid_merge_buff_size", "lc_time_names"}
+)
+_ENGINES: Final = frozenset({"INNODB", "MYISAM", "ARIA", "MEMORY", "HEAP"})
+_OPTIONS: Final = frozenset(
+    {
+        "ENGINE",
+        "TYPE",
+        "STORAGE",
+        "DEFAULT",
+        "CHARACTER",
+        "CHARSET",
+        "SET",
+        "COLLATE",
+        "COMMENT",
+        "AUTO_INCREMENT",
+        "ROW_FORMAT",
+    }
+    | {
+        "KEY_BLOCK_SIZE",
+        "MAX_ROWS",
+        "MIN_ROWS",
+        "AVG_ROW_LENGTH",
+        "CHECKSUM",
+        "TABLE_CHECKSUM",
+        "PAGE_CHECKSUM",
+    }
+    | {"DELAY_KEY_WRITE", "PACK_KEYS", "STATS_PERSISTENT", "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES"}
+    | {"TRANSACTIONAL", "COMPRESSION", "IGNORE", "REPLACE"}
+)
+_OPERANDS: Final = frozenset({STRING, INTEGER, NUMBER, HEX, PREFIXED, NAME, VARIABLE, SYSTEM})
+_NO_CALL_BEHIND: Final = (
+    "AS",
+    "INTO",
+    "TABLE",
+    "WITH",
+    "RECURSIVE",
+    "KEY",
+    "INDEX",
+    "UNIQUE",
+    "CONSTRAINT",
+    "REFERENCES",
+    "EXISTS",
+    "LIKE",
+)
+
+
+class Rights(NamedTuple):
+    """What a user must be allowed for a statement.
+
+    `databases`: those that it names, or may name, as written; EVERY_DATABASE for what shows all. `reserved`:
+    the system databases among them, which are for admins and for users whose list names them. `unseen`: the
+    routine that it runs, or "": what that does stands elsewhere.
+    """
+
+    access: Access
+    databases: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
+    unseen: str = ""
+
+    def __or__(self, other: Rights) -> Rights:
+        return Rights(
+            max(self.access, other.access),
+            tuple(dict.fromkeys(self.databases + other.databases)),
+            tuple(dict.fromkeys(self.reserved + other.reserved)),
+            self.unseen or other.unseen,
+        )
+
+
+def rights_of(statement: Statement) -> Rights:
+    """The rights that a statement asks for."""
+    source, names = statement.source, statement.names
+    found = _of_source(source, names)
+    at = _prepared(source)
+    if at >= 0:
+        literal = source.tokens[at].literal
+        statement.steering.add(literal)
+        for inner in _read_as(source.literals[literal], names):
+            nested = inner.tokens and inner.is_word(0, "PREPARE", "EXECUTE")
+            found |= Rights(Access.ADMIN) if nested else _of_source(inner, names)
+    if source.is_word(0, "SHOW"):
+        found = found._replace(databases=(*found.databases, *_all_shown(statement)))
+    return found
+
+
+def _of_source(source: Source, names: Names) -> Rights:
+    if not source.tokens:
+        return Rights(Access.NONE)
+    if source.is_word(0, "EXPLAIN") and source.is_word(1, "ROUTE"):
+        return Rights(Access.READ)
+    access, first = _kind(source, 0)
+    within = Rights(Access.NONE)
+    if source.is_word(0, "SET") and source.is_word(1, "STATEMENT"):
+        behind = behind_set_statement(source)
+        within = _of_source(tail(source, behind), names) if behind < len(source.tokens) else within
+    found = within | Rights(max(access, _told(source, first)), *_named(source, names, first))
+    unseen = _calls(source, names)
+    if unseen.access > found.access or unseen.unseen:
+        found |= unseen
+    if found.reserved and found.access >= Access.WRITE:
+        found = found._replace(access=Access.ADMIN)
+    return found
+
+
+# -- kinds of statements
+
+
+def _kind(source: Source, first: int) -> tuple[Access, int]:
+    """What the statement at `first` is by its words, and where the innermost one begins."""
+    token = source.at(first)
+    verb = token.text if token.kind == WORD or source.is_op(first, "(") else ""
+    if is_explain(source, first):
+        return _explained(source, first)
+    if verb == "SET":
+        return _set(source, first)
+    if verb in QUERIES:
+        return Access.READ, first
+    if verb in WRITES or verb == "CALL":
+        return Access.WRITE, first
+    if verb in _OF_SESSION or (verb == "START" and source.is_word(first + 1, "TRANSACTION")):
+        return Access.NONE, first
+    if verb == "BEGIN" and not source.is_word(first + 1, "NOT"):
+        return Access.NONE, first
+    if verb == "SHOW":
+        return _show(source, first), first
+    if verb == "PREPARE" or (verb == "EXECUTE" and source.is_word(first + 1, "IMMEDIATE")):
+        return (Access.READ if first == 0 and _prepared(source) >= 0 else Access.ADMIN), first
+    if verb in ("LOCK", "UNLOCK") and not source.is_word(first + 1, "TABLE", "TABLES"):
+        return Access.ADMIN, first  # INSTANCE
+    if verb in _READS:
+        return Access.READ, first
+    if verb == "LOAD":
+        local = source.is_word(first + 2, "LOCAL") or source.is_word(first + 3, "LOCAL")
+        return (Access.WRITE if local else Access.ADMIN), first
+    if verb == "DROP" and source.is_word(first + 1, "PREPARE"):
+        return Access.READ, first
+    if (
+        verb == "DROP"
+        and source.is_word(first + 1, "TEMPORARY")
+        and source.is_word(first + 2, "TABLE", "TABLES")
+    ):
+        return Access.WRITE, first
+    if verb == "CREATE" and source.is_word(first + 1, "TEMPORARY") and source.is_word(first + 2, "TABLE"):
+        return (Access.WRITE if _is_plain_table(source, first + 3) else Access.ADMIN), first
+    return Access.ADMIN, first
+
+
+def _explained(source: Source, first: int) -> tuple[Access, int]:
+    found = behind_explain(source, first)
+    if found.others:
+        return Access.ADMIN, first
+    if source.is_word(found.at, "SELECT", "WITH", "VALUES", "TABLE", *WRITES) or source.is_op(found.at, "("):
+        access, inner = _kind(source, found.at)
+        return max(access, Access.READ), inner
+    if source.is_name(found.at) and found.at == first + 1:
+        return Access.READ, first  # DESCRIBE table
+    return Access.ADMIN, first
+
+
+def _set(source: Source, first: int) -> tuple[Access, int]:
+    if not source.is_word(first + 1, "STATEMENT"):
+        return Access.NONE, first
+    inner = behind_set_statement(source, first)
+    access = Access.NONE
+    at = first + 2
+    while at < inner - 1:
+        name = source.at(at)
+        if (
+            not source.is_name(at)
+            or name.name.lower() not in _FOR_ONE_STATEMENT
+            or name.name.lower() in PRIVILEGED
+        ):
+            access = Access.ADMIN
+        while at < inner - 1 and not source.is_op(at, ","):
+            access = max(access, Access.ADMIN if source.is_word(at, "NEXT", "PREVIOUS") else Access.NONE)
+            at = source.closing.get(at, at) + 1
+        at += 1
+    if inner >= len(source.tokens):
+        return Access.ADMIN, first
+    needed, innermost = _kind(source, inner)
+    return max(access, needed), innermost
+
+
+def _show(source: Source, first: int) -> Access:
+    at = first + 1
+    while source.is_word(at, "FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL"):
+        at += 1
+    if not source.is_word(at, *_SHOWN):
+        return Access.ADMIN
+    if source.is_word(at, "CREATE") and not source.is_word(at + 1, *_CREATED):
+        return Access.ADMIN
+    if source.is_word(at, *_ROUTINES):
+        body = source.is_word(at + 1, "BODY")
+        return Access.READ if source.is_word(at + 1 + body, "STATUS") else Access.ADMIN
+    return Access.READ
+
+
+def _all_shown(statement: Statement) -> tuple[str, ...]:
+    """EVERY_DATABASE for SHOW of what is in all of them, unless it says of which it is."""
+    source = statement.source
+    if source.is_word(1, "OPEN") and not source.is_word(3, "FROM", "IN"):
+        return (EVERY_DATABASE,)
+    if not source.is_word(1, *_ROUTINES):
+        return ()
+    at = 4 if source.is_word(2, "BODY") else 3
+    literal = source.at(at + 3)
+    if not (
+        source.is_word(at, "WHERE")
+        and source.at(at + 1).name.lower() == "db"
+        and source.is_op(at + 2, "=")
+        and literal.kind == STRING
+        and literal.literal >= 0
+        and at + 4 == len(source.tokens)
+    ):
+        return (EVERY_DATABASE,)
+    statement.steering.add(literal.literal)
+    try:
+        text = unquote(source.literals[literal.literal], not statement.names.env.no_backslash_escapes)
+    except NotPlain:
+        return (EVERY_DATABASE,)
+    return (text.decode("utf-8", "surrogateescape"),)
+
+
+def _prepared(source: Source) -> int:
+    """The string of PREPARE … FROM '…' and EXECUTE IMMEDIATE '…', if it is written out; else -1."""
+    last = len(source.tokens) - 1
+    prepares = source.is_word(0, "PREPARE") and source.is_word(2, "FROM") and last == 3
+    runs = source.is_word(0, "EXECUTE") and source.is_word(1, "IMMEDIATE") and last == 2
+    token = source.at(last)
+    return last if (prepares or runs) and token.kind == STRING and token.literal >= 0 else -1
+
+
+def _read_as(literal: bytes, names: Names) -> list[Source]:
+    """A prepared text as each sql_mode reads it: a server reads it again when a table has changed."""
+    found = []
+    env = names.env
+    for ansi in (False, True):
+        for raw in (False, True):
+            mode = replace(env, ansi_quotes=ansi, no_backslash_escapes=raw)
+            try:
+                text = open_comments(unquote(literal, not env.no_backslash_escapes), mode)
+                literals = tuple(one for _, one in mode.findall(text + b"\0"))
+                if not literals[-1] and literals.count(b"") == 1:
+                    found.append(with_plain_calls(read(text, literals, mode), mariadb=mode.mariadb))
+            except (NotPlain, Unreadable):
+                continue
+    return found
+
+
+def _is_plain_table(source: Source, at: int) -> bool:
+    """Whether CREATE TEMPORARY TABLE, whose name stands at `at`, has no option that reaches beyond its
+    database.
+    """
+    while source.is_word(at, "IF", "NOT", "EXISTS"):
+        at += 1
+    at += 3 if source.is_op(at + 1, ".") else 1
+    if source.is_op(at, "("):
+        if source.is_word(at + 1, "SELECT", "WITH", "VALUES", "TABLE", "LIKE") or source.is_op(at + 1, "("):
+            return True
+        at = source.closing[at] + 1
+    while at < len(source.tokens):
+        token = source.at(at)
+        if source.is_word(at, "AS", "SELECT", "VALUES", "TABLE", "LIKE") or source.is_op(at, "("):
+            return True
+        if source.is_word(at, "WITH"):
+            return not source.is_word(at + 1, "SYSTEM")
+        if source.is_op(at, ",", "="):
+            at += 1
+            continue
+        if token.kind != WORD or token.text not in _OPTIONS:
+            return False
+        value = at + 1 + source.is_op(at + 1, "=")
+        if token.text in ("ENGINE", "TYPE") and source.at(value).name.strip("'\"").upper() not in _ENGINES:
+            return False
+        takes = token.text not in ("DEFAULT", "STORAGE", "CHARACTER", "IGNORE", "REPLACE")
+        at = value + 1 if takes else at + 1
+    return True
+
+
+# -- words anywhere
+
+
+def _told(source: Source, first: int) -> Access:
+    """What words within the statement need: locks, writes behind WITH, files."""
+    needed = Access.NONE
+    helps = source.is_word(first, "HELP")
+    for at, token in enumerate(source.tokens):
+        if token.kind == SYSTEM:
+            if any(part in token.text for part in _TELLING_VARIABLES):
+                return Access.ADMIN
+            continue
+        if token.kind != WORD or source.is_op(at - 1, "."):
+            continue
+        text = token.text
+        if text == "OUTFILE" or (text == "DUMPFILE" and source.is_word(at - 1, "INTO")):
+            return Access.ADMIN
+        if (text == "SHARE" and source.is_word(at - 1, "FOR")) or (
+            text == "VALUE" and source.is_word(at - 1, "NEXT") and source.is_word(at + 1, "FOR")
+        ):
+            needed = Access.WRITE
+        elif text in _WRITING and not helps:
+            if text in ("UPDATE", "DELETE") or not source.is_op(at + 1, "("):
+                needed = Access.WRITE
+        elif text == "WRITE" and source.is_word(0, "LOCK"):
+            needed = Access.WRITE
+    return needed
+
+
+# -- functions
+
+
+def _calls(source: Source, names: Names) -> Rights:
+    """What the functions that are called need."""
+    native = NATIVE[names.env.mariadb]
+    access, unseen = Access.NONE, ""
+    tables: set[int] | None = None
+    if source.is_word(0, "CALL"):
+        unseen = source.at(1).name
+    for at, token in enumerate(source.tokens):
+        if not source.is_op(at + 1, "(") or token.kind not in (WORD, NAME):
+            continue
+        name = token.name.upper()
+        if not source.is_op(at - 1, "."):
+            if name in FOR_ADMINS or name.startswith(_FOR_ADMINS):
+                access = Access.ADMIN
+            elif name in _SEQUENCES and token.kind == WORD and names.env.mariadb:
+                access = max(access, Access.READ if name == "LASTVAL" else Access.WRITE)
+                continue
+            if token.kind == WORD and (name in native or name in ID_FUNCTIONS):
+                continue
+        elif name in FOR_ADMINS and source.at(at - 2).name.lower() in NATIVE_SCHEMAS:
+            access = Access.ADMIN
+        if tables is None:
+            tables = expected(source)
+        if not _is_declared(source, at, tables):
+            access, unseen = max(access, Access.WRITE), unseen or token.name
+    return Rights(access, unseen=unseen)
+
+
+def _is_declared(source: Source, at: int, tables: set[int]) -> bool:
+    """Whether a parenthesis behind the name at `at` makes it no call: of columns, of an index, of a view."""
+    first = at
+    while source.is_op(first - 1, ".") and source.is_name(first - 2):
+        first -= 2
+    if first in tables or source.is_word(first - 1, *_NO_CALL_BEHIND) or source.is_op(first - 1, ")"):
+        return True
+    if source.at(first - 1).kind in _OPERANDS:
+        return True  # two operands side by side: the second one is no function
+    close = source.closing[at + 1]
+    if source.is_word(close + 1, "AS") and source.is_op(close + 2, "("):
+        return True  # WITH a (x) AS (…)
+    length = close == at + 3 and source.at(at + 2).kind == INTEGER
+    return length and source.is_word(0, "CREATE") and source.is_word(1, "TEMPORARY")
+
+
+# -- databases
+
+
+def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The databases that a statement names or may name, and the system's own of them."""
+    found = dict.fromkeys(reached(source))
+    labels: set[str] | None = None
+    rows = source.at(first).text in QUERIES | WRITES or is_explain(source, first)
+    for at, token in enumerate(source.tokens):
+        if token.kind not in (WORD, NAME) or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
+            continue
+        name = token.name
+        if name in found:
+            continue
+        lower = name.lower()
+        if lower == INFORMATION_SCHEMA:
+            if not is_view_for_all(source.at(at + 2).name):
+                found[name] = None
+            continue
+        if (
+            lower in SYSTEM_DATABASES
+            or name in names.schema.databases
+            or names.physical(name) is not None
+            or _is_sequence(source, at)
+        ):
+            found[name] = None
+        elif rows:
+            labels = _labels(source) if labels is None else labels
+            if lower not in labels:
+                found[name] = None
+    behind = behind_explain(source, 0) if is_explain(source, 0) else None
+    if behind is not None and behind.database is not None:
+        found[source.at(behind.database).name] = None
+    current = names.env.database or ""
+    if current.lower() == INFORMATION_SCHEMA and _tells(source):
+        found[INFORMATION_SCHEMA] = None
+    elif current.lower() in SYSTEM_DATABASES and current.lower() != INFORMATION_SCHEMA and rows:
+        found[current] = None
+    return tuple(found), tuple(name for name in found if name.lower() in SYSTEM_DATABASES)
+
+
+def _labels(source: Source) -> set[str]:
+    """What may qualify a column: names that stand without a point behind them."""
+    return {
+        token.name.strip("'\"").lower()
+        for at, token in enumerate(source.tokens)
+        if token.kind in (WORD, NAME, STRING) and not source.is_op(at + 1, ".")
+    }
+
+
+def _is_sequence(source: Source, at: int) -> bool:
+    """Whether a sequence is named at `at`."""
+    call = source.is_op(at - 1, "(") and source.at(at - 2).name.upper() in _SEQUENCES
+    return call or (source.is_word(at - 1, "FOR") and source.is_word(at - 2, "VALUE"))
+
+
+def _tells(source: Source) -> bool:
+    """Whether a statement in information_schema names one of its views that is not for all."""
+    tables, ctes = expected(source), _ctes(source)
+    for at, token in enumerate(source.tokens):
+        if source.is_name(at) and not source.is_op(at + 1, ".", "("):
+            unknown = at in tables and token.name not in ctes and not is_view_for_all(token.name)
+            if unknown or tells_of_others(token.name):
+                return True
+    return False
+
+
+def _ctes(source: Source) -> set[str]:
+    """The names that WITH gives to queries, and DUAL."""
+    found = {"DUAL", "dual"}
+    for at, token in enumerate(source.tokens):
+        end = source.closing[at + 1] + 1 if source.is_op(at + 1, "(") else at + 1
+        if source.is_name(at) and source.is_word(end, "AS") and source.is_op(end + 1, "("):
+            found.add(token.name)
+    return found

@@ -1,0 +1,69 @@
+"""Functions that are called by another spelling of their names: `GET_LOCK`(…) with a quoted name, and
+MariaDB's oracle_schema.get_lock(…). What the rest of the rewriter looks for is the plain word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from .native import CALLABLE_QUOTED
+from .tokens import NAME, WORD, Source
+
+NATIVE_SCHEMAS: Final = frozenset({"mariadb_schema", "oracle_schema", "maxdb_schema"})
+"""What MariaDB takes for the home of its own functions."""
+
+_OF_SESSION: Final = frozenset(
+    {"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK", "LAST_INSERT_ID"}
+    | {
+        "FOUND_ROWS",
+        "ROW_COUNT",
+        "CONNECTION_ID",
+        "DATABASE",
+        "SCHEMA",
+        "USER",
+        "CURRENT_USER",
+        "SESSION_USER",
+    }
+    | {"SYSTEM_USER", "LOAD_FILE"}
+)
+_NO_CALL_BEHIND: Final = (
+    "INTO",
+    "TABLE",
+    "INSERT",
+    "REPLACE",
+    "IGNORE",
+    "DELAYED",
+    "KEY",
+    "INDEX",
+    "UNIQUE",
+    "AS",
+    "WITH",
+    "RECURSIVE",
+)
+
+
+def with_plain_calls(source: Source, *, mariadb: bool) -> Source:
+    """The source with words in the place of the quoted names that call functions of the server's own."""
+    callable_ = CALLABLE_QUOTED[mariadb]
+    changed = {}
+    for at, token in enumerate(source.tokens):
+        if token.kind != NAME or not source.is_op(at + 1, "(") or source.is_op(at - 1, ".", ")"):
+            continue
+        name = token.name.upper()
+        if name in callable_ and not source.is_word(at - 1, *_NO_CALL_BEHIND):
+            changed[at] = token._replace(kind=WORD, text=name)
+    if not changed:
+        return source
+    return replace(source, tokens=tuple(changed.get(at, token) for at, token in enumerate(source.tokens)))
+
+
+def hidden_call(source: Source) -> str:
+    """A function of the session's that is called by a schema's name, which would hide it; "" for none."""
+    for at, token in enumerate(source.tokens):
+        qualified = source.is_op(at - 1, ".") and source.is_op(at + 1, "(") and at > 1
+        if qualified and token.name.upper() in _OF_SESSION:
+            schema = source.tokens[at - 2].name
+            if schema.lower() in NATIVE_SCHEMAS:
+                return f"{schema}.{token.name}()"
+    return ""
