@@ -14,6 +14,7 @@ from config.schema import Schema
 from config.topology import Topology
 
 from .cache import Cache, Steered
+from .checked import checked
 from .env import Env, database_of
 from .plain.builtins import kill, set_, transaction, use
 from .plain.ddl import define
@@ -21,17 +22,16 @@ from .plain.load import load
 from .plain.locks import lock, switch_keys
 from .plain.show import describe, show
 from .plain.views import system_views
-from .plan import Access, Plan, Reject
+from .plan import Plan, Reject
 from .plans import Builtin, Insert, OneHost, Several
-from .route.context import Statement, not_yet, refused
-from .route.reach import functions
-from .route.rights import rights_of
+from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
 from .rules import admin, confined, crowded, do, explain, explain_route, query, too_deep
 from .shape import digest_of
-from .text.calls import hidden_call, with_plain_calls
+from .text.calls import with_plain_calls
+from .text.names import with_plain_names
 from .text.split import cut, has_several, trim
 from .text.statement import open_comments
 from .text.tokens import Source, Unreadable, read
@@ -225,7 +225,7 @@ class Rewriter:
         shape, literals = _shape(opened, env)
         try:
             source = _without_end(read(opened, literals, env)) if shape else None
-            source = source and with_plain_calls(source, mariadb=env.mariadb)
+            source = source and _plain(source, env)
         except Unreadable:
             source = None
         if source is None:
@@ -294,7 +294,7 @@ class Rewriter:
             return Made(Reject(error="too_many_values", arguments=told), literals)
         try:
             source = _without_end(read(opened, literals, env))
-            statement = Statement(with_plain_calls(source, mariadb=env.mariadb), names)
+            statement = Statement(_plain(source, env), names)
         except Unreadable as error:
             return Made(Several() if several else _unreadable(str(error)), (b"",))
         plan = Several(comments=_only_first(statement.source, sql, env)) if several else _planned(statement)
@@ -354,6 +354,11 @@ def _without_end(source: Source) -> Source:
     return source if len(tokens) == len(source.tokens) else replace(source, tokens=tuple(tokens))
 
 
+def _plain(source: Source, env: Env) -> Source:
+    """The source with its names and calls as the server of `env` takes them."""
+    return with_plain_calls(with_plain_names(source, mariadb=env.mariadb), mariadb=env.mariadb)
+
+
 def _only_first(source: Source, sql: bytes, env: Env) -> bool:
     """Whether only comments stand behind the first statement, which is not empty."""
     begin = len(sql) - len(sql.lstrip())
@@ -370,7 +375,7 @@ def _planned(statement: Statement) -> Plan:
         for rule in RULES:
             plan = rule(statement)
             if plan is not None:
-                return _guarded(statement, plan)
+                return checked(statement, plan)
     except Refuse as refusal:
         return refused(refusal)
     except RecursionError:
@@ -378,31 +383,6 @@ def _planned(statement: Statement) -> Plan:
     except Unreadable as error:
         return _unreadable(str(error))
     return _unreadable(f"unknown statement {statement.source.tokens[0].text}")
-
-
-def _guarded(statement: Statement, plan: Plan) -> Plan:
-    """The plan, with what its user must be allowed, whichever rule made it."""
-    if isinstance(plan, Reject):
-        return plan
-    hidden = hidden_call(statement.source) if statement.names.env.mariadb else ""
-    if hidden:
-        reason = "it is the session's, and is known by its own name only"
-        return not_yet(hidden, reason, "Write the function's name alone.")
-    rights = rights_of(statement)
-    databases = tuple(dict.fromkeys(plan.databases + rights.databases + functions(statement.source)))
-    access = max(plan.access, rights.access)
-    if rights.reserved:
-        return replace(
-            plan,
-            access=Access.ADMIN,
-            listed_access=access,
-            databases=databases,
-            reserved=rights.reserved,
-            unseen=rights.unseen,
-        )
-    if access == plan.access and databases == plan.databases and not rights.unseen:
-        return plan
-    return replace(plan, access=access, databases=databases, unseen=rights.unseen)
 
 
 def _unreadable(reason: str) -> Plan:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rewriter.plan import Access
-from rewriter.text.calls import NATIVE_SCHEMAS, with_plain_calls
+from rewriter.text.calls import NATIVE_SCHEMAS, sequences, with_plain_calls
 from rewriter.text.literals import NotPlain, unquote
 from rewriter.text.native import NATIVE
 from rewriter.text.prefixes import behind_explain, behind_set_statement, is_explain, tail
@@ -494,6 +494,7 @@ def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], t
     """The databases that a statement names or may name, and the system's own of them."""
     found = dict.fromkeys(reached(source))
     labels: set[str] | None = None
+    named = sequences(source)
     rows = source.at(first).text in QUERIES | WRITES or is_explain(source, first)
     for at, token in enumerate(source.tokens):
         if token.kind not in (WORD, NAME) or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
@@ -510,7 +511,7 @@ def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], t
             lower in SYSTEM_DATABASES
             or name in names.schema.databases
             or names.physical(name) is not None
-            or _is_sequence(source, at)
+            or at in named
         ):
             found[name] = None
         elif rows:
@@ -535,12 +536,6 @@ def _labels(source: Source) -> set[str]:
         for at, token in enumerate(source.tokens)
         if token.kind in (WORD, NAME, STRING) and not source.is_op(at + 1, ".")
     }
-
-
-def _is_sequence(source: Source, at: int) -> bool:
-    """Whether a sequence is named at `at`."""
-    call = source.is_op(at - 1, "(") and source.at(at - 2).name.upper() in _SEQUENCES
-    return call or (source.is_word(at - 1, "FOR") and source.is_word(at - 2, "VALUE"))
 
 
 def _tells(source: Source) -> bool:

@@ -58,6 +58,22 @@ def with_plain_calls(source: Source, *, mariadb: bool) -> Source:
     return replace(source, tokens=tuple(changed.get(at, token) for at, token in enumerate(source.tokens)))
 
 
+_SEQUENCES: Final = ("NEXTVAL", "SETVAL", "LASTVAL")
+
+
+def sequences(source: Source) -> list[int]:
+    """Where MariaDB's sequences are named: in NEXTVAL(…) and its kin, and behind NEXT VALUE FOR."""
+    return [
+        at
+        for at in range(2, len(source.tokens))
+        if source.is_name(at)
+        and (
+            (source.is_op(at - 1, "(") and source.is_word(at - 2, *_SEQUENCES))
+            or (source.is_word(at - 1, "FOR") and source.is_word(at - 2, "VALUE"))
+        )
+    ]
+
+
 def hidden_call(source: Source) -> str:
     """A function of the session's that is called by a schema's name, which would hide it; "" for none."""
     for at, token in enumerate(source.tokens):

@@ -218,7 +218,7 @@ class Parser(TableReader):
         return inner if inner.end - inner.first == 1 and source.at(inner.first).kind == INTEGER else span
 
     def _limit(self, first: int) -> Limit:
-        count = self.filled(self.expression(None, self._comma_or_clause))
+        count = self.filled(self.expression(None, self._comma_or_offset))
         offset = None
         if self.take_op(","):
             offset, count = count, self.filled(self.expression(None, self.at_clause))
@@ -226,6 +226,9 @@ class Parser(TableReader):
             self.at += 1
             offset = self.filled(self.expression(None, self.at_clause))
         return Limit(Span(first, self.at), count, offset)
+
+    def _comma_or_offset(self) -> bool:
+        return self.word() == "OFFSET" or self._comma_or_clause()
 
 
 def _unquoted(name: str) -> str:

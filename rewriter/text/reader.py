@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Final
 
 from .facts import Block, Query, Span
-from .tokens import NAME, WORD, Source, Unreadable
+from .tokens import WORD, Source, Unreadable
 
 SET_OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
 CLAUSES: Final = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "FOR", "LOCK", "INTO", "PROCEDURE"}
-    | {"UNION", "EXCEPT", "INTERSECT", "FETCH", "OFFSET", "RETURNING"}
+    | {"UNION", "EXCEPT", "INTERSECT", "FETCH", "OFFSET", "RETURNING", "QUALIFY"}
 )
 
 
@@ -130,9 +130,8 @@ class Reader(ABC):
             return source.is_word(self.at + 1, "IN")
         if word == "FETCH":
             return source.is_word(self.at + 1, "FIRST", "NEXT")
-        if word == "OFFSET":  # the standard's form (OFFSET 5 ROWS), or a part of LIMIT; else a name
-            follower = source.at(self.at + 1)
-            return follower.kind not in (WORD, NAME) and not source.is_op(self.at + 1, ",", ")", "=")
+        if word == "OFFSET":  # the standard's form, OFFSET 5 ROWS; `_limit` knows its own; else a name
+            return source.is_word(self.at + 2, "ROW", "ROWS")
         return True
 
     def _comma_or_clause(self) -> bool:
