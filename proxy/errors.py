@@ -163,7 +163,7 @@ _KINDS = (
     ErrorKind(
         "routine_denied", 1370, "42000",
         "execute command denied to user '{user}'@'%' for routine '{routine}': the user is confined to databases, and what the routine reads cannot be seen.",
-        "Use the tables themselves, or a user without a list of databases.",
+        "Use the tables themselves, or have the user's statements run under an account of its own (backends.accounts).",
     ),
     # Routing
     ErrorKind("syntax_error", 1064, "42000", "{reason}"),

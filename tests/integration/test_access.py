@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.binary import Answer, Binary, Prepared
+from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
@@ -495,7 +496,8 @@ def proxy(demo: Demo, flavour: str, tmp_path_factory: pytest.TempPathFactory) ->
         for sql in (*TEARDOWN, *setup):
             cursor.execute(sql)
         try:
-            with OwnProxy(demo, tmp_path_factory.mktemp("access"), {"users": USERS}) as started:
+            settings = {"users": USERS, "backends": one_account(demo)}
+            with OwnProxy(demo, tmp_path_factory.mktemp("access"), settings) as started:
                 yield started
                 assert not log_problems(started.log.read_text())
         finally:
@@ -503,6 +505,12 @@ def proxy(demo: Demo, flavour: str, tmp_path_factory: pytest.TempPathFactory) ->
                 cursor.execute(sql)
             if flavour == "mariadb":
                 cursor.execute("DROP SEQUENCE IF EXISTS legacy.own_sequence")
+
+
+def one_account(demo: Demo) -> dict[str, object]:
+    """Everything runs as root, so that nothing but the proxy's own check stands between users and servers."""
+    hosts = {host.address: {"user": host.user, "password": host.password} for host in demo.masters}
+    return {"user": "root", "password": "", "accounts": [], "hosts": hosts}
 
 
 def client(proxy: OwnProxy, user: str, database: str | None = "legacy") -> Raw:
@@ -591,6 +599,18 @@ def test_what_everybody_may(proxy: OwnProxy, user: str) -> None:
     if "write" in user:
         raw.ask("USE legacy")
         assert [(sql, reply.message) for sql in OWN_WRITES if (reply := raw.ask(sql)).kind == "err"] == []
+
+
+def test_routines_under_an_account_of_ones_own(own: MakeOwn, proxy: OwnProxy) -> None:
+    """The account's EXECUTE is in its own databases only; there an admin has said what a routine does."""
+    started = own({"users": USERS})
+    raw = started.raw(login=False)
+    assert raw.login("write-legacy", "x", "legacy").kind == "ok"
+    assert raw.ask("SELECT peek(1)").value == CANARY.encode()
+    assert raw.ask("CALL secret.p()").code == 1044
+    raw = started.raw(login=False)
+    assert raw.login("read-legacy", "x", "legacy").kind == "ok"
+    assert raw.ask("SELECT peek(1)").code == 1142
 
 
 def test_the_system_databases_for_who_lists_them(proxy: OwnProxy) -> None:

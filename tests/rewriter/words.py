@@ -19,8 +19,8 @@ import pymysql
 
 FILE: Final = Path(__file__).with_suffix(".json")
 
-#: `{w}` is the word. There are a table k with the columns x and `{w}`, a table j with the column z, and a table `{w}`
-#: with the columns x and y.
+#: `{w}` is the word. There are a table k with the columns x and `{w}`, a table j with the column z, and a
+#: table `{w}` with the columns x and y.
 SELECTS: Final = (
     "SELECT {w} FROM k",
     "SELECT x, {w} FROM k",
