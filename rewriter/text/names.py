@@ -9,7 +9,7 @@ from typing import Final
 
 from .tokens import NAME, WORD, Source
 
-_NAMES: Final = {True: frozenset({"QUALIFY"}), False: frozenset({"RETURNING"})}
+_NAMES: Final = {True: frozenset({"QUALIFY"}), False: frozenset({"RETURNING", "SQL_CACHE"})}
 """By whether the server is MariaDB: clauses that it does not have."""
 
 

@@ -18,11 +18,11 @@ MODIFIERS: Final = frozenset(
     {"ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT"}
     | {"SQL_BUFFER_RESULT", "SQL_NO_CACHE", "SQL_CACHE", "SQL_CALC_FOUND_ROWS"}
 )
-_OPERANDS: Final = frozenset({"NULL", "TRUE", "FALSE", "END", "DEFAULT", "UNKNOWN", "MAXVALUE"})
+_OPERANDS: Final = frozenset({"NULL", "TRUE", "FALSE", "DEFAULT", "MAXVALUE"})
 _NOT_OPERANDS: Final = frozenset(
     {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "BETWEEN", "DIV", "MOD", "REGEXP", "RLIKE", "SOUNDS"}
-    | {"BINARY", "COLLATE", "CASE", "WHEN", "THEN", "ELSE", "INTERVAL", "DISTINCT", "ALL", "ANY", "SOME"}
-    | {"EXISTS", "ESCAPE", "OF", "MEMBER", "AGAINST", "MATCH", "OVER", "ROW", "BY"}
+    | {"BINARY", "COLLATE", "CASE", "WHEN", "THEN", "ELSE", "INTERVAL", "DISTINCT", "ALL"}
+    | {"EXISTS", "MATCH", "OVER", "BY"}
 )
 _TYPED: Final = frozenset({"DATE", "TIME", "TIMESTAMP"})
 
@@ -130,15 +130,15 @@ class Parser(TableReader):
         if last > first and source.tokens[last].kind in (WORD, NAME, STRING):
             if source.is_word(last - 1, "AS"):
                 return Projection(Span(first, last - 1), _unquoted(source.tokens[last].name))
-            if self._implicit_alias(last):
+            if self._implicit_alias(first, last):
                 return Projection(Span(first, last), _unquoted(source.tokens[last].name))
         return Projection(span, None)
 
-    def _implicit_alias(self, last: int) -> bool:
-        """Whether the last token of a select expression is an alias without AS."""
+    def _implicit_alias(self, first: int, last: int) -> bool:
+        """Whether the last token of a select expression, which begins at `first`, is an alias without AS."""
         source = self.source
         before, token = source.tokens[last - 1], source.tokens[last]
-        if token.kind == WORD and token.text in _OPERANDS | _NOT_OPERANDS:
+        if token.kind == WORD and (token.text in _OPERANDS | _NOT_OPERANDS or self._ends(first, last)):
             return False
         if before.kind == OPERATOR:
             return before.text in (")", "}", "?")
@@ -150,7 +150,21 @@ class Parser(TableReader):
             return False  # DATE '…'
         if token.kind == WORD and source.is_word(last - 2, "INTERVAL"):
             return False  # INTERVAL 1 DAY
+        if source.is_word(last - 1, "ESCAPE"):  # x LIKE y ESCAPE z; else a column of that name
+            return not any(source.is_word(at, "LIKE") for at in range(first, last - 2))
         return before.kind != WORD or before.text not in _NOT_OPERANDS
+
+    def _ends(self, first: int, last: int) -> bool:
+        """Whether the word at `last` ends an expression that it is a part of: CASE … END, IS UNKNOWN."""
+        source = self.source
+        if source.is_word(last, "END"):
+            open_, at = 0, first
+            while at < last:
+                open_ += source.is_word(at, "CASE") - (open_ > 0 and source.is_word(at, "END"))
+                at = source.closing.get(at, at) + 1
+            return open_ > 0
+        negated = source.is_word(last - 1, "NOT") and source.is_word(last - 2, "IS")
+        return source.is_word(last, "UNKNOWN") and (negated or source.is_word(last - 1, "IS"))
 
     # the clauses behind the select list
 

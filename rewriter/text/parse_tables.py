@@ -9,7 +9,7 @@ from .reader import CLAUSES, Reader
 from .tokens import NAME
 
 _JOINS: Final = frozenset({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "NATURAL", "STRAIGHT_JOIN"})
-_BEHIND: Final = {"ON", "USING", "USE", "FORCE", "IGNORE", "PARTITION", "SET", "VALUES", "VALUE", "SELECT"}
+_BEHIND: Final = {"ON", "USING", "USE", "FORCE", "IGNORE", "PARTITION", "SET", "VALUES", "SELECT"}
 _NO_ALIAS: Final = CLAUSES | _JOINS | _BEHIND
 
 

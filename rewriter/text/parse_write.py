@@ -10,7 +10,9 @@ from .facts import Assigned, Block, Query, Span, TableRef
 from .parse import Parser
 from .tokens import HINT, INTEGER, OPERATOR, Source, Unreadable
 
-_MODIFIERS = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "QUICK")
+_OF_INSERT = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE")
+_OF_UPDATE = ("LOW_PRIORITY", "IGNORE")
+_OF_DELETE = ("LOW_PRIORITY", "QUICK", "IGNORE")
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +84,7 @@ class WriteParser(Parser):
     def update(self) -> Change:
         """`UPDATE tables SET … [WHERE] [ORDER BY] [LIMIT]`."""
         self.need("UPDATE")
-        ignore = self._modifiers(None)
+        ignore = self._modifiers(_OF_UPDATE)
         block = Block(self.at)
         change = Change("UPDATE", block, ignore=ignore)
         first = self.at
@@ -98,7 +100,7 @@ class WriteParser(Parser):
     def delete(self) -> Change:
         """`DELETE FROM t …`, or one of the two forms for several tables."""
         self.need("DELETE")
-        ignore = self._modifiers(None)
+        ignore = self._modifiers(_OF_DELETE)
         block = Block(self.at)
         change = Change("DELETE", block, ignore=ignore)
         if not self.take("FROM"):
@@ -126,7 +128,8 @@ class WriteParser(Parser):
         """`INSERT` or `REPLACE`, in each of its forms."""
         verb: Literal["INSERT", "REPLACE"] = "INSERT" if self.word() == "INSERT" else "REPLACE"
         self.need("INSERT", "REPLACE")
-        ignore = self._modifiers("INTO")
+        ignore = self._modifiers(_OF_INSERT)
+        self.take("INTO")
         insertion = Insertion(verb, self.table_name(), ignore)
         insertion.block.tables.append(insertion.table)
         if self.source.is_word(self.at, "PARTITION") and self.source.is_op(self.at + 1, "("):
@@ -144,16 +147,14 @@ class WriteParser(Parser):
         self._finish()
         return insertion
 
-    def _modifiers(self, last: str | None) -> bool:
-        """Step over modifiers (and the word `last`): whether IGNORE is one."""
+    def _modifiers(self, words: tuple[str, ...]) -> bool:
+        """Step over modifiers: whether IGNORE is one."""
         while self.source.at(self.at).kind == HINT:
             self.at += 1
         ignore = False
-        while self.word() in _MODIFIERS and not self.source.is_op(self.at + 1, "."):
+        while self.word() in words and not self.source.is_op(self.at + 1, "."):
             ignore = ignore or self.word() == "IGNORE"
             self.at += 1
-        if last is not None:
-            self.take(last)
         return ignore
 
     def _check_limit(self, block: Block) -> None:
