@@ -20,7 +20,7 @@ MODIFIERS: Final = frozenset(
 )
 _OPERANDS: Final = frozenset({"NULL", "TRUE", "FALSE", "DEFAULT", "MAXVALUE"})
 _NOT_OPERANDS: Final = frozenset(
-    {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "BETWEEN", "DIV", "MOD", "REGEXP", "RLIKE", "SOUNDS"}
+    {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "BETWEEN", "DIV", "MOD", "REGEXP", "RLIKE"}
     | {"BINARY", "COLLATE", "CASE", "WHEN", "THEN", "ELSE", "INTERVAL", "DISTINCT", "ALL"}
     | {"EXISTS", "MATCH", "OVER", "BY"}
 )
@@ -159,12 +159,24 @@ class Parser(TableReader):
         source = self.source
         if source.is_word(last, "END"):
             open_, at = 0, first
-            while at < last:
-                open_ += source.is_word(at, "CASE") - (open_ > 0 and source.is_word(at, "END"))
+            while at <= last:
+                if source.is_word(at, "CASE"):
+                    open_ += 1
+                elif source.is_word(at, "END") and open_ > 0 and self._behind_operand(at):
+                    open_ -= 1
+                    if at == last:
+                        return True
                 at = source.closing.get(at, at) + 1
-            return open_ > 0
+            return False
         negated = source.is_word(last - 1, "NOT") and source.is_word(last - 2, "IS")
         return source.is_word(last, "UNKNOWN") and (negated or source.is_word(last - 1, "IS"))
+
+    def _behind_operand(self, at: int) -> bool:
+        """Whether an expression may be complete in front of `at`, so that a keyword may follow."""
+        before = self.source.tokens[at - 1]
+        if before.kind == OPERATOR:
+            return before.text in (")", "}", "?")
+        return before.kind != WORD or before.text not in _NOT_OPERANDS
 
     # the clauses behind the select list
 
