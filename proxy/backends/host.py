@@ -114,6 +114,15 @@ class HostPool:
         """Whether no further connection may be opened for the user before one is given back."""
         return self.state.size >= self.limits.max_connections or not self.state.may(user)
 
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the host now, for operators; empty when nothing is."""
+        if self.failures:
+            return self.last_error
+        return "; ".join(
+            f"account {one.error.account}: {one.error.details['reason']}" for one in self.refusals.values()
+        )
+
     def wait(
         self,
         settings: Settings,

@@ -123,7 +123,7 @@ def pools(client: ClientConnection, plan: Builtin, values: Values) -> None:
                 len(state.waiting),
                 state.max_connections,
                 pool.failures,
-                pool.last_error if pool.failures else None,
+                pool.trouble or None,
             ]
         )
     columns = [

@@ -400,7 +400,7 @@ def _host(name: str, topology: Topology, pool: HostPool | None, limit: int) -> H
         "limit": limit,
         "opened": pool.opened_total if pool else 0,
         "failures": pool.failures if pool else 0,
-        "error": pool.last_error if pool and pool.failures else "",
+        "error": pool.trouble if pool else "",
         "up": pool is not None and not pool.failures and pool.opened_total > 0,
         "in_topology": name in topology.hosts,
         "shards": shards,

@@ -178,3 +178,32 @@ def test_users_by_name() -> None:
     made = settings()
     assert made.user("app") is made.users[0]
     assert made.user("App") is None
+
+
+def test_accounts_of_users() -> None:
+    """The one with the same role and the same databases, in whatever order these are written."""
+    accounts = [
+        {"user": "r", "role": "read", "password": "1"},
+        {"user": "w", "role": "write", "databases": ["b", "a"], "password": "2"},
+    ]
+    hosts = {"db9:3306": {"accounts": {"w": {"password": "9"}}, "user": "local", "password": "l"}}
+    users = [
+        {"name": "one", "password": "x", "role": "read", "databases": ["*"]},
+        {"name": "two", "password": "x", "databases": ["a", "b"]},
+    ]
+    backends = settings(
+        users=users, backends={"user": "own", "password": "0", "accounts": accounts, "hosts": hosts}
+    ).backends
+    found = [backends.account_for(role, of) for role, of in ((Role.READ, ("*",)), (Role.WRITE, ("a", "b")))]
+    assert [one.user for one in found if one is not None] == ["r", "w"]
+    assert backends.account_for(Role.READ, ("a", "b")) is None
+    assert [backends.user_for("db1:3306", name) for name in ("", "r", "w")] == [
+        ("own", "0"),
+        ("r", "1"),
+        ("w", "2"),
+    ]
+    assert [backends.user_for("db9:3306", name) for name in ("", "r", "w")] == [
+        ("local", "l"),
+        ("r", "1"),
+        ("w", "9"),
+    ]

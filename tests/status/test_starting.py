@@ -101,6 +101,7 @@ def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> Non
     assert events == {
         ("backends", "warning", "cannot connect"),
         ("proxy", "warning", "no facts from this server"),
+        ("proxy", "warning", "one account for all: only the proxy stands between users and servers"),
     }
 
 
