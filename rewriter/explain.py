@@ -62,19 +62,28 @@ def explain(
     topology: Topology,
     slot: Callable[[str], bytes],
     tell: Tell = lambda name, arguments: [name, *arguments.values()],
+    *,
+    cached: bool | None = None,
 ) -> Rows:
-    """What would be done with `sql`. `slot` gives the session's values as SQL literals. Never raises."""
+    """What would be done with `sql`. `slot` gives the session's values as SQL literals. `cached`: whether the
+    plan is in the cache; None: look into `rewriter`. Never raises.
+    """
     found: Rows = []
-    for section, detail in _explained(rewriter, sql, env, topology, slot):
+    known = rewriter.cached(sql, env) if cached is None else cached
+    for section, detail in _explained(rewriter, sql, env, topology, slot, known):
         lines = tell(detail.name, detail.arguments) if isinstance(detail, Notice) else (detail,)
         found += [(section if number == 0 else "", line) for number, line in enumerate(lines)]
     return found
 
 
 def _explained(
-    rewriter: Rewriter, sql: bytes, env: Env, topology: Topology, slot: Callable[[str], bytes]
+    rewriter: Rewriter,
+    sql: bytes,
+    env: Env,
+    topology: Topology,
+    slot: Callable[[str], bytes],
+    cached: bool,
 ) -> _Rows:
-    cached = rewriter.cached(sql, env)
     plan, literals = rewriter.plan(sql, env)
     values = literals + tuple(slot(name) for name in plan.session_slots)
     rows: _Rows = [("plan", _title(plan))]

@@ -17,7 +17,7 @@ from proxy.wire.constants import Status
 from proxy.wire.multibyte import can_mask, mask, unmask
 from proxy.wire.packets import frame
 from rewriter.env import Env
-from rewriter.text.split import cut, first_of, trim
+from rewriter.text.split import NEAR, Piece, cut_near, first_of, trim
 
 from .aside import run_probe
 from .task import TaskWork
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
 
 _MORE = int(Status.MORE_RESULTS_EXISTS)
+#: Bytes in which the end of a long statement is looked for first.
+_FAR = 1 << 18
 _SYNTAX = 1064
 _SYNTAX_ERROR = b"\xff" + _SYNTAX.to_bytes(2, "little")
 #: Nothing but blanks and comments.
@@ -44,19 +46,45 @@ class Statements(Numbered):
         self.text = text
         self.charset = ""  # the text is masked, of this character set
         self.at: int | None = 0  # where the next statement begins; None behind the last
-        self.statement = self.behind = b""  # the one at work, and the rest of the text
+        self.statement = b""  # the one at work
+        self.behind = len(text)  # where the rest of the text begins
 
-    def take(self, seq: int) -> bytes:
-        """The next statement. `seq` is the number of the last packet before its reply."""
+    def begin(self) -> None:
+        """Run the first statement."""
+        self._run(self.client.seq)
+
+    def _run(self, seq: int) -> None:
+        """Run the next one. `seq` is the number of the last packet before its reply."""
         assert self.at is not None
-        if self.client.session.unsafe_charset or self.charset:
+        client = self.client
+        if client.session.unsafe_charset or self.charset:
             self._mask()
-        piece = cut(self.text, self.at, self.client.session.env)
+        piece = cut_near(self.text, self.at, client.session.env)
+        client.seq = seq
+        if piece is None:
+            self.numbers.start(seq + 1)
+            TaskWork(client).start(self._run_far(seq, self.at))
+        else:
+            client.query(self._take(seq, piece))
+
+    async def _run_far(self, seq: int, at: int) -> None:
+        """Run the next one, which is long: the loop does not look for its end."""
+        client, size = self.client, _FAR
+        while True:
+            text = self.text[at : at + size]
+            found = await client.services.planners.cut(client.session.user.name, text, client.session.env)
+            if at + size >= len(self.text) or found.end < size - NEAR:
+                break
+            size *= 8
+        piece = Piece(at, at + found.end, None if found.following is None else at + found.following)
+        client.query(self._take(seq, piece))
+
+    def _take(self, seq: int, piece: Piece) -> bytes:
         if piece.following is not None and _COMMENTS.fullmatch(self.text, piece.start, piece.end):
             # nothing before the `;`: a syntax error, to be told by a server
             piece = piece._replace(start=piece.end, end=len(self.text), following=None)
         self.at = piece.following
-        self.statement, self.behind = self.text[piece.start : piece.end], self.text[piece.end :]
+        self.statement, self.behind = self.text[piece.start : piece.end], piece.end
         self.numbers.start(seq + 1, 0 if piece.following is None else _MORE)
         return unmask(self.statement) if self.charset else self.statement
 
@@ -73,7 +101,7 @@ class Statements(Numbered):
             )
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self.behind and data[4:7] == _SYNTAX_ERROR:
+        if self.behind < len(self.text) and data[4:7] == _SYNTAX_ERROR:
             data = frame(bytes(data[4:13]) + self._told(bytes(data[13:])), data[3])
         super().write(data)
 
@@ -85,11 +113,12 @@ class Statements(Numbered):
         near, end, line = rest.rpartition(b"' at line ")
         if not begin or not end or not self.statement.endswith(near):
             return message
-        return before + begin + (near + self.behind)[: max(80, len(near))] + end + line
+        rest = self.text[self.behind : self.behind + 80]
+        return before + begin + (near + rest)[: max(80, len(near))] + end + line
 
     def answered(self, outcome: str) -> None:
         session = self.client.session
-        if outcome != "ok" and self.behind:
+        if outcome != "ok" and self.behind < len(self.text):
             session.diagnostics[:] = [
                 replace(one, message=self._told(one.message.encode()).decode("utf-8", "replace"))
                 if one.code == _SYNTAX
@@ -100,7 +129,7 @@ class Statements(Numbered):
             super().answered(outcome)
         else:
             seq = self.numbers.last
-            self.client.go_on(seq, self.take(seq))
+            self.client.go_on_by(lambda: self._run(seq))
 
 
 def first_statement(text: bytes, env: Env) -> bytes:
@@ -116,7 +145,7 @@ def run_several(client: ClientConnection, sql: bytes, comments: bool) -> None:
     """
     text = trim(sql)
     if client.session.multi_statements and not text.startswith(b";"):
-        client.query(Statements(client, text).take(client.seq))
+        Statements(client, text).begin()
         return
     if comments and not text.startswith(b";"):
         client.query(first_statement(text, client.session.env))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proxy.errors import told
+from proxy.execute.task import TaskWork
 from proxy.session.values import slot
 from proxy.wire.resultset import text_column, text_resultset
 from rewriter.explain import explain
@@ -18,14 +20,29 @@ def explain_route(client: ClientConnection, plan: Builtin, values: Values) -> No
     services, session = client.services, client.session
     offset = plan.arguments["offset"]
     assert isinstance(offset, int)
-    rows = explain(
-        services.rewriter,
-        client.sql[offset:],
-        session.env,
-        services.topology,
-        lambda name: slot(session, name),
-        told,
+    sql = client.sql[offset:]
+    if not services.plans_at_once(len(sql)):
+        TaskWork(client).start(_explain_apart(client, sql))
+        return
+    _answer(
+        client,
+        explain(
+            services.rewriter, sql, session.env, services.topology, lambda name: slot(session, name), told
+        ),
     )
+
+
+async def _explain_apart(client: ClientConnection, sql: bytes) -> None:
+    services, session = client.services, client.session
+    cached = len(sql) <= services.long_statement and services.rewriter.cached(sql, session.env)
+    rows = await services.planners.explain(
+        session.user.name, sql, session.env, lambda name: slot(session, name), cached=cached
+    )
+    _answer(client, rows)
+
+
+def _answer(client: ClientConnection, rows: Sequence[tuple[str, str]]) -> None:
+    session = client.session
     columns = [text_column("section"), text_column("detail")]
     client.write(
         text_resultset(columns, rows, session.status(), seq=client.seq + 1, extended=session.extended)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +24,9 @@ import structlog
 from proxy.errors import ProxyError
 from rewriter.env import Env
 from rewriter.planner import LONG, Rewriter
+from rewriter.text.split import Piece
 
-from .protocol import HEADER, Answer, Request, Unpacking
+from .protocol import HEADER, Answer, Request, Task, Unpacking
 
 log = structlog.get_logger("planning")
 
@@ -44,10 +46,9 @@ _ROOT: Final = Path(__file__).parents[2]
 class _Job:
     """A statement to plan, and who waits for it."""
 
-    def __init__(self, sql: bytes, env: Env, masked: bool, future: asyncio.Future[Answer]) -> None:
+    def __init__(self, sql: bytes, request: Request, future: asyncio.Future[Answer]) -> None:
         self.sql = sql
-        self.env = env
-        self.masked = masked
+        self.request = request
         self.future = future
 
 
@@ -98,9 +99,9 @@ class _Lane:
         self._known: tuple[object, object] = (None, None)  # schema and topology that the process has
         self._runner: asyncio.Task[None] | None = None
 
-    def plan(self, user: str, sql: bytes, env: Env, masked: bool) -> asyncio.Future[Answer]:
+    def ask(self, user: str, sql: bytes, request: Request) -> asyncio.Future[Answer]:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.turns.put(user, _Job(sql, env, masked, future))
+        self.turns.put(user, _Job(sql, request, future))
         if self._runner is None:
             self._runner = self._spawn(self._run(), "planning")
         return future
@@ -139,13 +140,12 @@ class _Lane:
             await self.start()
         rewriter = self._rewriter()
         schema, topology = rewriter.schema, rewriter.topology
-        request = Request(
-            job.env,
-            job.masked,
-            self._seconds,
-            None if self._known[0] is schema else schema,
-            None if self._known[1] is topology else topology,
-            rewriter.limits,
+        request = replace(
+            job.request,
+            seconds=self._seconds,
+            schema=None if self._known[0] is schema else schema,
+            topology=None if self._known[1] is topology else topology,
+            limits=rewriter.limits,
         )
         self._known = schema, topology
         data = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
@@ -201,8 +201,31 @@ class Planners:
 
     async def plan(self, user: str, sql: bytes, env: Env, *, masked: bool = False) -> Answer:
         """Plan a statement when it is the turn of `user`. Raises ProxyError when it takes too much."""
+        return await self._ask(user, sql, Request(env, masked))
+
+    async def explain(
+        self, user: str, sql: bytes, env: Env, slot: Callable[[str], bytes], *, cached: bool
+    ) -> tuple[tuple[str, str], ...]:
+        """What EXPLAIN ROUTE says of a statement. `slot` gives the session's values. Raises ProxyError."""
+        slots: dict[str, bytes] = {}
+        while True:
+            request = Request(env, task=Task.EXPLAIN, slots=slots, cached=cached)
+            answer = await self._ask(user, sql, request)
+            if not answer.wanted:
+                return answer.rows
+            slots = slots | {name: slot(name) for name in answer.wanted}
+
+    async def cut(self, user: str, text: bytes, env: Env) -> Piece:
+        """The first statement of a text of several, trimmed. Raises ProxyError."""
+        answer = await self._ask(user, text, Request(env, task=Task.CUT))
+        assert answer.piece is not None
+        return answer.piece
+
+    async def _ask(self, user: str, sql: bytes, request: Request) -> Answer:
         lane = self._short if len(sql) <= LONG else self._long
-        answer = await lane.plan(user, sql, env, masked)
+        answer = await lane.ask(user, sql, request)
+        if answer.failed == "internal":
+            raise ProxyError("internal", reason=answer.reason)
         if answer.failed:
             raise ProxyError(answer.failed)
         return answer

@@ -13,18 +13,22 @@ import resource
 import signal
 import socket
 import sys
+import traceback
 from dataclasses import replace
 from types import FrameType
 from typing import Final
 
 from config.schema import Schema
 from config.topology import Topology
+from proxy.errors import told
 from proxy.wire.multibyte import ESCAPE, mask
+from rewriter.explain import explain
 from rewriter.planner import LONG, Made, Rewriter, lift
 from rewriter.plans import OneHost, Template
 from rewriter.route.scope import Limits
+from rewriter.text.split import cut
 
-from .protocol import HEADER, Answer, Request, pack
+from .protocol import HEADER, Answer, Request, Task, pack
 
 MEMORY: Final = 4 << 30
 """Bytes of address space. A statement of 64 MB takes up to half of it."""
@@ -63,7 +67,7 @@ class Planner:
             # again and again: an exception in a destructor is lost
             signal.setitimer(signal.ITIMER_PROF, request.seconds, 0.01)
             try:
-                return self._planned(request, sql)
+                return self._done(request, sql)
             finally:
                 self._timed = False
                 signal.setitimer(signal.ITIMER_PROF, 0)
@@ -71,20 +75,46 @@ class Planner:
             self._timed = False
             self._rewriter = None
             return Answer(failed="statement_too_complex")
+        except Exception as error:
+            traceback.print_exc()
+            return Answer(failed="internal", reason=type(error).__name__)
 
-    def _planned(self, request: Request, sql: bytes) -> Answer:
-        rewriter = self._rewriter
-        if rewriter is None:
+    def _done(self, request: Request, sql: bytes) -> Answer:
+        if request.task is Task.EXPLAIN:
+            return self._explained(request, sql)
+        if request.task is Task.CUT:
+            return Answer(piece=cut(sql, 0, request.env))
+        return self._planned(request, sql)
+
+    def _now(self) -> Rewriter:
+        """For the schema and topology of now."""
+        if self._rewriter is None:
             assert self._schema is not None
             assert self._topology is not None
             assert self._limits is not None
-            rewriter = self._rewriter = Rewriter(
+            self._rewriter = Rewriter(
                 self._schema,
                 self._topology,
                 cache_size=2,
                 in_list=self._limits.in_list,
                 parse_depth=self._limits.parse_depth,
             )
+        return self._rewriter
+
+    def _explained(self, request: Request, sql: bytes) -> Answer:
+        wanted: dict[str, None] = {}
+
+        def slot(name: str) -> bytes:
+            if name not in request.slots:
+                wanted[name] = None
+            return request.slots.get(name, b"NULL")
+
+        assert self._topology is not None
+        rows = explain(self._now(), sql, request.env, self._topology, slot, told, cached=request.cached)
+        return Answer(wanted=tuple(wanted)) if wanted else Answer(rows=tuple(rows))
+
+    def _planned(self, request: Request, sql: bytes) -> Answer:
+        rewriter = self._now()
         env, unmasked = request.env, True
         text = mask(sql, env.charset, env.no_backslash_escapes) if request.masked else sql
         lifted = lift(text.removesuffix(b"\0"), env)

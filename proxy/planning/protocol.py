@@ -11,8 +11,9 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from struct import Struct
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,6 +23,7 @@ from config.topology import Topology
 from rewriter.env import Env
 from rewriter.planner import Lifted, Made, Parameters
 from rewriter.route.scope import Limits
+from rewriter.text.split import Piece
 
 HEADER: Final = Struct("<Q")
 PART: Final = b"T"
@@ -35,26 +37,41 @@ _SQL: Final = -1
 """The statement's number; those of the tuples follow from 0 on."""
 
 
+class Task(Enum):
+    """What is asked: a plan, and where the parameters are; what EXPLAIN ROUTE says; where the text's first
+    statement ends.
+    """
+
+    PLAN = auto()
+    EXPLAIN = auto()
+    CUT = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Plan a statement (`masked`: with the characters of its set masked), and tell where its parameters are.
+    """Plan a statement (`masked`: with the characters of its set masked), or another `Task`. `slots`: the
+    session's values, for EXPLAIN ROUTE, and `cached` what it says of the cache.
 
     `schema`, `topology` and `limits` are those to plan for from now on; None: as before. `seconds` of CPU
     time are allowed.
     """
 
     env: Env
-    masked: bool
-    seconds: float
+    masked: bool = False
+    seconds: float = 0.0
     schema: Schema | None = None
     topology: Topology | None = None
     limits: Limits | None = None
+    task: Task = Task.PLAN
+    slots: Mapping[str, bytes] = field(default_factory=dict)
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a process found out; `failed` is an error of the registry instead. `unmasked`: whether every
-    masked character is within a literal.
+    masked character is within a literal. `rows`: what EXPLAIN ROUTE says, or `wanted`, the slots that it
+    needs first. `piece`: the text's first statement.
     """
 
     lifted: Lifted | None = None
@@ -62,6 +79,10 @@ class Answer:
     parameters: Parameters | None = None
     unmasked: bool = True
     failed: str = ""
+    reason: str = ""
+    rows: tuple[tuple[str, str], ...] = ()
+    wanted: tuple[str, ...] = ()
+    piece: Piece | None = None
 
 
 def _proxied(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:

@@ -10,6 +10,7 @@ the backends that stream into it are not read from either.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, cast
@@ -113,7 +114,9 @@ class ClientConnection(asyncio.Protocol):
         self.sink: CommandSink | None = None  # stands on the transport while the command is at work
         self.relay = Relay(self)
         self._reader = PacketReader(min(_LOGIN_PACKET, services.settings.limits.max_packet))
-        self._next_up: tuple[int, bytes] | None = None  # goes before what the client has sent
+        self._next_up: tuple[int, bytes] | Callable[[], None] | None = (
+            None  # goes before what the client has sent
+        )
         self._waiting = False  # something may have come behind the command at work
         self._paused = 0  # who wants it, see AHEAD
         self.ahead = _AHEAD
@@ -170,7 +173,10 @@ class ClientConnection(asyncio.Protocol):
             self.hush(AHEAD)
         elif self._paused:
             self.listen(AHEAD)
-        if found is not None:
+        if callable(found):
+            self.ready = False
+            found()
+        elif found is not None:
             self._command(*found)
 
     def _introduce(self) -> None:
@@ -335,6 +341,11 @@ class ClientConnection(asyncio.Protocol):
         the last packet so far. For command sinks, from `answered`.
         """
         self.go_on_with(seq, (b"\x03" + self.named if self.attributes else b"\x03") + sql)
+
+    def go_on_by(self, run: Callable[[], None]) -> None:
+        """`go_on` by whatever `run` does."""
+        self._next_up = run
+        self._waiting = True
 
     def go_on_with(self, seq: int, payload: bytes) -> None:
         """`go_on` with any command."""

@@ -17,6 +17,13 @@ from rewriter.env import Env
 from .statement import end_of_comment, opens
 
 _BLANKS: Final = b" \t\n\v\f\r"
+_SPACE: Final = re.compile(rb"\s*+")
+
+NEAR: Final = 1 << 14
+"""A statement that ends within so many bytes is cut off in a moment."""
+
+_AHEAD: Final = 256
+"""So many bytes behind a statement may be looked at."""
 
 
 class Piece(NamedTuple):
@@ -39,10 +46,22 @@ def cut(sql: bytes, start: int, env: Env) -> Piece:
     end = _end(sql, start, env)
     if end == len(sql):
         return Piece(start, end, None)
-    following = end + 1
-    while sql[following : following + 1].isspace():
-        following += 1
-    return Piece(start, end, following)
+    blanks = _SPACE.match(sql, end + 1)
+    assert blanks is not None
+    return Piece(start, end, blanks.end())
+
+
+def cut_near(sql: bytes, start: int, env: Env) -> Piece | None:
+    """As `cut`, for a statement that ends before long; None for one that does not."""
+    near = sql[start : start + NEAR]
+    if len(near) < NEAR:
+        return cut(sql, start, env)
+    end = _end(near, 0, env)
+    if end > NEAR - _AHEAD:
+        return None  # perhaps it is read otherwise with what follows
+    blanks = _SPACE.match(sql, start + end + 1)
+    assert blanks is not None
+    return Piece(start, start + end, blanks.end())
 
 
 def first_of(sql: bytes, env: Env) -> bytes:

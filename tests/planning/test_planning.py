@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, told
 from proxy.planning import pool
 from proxy.planning.pool import Planners, Turns, _Job
 from proxy.planning.process import Planner
 from proxy.planning.protocol import AT_ONCE, HEADER, Request, Unpacking, pack
 from proxy.tasks import Tasks
 from rewriter.env import Env
+from rewriter.explain import explain as rewriter_explain
 from rewriter.planner import LONG, lift
 from rewriter.plans import Insert, ShardSelect
+from rewriter.text.split import cut
 from tests.rewriter import golden
 from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, expand, rewriter, values_of
 from tests.support.waiting import async_wait_until
@@ -61,7 +63,7 @@ async def test_users_take_turns() -> None:
     loop = asyncio.get_running_loop()
 
     def put(user: str, number: int) -> _Job:
-        job = _Job(b"%s %d" % (user.encode(), number), ENV, False, loop.create_future())
+        job = _Job(b"%s %d" % (user.encode(), number), Request(ENV), loop.create_future())
         turns.put(user, job)
         return job
 
@@ -133,3 +135,23 @@ async def test_a_process_that_is_lost(planners: Planners) -> None:
     assert error.value.kind.name == "statement_too_complex"
     assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
     assert pool.SHORT_SECONDS > 0
+
+
+async def test_explain_route_and_cutting(planners: Planners) -> None:
+    asked = []
+
+    def slot(name: str) -> bytes:
+        asked.append(name)
+        return b"70437463654407"
+
+    sql = b"SELECT data FROM pins WHERE id = @pin AND ts = @when"
+    rows = await planners.explain("u", sql, ENV, slot, cached=False)
+    assert sorted(asked) == ["@pin", "@when"]
+    expected = rewriter_explain(
+        rewriter(), sql, ENV, TOPOLOGY, lambda name: b"70437463654407", told, cached=False
+    )
+    assert list(rows) == expected
+    text = b"SELECT '" + b";" * 100_000 + b"'; SELECT 2; SELECT 3"
+    piece = await planners.cut("u", text, ENV)
+    assert piece == cut(text, 0, ENV)
+    assert text[piece.end :] == b"; SELECT 2; SELECT 3"

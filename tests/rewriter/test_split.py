@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter.env import Env
+from rewriter.text import split
 from rewriter.text.split import cut, has_several, trim
 
 ENV = Env(server_version=90700)
@@ -121,3 +122,23 @@ def test_it_always_ends(text: str) -> None:
 
 def test_many_statements_take_linear_time() -> None:
     assert len(pieces("SELECT ';' /*!50000 + 1 */;" * 20_000)) == 20_000
+
+
+@pytest.mark.parametrize("near", [300, 320, 400])
+def test_what_is_cut_near_is_cut_alike(monkeypatch: pytest.MonkeyPatch, near: int) -> None:
+    """Statements of all lengths around the limit, with all that hides a semicolon."""
+    monkeypatch.setattr(split, "NEAR", near)
+    inside = ("';'", '";"', "`;`", "/* ; */", "/*! 1; */", "'it''s;'", "x", "-- ;\n")
+    cut_at_once = 0
+    for size in range(60):
+        body = " ".join(inside[(size + n) % len(inside)] for n in range(size))
+        for text in (f"SELECT {body}; SELECT {body};  SELECT 3", f"DO 1;{' ' * size * 9}DO 2; SELECT {body}"):
+            sql = trim(text.encode())
+            at: int | None = 0
+            while at is not None:
+                expected = cut(sql, at, ENV)
+                found = split.cut_near(sql, at, ENV)
+                assert found in (None, expected)
+                cut_at_once += found is not None
+                at = expected.following
+    assert cut_at_once > 100
