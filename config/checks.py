@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 
 from config.document import Path, Problem, dotted
-from config.schema import Kind, Schema, Table
+from config.schema import Database, Kind, Schema, Table
 from config.topology import Keyspace, Topology
 
 Place = Callable[[Path], str]
@@ -30,12 +30,11 @@ def fit_problems(
     physical one, and then hides it; the name of a shard's it may not.
     """
     problems: list[Problem] = []
-    shown: dict[str, str] = {}
     for name, database in schema.databases.items():
         path: Path = ("databases", name)
         if database.others is not None:
             where = place((*path, "others", "keyspace"))
-            messages = _others(name, database.others, topology, shown)
+            messages = _others(database, database.others, schema, topology)
             problems += [Problem(where, one, source) for one in messages]
         if database.keyspace is not None:
             keyspace = topology.keyspaces.get(database.keyspace)
@@ -81,15 +80,21 @@ def _taken(name: str, keyspace: Keyspace) -> str:
     return f"the name {name} is also that of a physical database of keyspace {keyspace.name}"
 
 
-def _others(database: str, name: str, topology: Topology, shown: dict[str, str]) -> Iterator[str]:
-    """Why the tables that the schema does not name cannot be in keyspace `name`."""
+def _others(database: Database, name: str, schema: Schema, topology: Topology) -> Iterator[str]:
+    """Why the tables that the schema does not name cannot be in keyspace `name`. Whoever may use the database
+    sees all that is in it.
+    """
     keyspace = topology.keyspaces.get(name)
     if keyspace is None:
         yield _missing(name, topology)
     elif keyspace.sharded:
         yield f"keyspace {name} is sharded: tables that the schema does not name need an unsharded one"
-    if shown.setdefault(name, database) != database:
-        yield f"the tables in keyspace {name} are those of database {shown[name]} already"
+    for other in schema.databases.values():
+        uses = name in (other.keyspace, other.others) or any(
+            table.keyspace == name for table in other.tables.values()
+        )
+        if uses and other is not database:
+            yield f"keyspace {name} has tables of database {other.name}, too: `others` needs one of its own"
 
 
 def _pass_through(database: str, name: str, keyspace: Keyspace | None, topology: Topology) -> Iterator[str]:

@@ -16,7 +16,7 @@ fills the defaults in, so that everybody else finds complete tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -173,6 +173,27 @@ class Schema:
         """The table of that name (both names case-sensitive), or None."""
         found = self.databases.get(database)
         return None if found is None else found.tables.get(name)
+
+    def with_others(self, found: Mapping[str, Iterable[str]]) -> Schema:
+        """This schema with these tables: all that there are in the `others` of its databases, by the names
+        of these; itself when it has them already.
+        """
+        changed: dict[str, Database] = {}
+        for name, tables in found.items():
+            database = self.databases[name]
+            wanted = {
+                table for table in tables if table not in database.tables or database.tables[table].learnt
+            }
+            have = {one.name for one in database.tables.values() if one.learnt}
+            if wanted == have or database.others is None:
+                continue
+            kept = {table: one for table, one in database.tables.items() if table not in have - wanted}
+            for table in sorted(wanted - have):
+                kept[table] = Table(name, table, Kind.SINGLE, database.others, learnt=True)
+            changed[name] = replace(database, tables=MappingProxyType(kept))
+        if not changed:
+            return self
+        return replace(self, databases=MappingProxyType({**self.databases, **changed}))
 
     def with_columns(self, found: Mapping[Table, tuple[Column, ...]]) -> Schema:
         """This schema with other stored columns for these of its tables; itself when they are the same."""

@@ -32,6 +32,11 @@ _ASK = (
     " ORDER BY table_name, ordinal_position"
 )
 
+_LIST = (
+    "SELECT table_name FROM information_schema.tables"
+    " WHERE table_schema = {database} AND table_type = 'BASE TABLE'"
+)
+
 
 class Looked(NamedTuple):
     """What was found: the schema with the columns that the servers have, the names of all columns (lower
@@ -44,7 +49,8 @@ class Looked(NamedTuple):
 
 
 async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked:
-    """Look at the tables; what does not answer stays as it is."""
+    """Look at the tables, also for those in the `others` of databases; what does not answer stays as it is."""
+    schema = schema.with_others(await _others(schema, topology, backends))
     tables: dict[str, list[Table]] = {}
     for database in schema.databases.values():
         for table in database.tables.values():
@@ -61,6 +67,23 @@ async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked
         except ProxyError as error:
             log.info("columns not looked at", keyspace=name, reason=str(error))
     return Looked(schema.with_columns(found), frozenset(names), tuple(problems))
+
+
+async def _others(schema: Schema, topology: Topology, backends: Backends) -> dict[str, list[str]]:
+    """The tables in the `others` of each database that has some, by the database's name."""
+    found: dict[str, list[str]] = {}
+    for database in schema.databases.values():
+        keyspace = topology.keyspaces.get(database.others) if database.others is not None else None
+        if keyspace is None or keyspace.master is None:
+            continue
+        sql = _LIST.format(database=text_literal(keyspace.database_of(None)))
+        try:
+            rows = await _asked(keyspace.master, sql, backends)
+        except ProxyError as error:
+            log.info("tables not looked at", keyspace=keyspace.name, reason=str(error))
+        else:
+            found[database.name] = [name for (name,) in rows]
+    return found
 
 
 async def _keyspace(
@@ -111,14 +134,7 @@ async def _shard(
         database=text_literal(keyspace.database_of(shard).decode()),
         tables=", ".join(text_literal(table.name) for table in tables),
     )
-    conn = await backends.pool(host).connection(LOGIN, None, OWN)
-    try:
-        reply = await Collector().query(conn, sql.encode())
-    finally:
-        backends.release(conn)
-    if reply.err is not None:
-        raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
-    rows = [[(value or b"").decode() for value in row] for row in reply.values()]
+    rows = await _asked(host, sql, backends)
     keys: dict[str, int] = {}
     for table, _, _, key, *_ in rows:
         keys[table] = keys.get(table, 0) + (key == "PRI")
@@ -138,3 +154,15 @@ async def _shard(
 def text_literal(value: str | bytes) -> str:
     """A name as a text literal, whatever the server's sql_mode says of backslashes."""
     return "x'" + (value.encode() if isinstance(value, str) else value).hex() + "'"
+
+
+async def _asked(host: str, sql: str, backends: Backends) -> list[list[str]]:
+    """The rows that a host gives. Raises ProxyError."""
+    conn = await backends.pool(host).connection(LOGIN, None, OWN)
+    try:
+        reply = await Collector().query(conn, sql.encode())
+    finally:
+        backends.release(conn)
+    if reply.err is not None:
+        raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
+    return [[(value or b"").decode() for value in row] for row in reply.values()]

@@ -63,6 +63,8 @@ async def settle(
                 await trace_routine(client, conn)
             if effects is not None and effects.defines:
                 await client.services.routines_changed(conn.host)
+            if effects is not None and effects.tables and not failed:
+                await client.services.tables_changed()
     except (ProxyError, TimeoutError):
         conn.close()
     except Exception as error:  # the client gets its reply all the same, and nobody else this connection

@@ -14,7 +14,8 @@ from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Source, quote_name
 
 from .definitions import check_keys, count_local_id
-from .unsharded import About, Place, Text
+from .single import define_single, rename
+from .unsharded import Text
 
 _BEFORE_INDEX: Final = ("OR", "REPLACE", "UNIQUE", "FULLTEXT", "SPATIAL")
 _EXACT: Final = ("UTF8MB4_0900_BIN", "UTF8MB4_NOPAD_BIN")
@@ -27,7 +28,7 @@ def define(statement: Statement) -> Plan | None:
     source = statement.source
     span = _table(source)
     if span is None:
-        return None
+        return rename(statement)
     database = source.tokens[span.first].name if span.end - span.first > 1 else None
     ref = TableRef("table", span, source.tokens[span.end - 1].name, database)
     try:
@@ -40,14 +41,9 @@ def define(statement: Statement) -> Plan | None:
     if target.table is None:
         return None
     verb = source.tokens[0].text
-    about = About(access=Access.ADMIN, databases=(target.database,), implicit_commit=True)
     check_keys(statement, span, target.table)
     if target.table.kind is Kind.SINGLE:
-        text = Text(statement)
-        text.edits.replace(
-            span, quote_name(target.physical.decode()), b".", source.text(span.end - 1, span.end)
-        )
-        return text.plan(Place((target.keyspace,)), about)
+        return define_single(statement, span, target)
     if source.is_word(0, "DROP", *_TENDING) and source.is_op(span.end, ","):
         raise _refused(source, target.table, "it names several tables", "Name them one by one.")
     if source.is_word(0, "CREATE") and source.is_word(1, "TABLE"):

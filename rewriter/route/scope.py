@@ -75,6 +75,7 @@ class Names:
     topology: Topology
     env: Env
     limits: Limits = Limits()
+    _others: dict[tuple[str, str], Table] = field(default_factory=dict, repr=False, compare=False)
 
     def target(self, ref: TableRef) -> Target:
         """What a table's name stands for (CTEs are not looked at). Raises Refuse."""
@@ -87,6 +88,9 @@ class Names:
         if logical.keyspace is not None:
             return Target("passthrough", database, keyspace=logical.keyspace)
         table = logical.tables.get(ref.name)
+        if table is None and logical.others is not None and ref.name:
+            other = Table(database, ref.name, Kind.SINGLE, logical.others, learnt=True)
+            table = self._others.setdefault((database, ref.name), other)
         if table is None:
             raise Refuse("unknown_table", database=database, table=ref.name)
         columns = tuple(name.lower() for name in table.logical_columns) or None

@@ -26,7 +26,8 @@ class Effects(NamedTuple):
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
     `defines`: it changes which triggers, functions, procedures or views there are. `locks`: it takes, ends or
-    asks for locks of GET_LOCK, which all must be on one host. `keeps_row_count`: ROW_COUNT() stays.
+    asks for locks of GET_LOCK, which all must be on one host. `keeps_row_count`: ROW_COUNT() stays. `tables`:
+    it defines tables that the schema's databases may have.
     """
 
     ties: tuple[Tie, ...] = ()
@@ -40,6 +41,7 @@ class Effects(NamedTuple):
     defines: bool = False
     locks: bool = False
     keeps_row_count: bool = False
+    tables: bool = False
 
 
 _NONE: Final = Effects()

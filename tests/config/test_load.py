@@ -263,11 +263,15 @@ def test_others_need_an_unsharded_keyspace_of_their_own(tmp_path: Path) -> None:
     schema: dict[str, Any] = {"databases": {}}
     for name, keyspace in (("a", "global"), ("b", "global"), ("c", "main"), ("d", "nowhere")):
         schema["databases"][name] = {"tables": {}, "others": {"keyspace": keyspace}}
+    schema["databases"]["e"] = {"tables": {"secret": {"kind": "single", "keyspace": "global"}}}
     found = problems(write_all(tmp_path, LEAST, schema, TOPOLOGY))
     told = [re.sub(r" \(line [0-9]+\)", "", one) for one in found]
     at = "schema.yaml: databases.{}.others.keyspace: "
     assert told == [
-        at.format("b") + "the tables in keyspace global are those of database a already",
+        at.format("a") + "keyspace global has tables of database b, too: `others` needs one of its own",
+        at.format("a") + "keyspace global has tables of database e, too: `others` needs one of its own",
+        at.format("b") + "keyspace global has tables of database a, too: `others` needs one of its own",
+        at.format("b") + "keyspace global has tables of database e, too: `others` needs one of its own",
         at.format("c")
         + "keyspace main is sharded: tables that the schema does not name need an unsharded one",
         at.format("d") + "the topology has no keyspace 'nowhere'; it has: main, media, mod, global",
