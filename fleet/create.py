@@ -80,6 +80,8 @@ def wanted(schema: Schema, topology: Topology) -> dict[Host, list[Physical]]:
     for database in schema.databases.values():
         for table in database.tables.values():
             tables.setdefault(table.keyspace, []).append(table)
+        if database.others is not None:
+            tables.setdefault(database.others, [])
     plan: dict[Host, list[Physical]] = {host: [] for host in topology.hosts}
     for name, held in tables.items():
         keyspace = _keyspace(topology, name)

@@ -206,6 +206,8 @@ def _named(
             continue
         for table in database.tables.values():
             keyspaces.setdefault(table.keyspace, []).append((name, table.name))
+        if database.others is not None:  # which no other database has tables in
+            keyspaces.setdefault(database.others, [])
     for name, tables in keyspaces.items():
         keyspace = topology.keyspaces.get(name)
         if keyspace is None:

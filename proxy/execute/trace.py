@@ -129,7 +129,8 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
     if made and ok is not None and ok.insert_id:
         session.last_insert_id = ok.insert_id
     counted = not counts(session, effects, ok, conn.scanner.rows, literals)
-    return made is None or not counted or effects.routine or effects.defines or bool(effects.variables)
+    asks = effects.routine or effects.defines or effects.tables
+    return made is None or not counted or asks or bool(effects.variables)
 
 
 async def trace(

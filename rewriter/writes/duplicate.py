@@ -78,8 +78,9 @@ class Duplicates:
             if value is not None:
                 self.same[assigned.name.lower()] = value
         if virtual:
+            name = self.source.text(self.found.table.span.end - 1, self.found.table.span.end)
             self.splicer.edits.replace(assigned.column, b"local_id")
-            self.splicer.edits.replace(assigned.value, b"local_id")
+            self.splicer.edits.replace(assigned.value, name + b".local_id")  # and not the new row's
         return virtual
 
     def _strict(self, assigned: Assigned) -> bool:
@@ -163,6 +164,8 @@ class Duplicates:
         chain = chain_at(source, inside.first)
         if chain is None or chain.end != inside.end or chain.column != "ID":
             return False
+        if len(chain.parts) > 1 and chain.parts[-2] != self.found.table.name:
+            return False  # the new row's, by its alias
         self.splicer.edits.replace(assigned.column, b"local_id")
         self.splicer.edits.replace(inside, b"local_id")
         self.asks = self.asks or inside != value

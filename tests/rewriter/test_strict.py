@@ -27,6 +27,7 @@ SCHEMA = load_schema(
     {
         "databases": {
             "demo": {
+                "others": {"keyspace": "global"},
                 "tables": {
                     "albums": {"kind": "object", "keyspace": "main", "type": 1},
                     "photos": {
@@ -71,7 +72,8 @@ SCHEMA = load_schema(
                         "shard_key": "u",
                         "columns": {"u": "BIGINT NOT NULL", "c": "INT"},
                     },
-                }
+                    "s": {"kind": "single", "keyspace": "global", "columns": {"a": "INT PRIMARY KEY"}},
+                },
             }
         }
     }
@@ -231,3 +233,11 @@ def test_assignments_that_leave_a_row_where_it_is(case: dict[str, str]) -> None:
     sql, sent = case["sql"], case["sent"]
     found = told(sql)
     assert found == sent if isinstance(found, str) else any(sent in one for one in found), found
+
+
+# --- tables that the schema does not name ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES["others"], ids=lambda case: case["sql"])
+def test_tables_that_the_schema_does_not_name(case: dict[str, Any]) -> None:
+    assert told(case["sql"], mariadb=True) == case["sent"]
