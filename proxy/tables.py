@@ -49,7 +49,7 @@ class Looked(NamedTuple):
 
 
 async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked:
-    """Look at the tables, also for those in the `others` of databases; what does not answer stays as it is."""
+    """Look at the tables, and for those in `others`; what does not answer stays as it is."""
     schema = schema.with_others(await _others(schema, topology, backends))
     tables: dict[str, list[Table]] = {}
     for database in schema.databases.values():

@@ -215,7 +215,7 @@ class _Planner:
     def _dropped(self, names: list[str]) -> set[str]:
         """Columns that only route, which the stored table lacks."""
         colocate = self.table.colocate
-        if colocate is None or self.table.column(colocate.column) is not None:
+        if colocate is None or colocate.stored or self.table.column(colocate.column) is not None:
             return set()
         return {colocate.column.lower()} & set(names)
 

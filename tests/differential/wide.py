@@ -63,7 +63,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "kind": "object",
         "keyspace": "main",
         "type": 1023,
-        "colocate": "near_id",
+        "colocate": {"column": "near_id", "stored": False},
         "columns": {"data": "LONGTEXT NOT NULL", "ts": "TIMESTAMP(3) NULL DEFAULT NULL"},
     },
     "user_pins": {

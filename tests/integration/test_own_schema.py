@@ -1,5 +1,5 @@
-"""A schema of its own on a demo's servers: keys, strict colocation, assignments that are none, tables that it does
-not name; compared with one server where that can be.
+"""A schema of its own on a demo's servers: keys, strict colocation, assignments that are none, tables that it
+does not name; compared with one server where that can be.
 """
 
 from __future__ import annotations
