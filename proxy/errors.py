@@ -220,7 +220,7 @@ _KINDS = (
     ),
     ErrorKind(
         "partial_write", 1105, "HY000", "The statement is done on {done} and failed on {failed}: {reason}.",
-        "Repeat it for the failed shards only.",
+        "{advice}",
     ),
     ErrorKind(
         "ddl_failed", 1105, "HY000", "{done} of {count} {places} have done the definition, {failed} have not: {reason}.",

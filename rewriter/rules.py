@@ -16,7 +16,7 @@ from .reads.pieces import or_gather
 from .reads.select import plan_select
 from .route.context import Statement, not_yet, refused
 from .route.reach import reached, reads_files
-from .route.scope import Refuse, Scope
+from .route.scope import Names, Refuse, Scope
 from .text.crowd import MAX_TABLES, most_tables
 from .text.facts import Block, Query, Span, TableRef
 from .text.literals import NotPlain, unquote
@@ -246,27 +246,49 @@ def admin(statement: Statement) -> Plan | None:
         if found is not None:
             return found
         what = f"{verb} {second}" if verb in ("CREATE", "ALTER", "DROP", "LOCK", "LOAD") else verb
-        return not_yet(what, *_why(verb, second))
+        return not_yet(what, *_why(statement.names, verb, second))
     return None
 
 
-def _why(verb: str, second: str) -> tuple[str, str]:
+def _why(names: Names, verb: str, second: str) -> tuple[str, str]:
     """Why a statement is not for a sharded database, and what to do instead."""
+    place = _some_database(names)
+    kind = second.lower()
     if verb == "RENAME" and second == "TABLE":
-        return "a sharded table is called as the schema calls it", "Change the schema."
-    if verb in ("CREATE", "ALTER", "DROP") and second in (
-        "VIEW",
-        "TRIGGER",
-        "PROCEDURE",
-        "FUNCTION",
-        "EVENT",
-    ):
-        kind = second.lower()
-        return f"a sharded database has the tables that the schema names, and no {kind}s", _PHYSICAL
-    return "it does not say which shard it is for", _PHYSICAL
+        rename = f"RENAME TABLE {place}.old TO {place}.new"
+        return (
+            "a sharded table is called as the schema calls it",
+            f"Rename it on each shard ({rename}), then in the schema.",
+        )
+    if verb in ("GRANT", "REVOKE") or second in ("USER", "ROLE"):
+        reason = "the proxy's users are in its settings, and accounts are each server's own"
+        return reason, "Change the settings, or run it on the servers themselves."
+    if verb in _DEFINING and second == "TRIGGER":
+        reason = "a sharded database has the tables that the schema names, and no triggers"
+        return reason, f"Do it on each shard: USE {place}, then name the table without a database."
+    if verb in _DEFINING and second in ("VIEW", "PROCEDURE", "FUNCTION", "EVENT"):
+        reason = f"a sharded database has the tables that the schema names, and no {kind}s"
+        return reason, f"Name a database that is not sharded, or a shard's ({place})."
+    reason = "it does not say which shard it is for"
+    if verb == "CREATE" and second == "TEMPORARY":
+        return reason, f"Name a database that is not sharded, or a shard's ({place})."
+    if verb in ("PREPARE", "EXECUTE"):
+        advice = (
+            f"Prepare it by the protocol, as drivers do; or USE {place} first, and it sees that shard alone."
+        )
+        return reason, advice
+    return reason, f"USE {place} first: then it is for that shard and its host alone."
 
 
-_PHYSICAL: Final = "Name a physical database (USE db00000)."
+def _some_database(names: Names) -> str:
+    """The database of a shard, for an example."""
+    for keyspace in names.topology.keyspaces.values():
+        if keyspace.sharded and keyspace.all_shards:
+            return keyspace.database_of(keyspace.all_shards[0]).decode()
+    return "the physical database"
+
+
+_DEFINING: Final = ("CREATE", "ALTER", "DROP")
 
 _KNOWN: Final = frozenset(
     {"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "CHECKSUM"}
@@ -366,5 +388,5 @@ def _database(statement: Statement, about: About) -> Plan:
         )
     if logical is not None or names.physical(database) is not None or names.topology.default is None:
         what = f"{source.tokens[0].text} DATABASE"
-        return not_yet(what, f"'{database}' is the topology's business", "Use the fleet tools.")
+        return not_yet(what, f"'{database}' is the topology's business", "Do it on the servers.")
     return Text(statement).plan(Place(("",)), about)

@@ -89,6 +89,7 @@ def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) ->
             done=", ".join(done),
             failed=", ".join(work.host for work in works if work.host not in done),
             reason=f"{text} (error {first.code})",
+            advice="Run it on the failed hosts themselves, or write it so that it may be repeated.",
         )
     outcome, session = works[0].outcomes[0], client.session
     session.diagnostics = outcome.diagnostics

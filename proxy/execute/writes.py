@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _SAVEPOINT = b"shardgate_statement"
 _SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")
 _AT_ROW: Final = re.compile(r"(?<= at row )(\d+)\Z")
+_WRITE_AGAIN: Final = "Repeat it for each failed shard, with /*+ shard(N) */ behind the first word."
+_INSERT_AGAIN: Final = "Insert only the rows that are missing; in a transaction it would be all or nothing."
 _OF_STATEMENT: Final = OF_TEXT | {1364}
 """Every shard gives them, one server would once."""
 
@@ -250,7 +252,11 @@ def _report(
     text = logical(client, first.text()) if isinstance(first, Err) else str(first)
     code = first.code
     error = ProxyError(
-        "partial_write", done=_shards(done), failed=_shards(failed), reason=f"{text} (error {code})"
+        "partial_write",
+        done=_shards(done),
+        failed=_shards(failed),
+        reason=f"{text} (error {code})",
+        advice=_INSERT_AGAIN if worst.inserted is not None else _WRITE_AGAIN,
     )
     client.fail(error)
 

@@ -267,7 +267,13 @@ async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes)
         async with borrowed(client, host) as conn:
             reply = await Collector().query(conn, statement)
         if reply.err is not None:
-            raise ProxyError("partial_write", done=", ".join(done), failed=host, reason=reply.err.text())
+            raise ProxyError(
+                "partial_write",
+                done=", ".join(done),
+                failed=host,
+                reason=reply.err.text(),
+                advice="Repeat it.",
+            )
         done.append(host)
     async with borrowed(client, first) as conn:
         defaults = await ask_defaults(conn)

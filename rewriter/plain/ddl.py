@@ -20,6 +20,7 @@ from .unsharded import Text
 _BEFORE_INDEX: Final = ("OR", "REPLACE", "UNIQUE", "FULLTEXT", "SPATIAL")
 _EXACT: Final = ("UTF8MB4_0900_BIN", "UTF8MB4_NOPAD_BIN")
 _TENDING: Final = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
+_RENAMING: Final = "Rename it shard by shard, by their databases' names, and then in the schema."
 _MOVING: Final = ("DROP", "CHANGE", "MODIFY", "RENAME", "ALTER", "COLUMN", "TO")
 
 
@@ -151,7 +152,7 @@ def _check(source: Source, span: Span, table: Table) -> None:
         fixed |= {"id", "local_id"}
     for at in range(span.end, len(source.tokens)):
         if source.is_word(at, "RENAME") and not source.is_word(at + 1, "COLUMN", "INDEX", "KEY"):
-            raise _refused(source, table, "the schema names the table", "Change the schema, too, by hand.")
+            raise _refused(source, table, "the schema names the table", _RENAMING)
         if not source.is_name(at) or source.at(at).name.lower() not in fixed:
             continue
         if source.is_word(at - 1, *_MOVING) or source.is_word(at - 1, "EXISTS"):
