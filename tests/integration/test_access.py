@@ -14,6 +14,7 @@ from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
 
+INIT_DB = 2
 CANARY = "CANARY-5150"
 DENIED = frozenset({1044, 1142, 1227, 1235, 1370})
 """What the proxy refuses with: a database, a statement, a privilege, not supported, a routine."""
@@ -418,6 +419,52 @@ EXECUTE IMMEDIATE 'DELETE FROM legacy.customers'
 INSERT INTO legacy.customers (name) VALUES ('x') RETURNING *
 """.strip().splitlines()
 
+#: Writes elsewhere, and reads through writes: for the user of `legacy` who writes.
+ELSEWHERE_WRITES = r"""
+INSERT INTO secret.t VALUES (2, 'x')
+INSERT secret.t SET id = 2
+INSERT INTO customers (name) SELECT v FROM secret.t
+INSERT INTO customers (name) VALUES ((SELECT v FROM secret.t))
+INSERT INTO customers (name) VALUES ('x') ON DUPLICATE KEY UPDATE name = (SELECT v FROM secret.t)
+INSERT INTO customers SET name = secret.f()
+REPLACE INTO secret.t VALUES (1, 'x')
+UPDATE secret.t SET v = 'x'
+UPDATE customers c, secret.t SET v = 'x'
+UPDATE customers c JOIN secret.t s ON 1 = 1 SET s.v = 'x'
+UPDATE customers SET name = (SELECT v FROM secret.t) WHERE id = 1
+UPDATE customers SET name = 'x' WHERE name = (SELECT v FROM secret.t) OR id = 1
+UPDATE customers SET name = 'x' WHERE id = 1 ORDER BY (SELECT v FROM secret.t) LIMIT 1
+DELETE FROM secret.t
+DELETE secret.t FROM customers, secret.t
+DELETE FROM t USING secret.t t
+DELETE t FROM customers c, secret.t t
+DELETE FROM customers WHERE name = (SELECT v FROM secret.t)
+CREATE TEMPORARY TABLE x LIKE secret.t
+CREATE TEMPORARY TABLE x (LIKE secret.t)
+CREATE TEMPORARY TABLE x SELECT v FROM secret.t
+CREATE TEMPORARY TABLE x AS (SELECT v FROM secret.t)
+CREATE TEMPORARY TABLE secret.x (a INT)
+CREATE TEMPORARY TABLE x (a INT DEFAULT (secret.f()))
+CREATE TEMPORARY TABLE x (a INT, FOREIGN KEY (a) REFERENCES secret.t (id))
+CREATE OR REPLACE TEMPORARY TABLE x SELECT v FROM secret.t
+DROP TEMPORARY TABLE secret.t
+LOAD DATA LOCAL INFILE 'x' INTO TABLE secret.t
+LOAD DATA LOCAL INFILE 'x' INTO TABLE customers SET name = (SELECT v FROM secret.t)
+LOAD XML LOCAL INFILE 'x' INTO TABLE secret.t
+LOCK TABLES secret.t WRITE
+SELECT id FROM customers WHERE id IN (SELECT id FROM secret.t FOR UPDATE)
+INSERT INTO db00001.pins (data) VALUES ('{}')
+DELETE FROM demo.pins WHERE id = 5
+UPDATE mysql.user SET Host = '%'
+""".strip().splitlines()
+
+QUOTED = (
+    'SELECT v FROM "secret"."t"',
+    'SELECT "secret"."f"()',
+    "SELECT v FROM \"secret\" . t WHERE '\"' = '\"'",
+    "SELECT \"LOAD_FILE\"('/etc/passwd')",
+)
+
 #: What must go on: for the user of `legacy` who reads.
 OWN = r"""
 SELECT COUNT(*) FROM customers
@@ -559,6 +606,31 @@ def test_a_confined_user_reaches_no_other_database(
     # a server's own refusal: no subqueries in SET STATEMENT
     assert wrong(side, ELSEWHERE + more, DENIED | {1970}) == []
     assert raw.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+
+
+@pytest.mark.parametrize("how", [Raw, Binary])
+def test_nor_by_writing(proxy: OwnProxy, demo: Demo, how: type) -> None:
+    raw = client(proxy, "write-legacy")
+    with demo.direct() as server, server.cursor() as cursor:
+        cursor.execute("CHECKSUM TABLE secret.t, legacy.customers")
+        before = cursor.fetchall()
+        assert wrong(raw if how is Raw else Binary(raw), ELSEWHERE_WRITES) == []
+        cursor.execute("CHECKSUM TABLE secret.t, legacy.customers")
+        assert cursor.fetchall() == before
+
+
+def test_nor_by_other_quotes_and_commands(proxy: OwnProxy) -> None:
+    raw = client(proxy, "read-legacy")
+    for mode in ("ANSI_QUOTES", "ANSI_QUOTES,IGNORE_SPACE", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES"):
+        assert raw.ask(f"SET sql_mode = '{mode}'").kind == "ok"
+        assert wrong(raw, list(QUOTED)) == []
+    for database in (b"secret", b"mysql", b"sys", b"demo", b"db00001", b"performance_schema"):
+        assert raw.do(INIT_DB, database).code == 1044, database
+    unconfined = client(proxy, "read")
+    for database in (b"mysql", b"sys", b"performance_schema"):
+        assert unconfined.do(INIT_DB, database).code == 1044, database
+        made = proxy.raw(login=False)
+        assert made.login("read", "read", database.decode()).code == 1044
 
 
 @pytest.mark.parametrize("database", ["demo", "information_schema", None])
