@@ -40,8 +40,10 @@ class SchemaFile(WatchedFile[Schema]):
         schema = load_schema(text, name=self._name)
         if text == self._accepted:
             return None
-        problems = fit_problems(schema, self._topology(), source=self._name)
-        missing = {name for name in self._databases() if name != "*" and name not in schema.databases}
+        topology = self._topology()
+        problems = fit_problems(schema, topology, source=self._name)
+        wanted = self._databases() if topology.default is None else ()  # which may have further ones
+        missing = {name for name in wanted if name != "*" and name not in schema.databases}
         problems += [
             Problem("databases", f"the settings let users into {name!r}, which is not here", self._name)
             for name in sorted(missing)
