@@ -283,6 +283,11 @@ _KINDS = (
     ),
     ErrorKind("unknown_savepoint", 1305, "42000", "SAVEPOINT {name} does not exist"),
     ErrorKind("charset_refused", 1115, "42000", "Character set '{charset}' cannot be used for statements on sharded tables.", "Use utf8mb4 or latin1."),
+    ErrorKind(
+        "reading_refused", 1231, "42000",
+        "Variable '{variable}' can't be set to the value of '{value}': the proxy cannot read statements as a server would under it",
+        "Choose another value.",
+    ),
     ErrorKind("statement_too_long", 1153, "HY000", "The statement has {size} bytes; limits.max_statement allows {limit}.", "Send less at once."),
     ErrorKind("statement_too_deep", 1105, "HY000", "The statement is nested deeper than limits.parse_depth allows ({limit}).", "Write it with fewer levels."),
     ErrorKind("statement_too_complex", 3170, "HY000", "Planning the statement took more time or memory than one may take (timeouts.planning).", "Write it in several statements, or with fewer tables, columns and conditions."),

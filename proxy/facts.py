@@ -67,7 +67,7 @@ class Collations:
             (settings.get(name) or b"").decode("ascii", "replace").strip("'")
             for name in ("character_set_results", RESULTS)
         )
-        if charset.startswith(("binary", "_binary ")):  # read back, it was in its own character set
+        if charset == "binary":
             return BINARY_COLLATION
         charset = "utf8mb3" if charset == "NULL" else charset
         wanted = (charset, collation or self.defaults.get(charset, ""))
@@ -151,7 +151,7 @@ async def _pads(conn: BackendConnection, collations: Iterable[tuple[str, str]]) 
     """
     parts = []
     for charset, collation in collations:
-        if charset.startswith(("binary", "_binary ")):  # read back, it was in its own character set
+        if charset == "binary":
             continue
         one, two, space = (
             f"CONVERT('{text}' USING {charset}) COLLATE {collation}" for text in ("a", "a ", " ")

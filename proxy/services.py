@@ -41,6 +41,7 @@ from .problems import ShardProblems
 from .routines import hosts_of
 from .routines import look as look_at_routines
 from .session.commands import run_command
+from .session.reading import sql_modes
 from .session.state import Diagnostic, Role, Session, User
 from .stats import Stats
 from .tables import look
@@ -233,8 +234,9 @@ class Services:
 
     def open_session(self, client: ClientConnection, id: int, user_name: str, address: str) -> Session:
         """A session for a client that has logged in, perhaps in place of another. ProxyError when the user
-        has too many.
+        has too many, or statements cannot be read with the servers' sql_mode.
         """
+        sql_modes(self.facts.defaults.get("sql_mode", b"''"))
         user = self.users.get(user_name)
         if user is None:  # just removed
             raise ProxyError("access_denied", user=user_name, address=address, using="YES")

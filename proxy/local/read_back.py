@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.state import Session
 from proxy.session.tracking import tracked
 from proxy.session.values import quote
-from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.resultset import NUMERIC, decode_column
-
-_NO_LITERALS = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})
 
 
 async def shown_by(conn: BackendConnection, session: Session, names: list[str]) -> dict[str, str]:
@@ -31,34 +26,38 @@ async def shown_by(conn: BackendConnection, session: Session, names: list[str]) 
     return {name.lower(): value for name, value in rows}
 
 
-async def read_back(
-    conn: BackendConnection, names: list[str], charsets: Mapping[int, str]
-) -> dict[str, bytes]:
-    """The variables' values as SQL literals; `charsets` by collation number."""
+async def read_back(conn: BackendConnection, names: list[str]) -> dict[str, bytes]:
+    """The variables' values as SQL literals, whatever character set results have: texts are asked for as
+    bytes of utf8mb4, which no server converts.
+    """
     if not names:
         return {}
-    reply = await Collector().query(conn, b"SELECT " + ", ".join(names).encode("utf-8", "surrogateescape"))
+    asked = ", ".join(f"{name}, CAST(CONVERT({name} USING utf8mb4) AS BINARY)" for name in names)
+    reply = await Collector().query(conn, b"SELECT " + asked.encode("utf-8", "surrogateescape"))
     if reply.err is not None:
         conn.close()
         raise ProxyError("internal", reason=f"cannot read {', '.join(names)} back: {reply.err.text()}")
     row = reply.values()[0]
-    columns = [decode_column(payload) for payload in reply.columns]
+    types = [decode_column(payload).type for payload in reply.columns[::2]]
     return {
-        name: literal(value, column.type, column.collation, charsets.get(column.collation, "utf8mb4"))
-        for name, value, column in zip(names, row, columns, strict=True)
+        name: literal(row[2 * index + 1] if type not in NUMERIC else _digits(row[2 * index]), type)
+        for index, (name, type) in enumerate(zip(names, types, strict=True))
     }
 
 
-def literal(value: bytes | None, type: int, collation: int, charset: str) -> bytes:
-    """A value of a text row as SQL that gives the same value again, whatever the session sets meanwhile."""
+def _digits(value: bytes | None) -> bytes | None:
+    """A number of a text row without what wide character sets put between its digits."""
+    return None if value is None else value.replace(b"\0", b"")
+
+
+def literal(value: bytes | None, type: int) -> bytes:
+    """A variable's value, in utf8mb4, as SQL that gives the same value again, whatever the session sets
+    meanwhile.
+    """
     if value is None:
         return b"NULL"
     if type in NUMERIC:
         return value
-    if type in _NO_LITERALS:
-        return b"x'" + value.hex().encode() + b"'"
-    if collation == BINARY_COLLATION:
-        return b"_binary x'" + value.hex().encode() + b"'"  # without _binary MySQL takes it for a number, too
     if b"\\" in value or b"\0" in value or not value.isascii():
-        return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), charset.encode())
+        return b"CONVERT(x'%s' USING utf8mb4)" % value.hex().encode()
     return quote(value)

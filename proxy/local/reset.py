@@ -18,7 +18,7 @@ def reset_connection(client: ClientConnection) -> None:
     release_all(client)
     session.settings = session.login_settings
     if not session.env.mariadb:  # its character sets are the server's own then
-        session.settings = Settings.of(client.services.collations.settings_for(0))
+        session.settings = Settings.of(client.services.collations.settings_for(0) | session.reading)
     session.diagnostics = []
     session.last_insert_id = 0
     session.row_count = 0

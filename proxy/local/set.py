@@ -20,6 +20,7 @@ from proxy.execute.prepared.tracked import choose_relay
 from proxy.execute.task import TaskWork
 from proxy.execute.trace import effects_on, read_variables, tie, trace
 from proxy.facts import ask_defaults
+from proxy.session.reading import charset_of, sql_modes
 from proxy.session.settings import RESULTS, variable_name
 from proxy.session.state import Diagnostic, Role
 from proxy.session.tracking import Tracker, shown
@@ -57,6 +58,10 @@ _PORTABLE = re.compile(
 #: Connection character sets in which a text's bytes are not those of the statement.
 _WIDE = (b"ucs2", b"utf16", b"utf16le", b"utf32")
 
+
+#: Set to DEFAULT they keep the value that a server has told. MySQL's own DEFAULT of the first two is none
+#: (see `settings`), and hosts may differ in the last, by which statements are read.
+_HELD = frozenset({"foreign_key_checks", "unique_checks", "sql_mode"})
 
 #: Errors that a server gives before it has set anything: no right, no such variable, read-only, not for a
 #: session, not for all, wrong value or type, unknown character set, collation, time zone, column; syntax.
@@ -211,12 +216,12 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             client.fail(reply.err)
             return
         found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []
-        charsets = {number: name for number, (name, _) in client.services.collations.by_id.items()}
         if uses_up and session.autocommit:
             session.use_up()
         if tables and session.env.mariadb:  # there its subqueries count
             await trace(session, conn, Effects(), counted=False)
-        changed = await read_back(conn, names, charsets)
+        changed = await read_back(conn, names)
+        _check_reading(changed)
         effects = effects_on(client, host, plan, client.sql)
         if effects is not None:
             if effects.ties or effects.unties:
@@ -230,7 +235,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
             ):
                 simple.takes(assignment)
         defaults = {one.name for one in plan.assignments if one.scope == "session" and one.value is None}
-        defaults -= {"foreign_key_checks", "unique_checks"}  # see `settings`: MySQL's DEFAULT is none
+        defaults -= _HELD
         kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
         for name in ("@@session.last_insert_id", "@@session.identity"):
             if name in changed:
@@ -253,6 +258,16 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
     if everywhere:
         await _set_elsewhere(client, host, b"SET " + everywhere)
     simple.apply(found, read_back=True, tables=tables)
+
+
+def _check_reading(changed: Mapping[str, bytes]) -> None:
+    """Raise ProxyError for values under which the proxy could not read statements: the session keeps those
+    that it had, and so do its connections, to which they are told anew.
+    """
+    if "@@session.sql_mode" in changed:
+        sql_modes(changed["@@session.sql_mode"])
+    if "@@session.character_set_client" in changed:
+        charset_of(changed["@@session.character_set_client"])
 
 
 async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes) -> None:

@@ -196,6 +196,7 @@ class Authentication(ABC):
         session.variant = _variant(response.capabilities, self.introduction.extended) | session.user.account
         if Capability.SESSION_TRACK in self.introduction.capabilities:
             session.tracker = Tracker()
+        values = {**values, **session.reading}
         if Capability.IGNORE_SPACE in response.capabilities:
             values = {
                 **values,

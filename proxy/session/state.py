@@ -16,6 +16,7 @@ from rewriter.plans import Env
 from rewriter.route.scope import SYSTEM_DATABASES
 
 from .prepared import Statements
+from .reading import charset_of, sql_modes
 from .settings import LOGIN, NEXT, Settings
 from .tracking import Tracker
 from .transaction import Transaction, modes_of
@@ -153,6 +154,14 @@ class Session:
         """What autocommit is when the session has not set it."""
         return self.defaults.get("autocommit", b"1") != b"0"
 
+    @property
+    def reading(self) -> dict[str, bytes]:
+        """The setting that a session begins with besides its character set: the servers' sql_mode. It is said
+        to every connection, since it decides how statements are read and hosts may differ in it.
+        """
+        mode = self.defaults.get("sql_mode")
+        return {} if mode is None else {"sql_mode": mode}
+
     def status(self) -> int:
         """The status flags as MySQL would show them now."""
         flags = 0
@@ -230,18 +239,15 @@ class Session:
         return b"STRICT_" in mode or b"TRADITIONAL" in mode
 
     def refresh_env(self) -> None:
-        """Make `env` anew after a change of what plans depend on: database, sql_mode, scatter permission."""
-        mode = (
-            (self.settings.get("sql_mode") or self.defaults.get("sql_mode") or b"").decode("latin-1").upper()
-        )
-        modes = {part.strip() for part in mode.strip("'").split(",")}
-        if "ANSI" in modes:
-            modes |= {"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE"}
+        """Make `env` anew after a change of what plans depend on: database, sql_mode, character set, scatter
+        permission. Raises ProxyError, and changes nothing, when statements cannot be read under it.
+        """
+        modes = sql_modes(self.settings.get("sql_mode") or self.defaults.get("sql_mode") or b"''")
+        charset = charset_of(self.settings.get("character_set_client") or b"utf8mb4")
         self.no_backslash_escapes = "NO_BACKSLASH_ESCAPES" in modes
         self.autocommit = (
             self.settings.get("autocommit") or (b"1" if self.default_autocommit else b"0")
         ) == b"1"
-        charset = (self.settings.get("character_set_client") or b"utf8mb4").decode("ascii").strip("'")
         self.unsafe_charset = charset in NOT_ASCII
         self.env = Env(
             database=self.database,

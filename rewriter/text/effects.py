@@ -63,13 +63,27 @@ def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
             ties,
             unties,
             _assigned(source, verb),
-            verb in ("CALL", "EXECUTE") or (verb == "BEGIN" and source.is_word(1, "NOT")),
+            _runs_others(source, verb),
             found_rows_of(source, verb, mariadb=mariadb),
             _insert_id(source, verb),
             keeps_row_count=verb == "GET",
             locks=any(_calls(source, at, _LOCKING) for at in range(len(source.tokens))),
         )
     return found if found != _NONE else None
+
+
+_COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR"})
+
+
+def _runs_others(source: Source, verb: str) -> bool:
+    """Whether statements run that are not written here, or one by one: a procedure, a prepared text, a block
+    of MariaDB's.
+    """
+    if verb in ("CALL", "EXECUTE") or verb in _COMPOUND or source.is_op(1, ":"):
+        return True
+    if verb == "SET" and source.is_word(1, "STATEMENT"):
+        return any(token.kind == WORD and token.text in ("CALL", "EXECUTE") for token in source.tokens)
+    return verb == "BEGIN" and source.is_word(1, "NOT")
 
 
 def _calls(source: Source, at: int, functions: frozenset[str]) -> bool:

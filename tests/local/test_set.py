@@ -29,7 +29,8 @@ class Judge:
     def answer(self, conn: ServerConn, sql: bytes) -> list[Result]:
         if not sql.startswith(b"SELECT "):
             return [Ok()]
-        names = [name.strip().decode() for name in sql[7:].split(b",")]
+        asked = [name.strip().decode() for name in sql[7:].split(b",")]
+        names = [name.removeprefix("CAST(CONVERT(").partition(" USING")[0] for name in asked]
         found = [self.values[name] for name in names]
         columns = [Column(b"v", kind, collation).encode() for _, kind, collation in found]
         return [Rows([encode_row([value for value, _, _ in found])], len(columns), definitions=columns)]
@@ -308,16 +309,15 @@ async def test_whatever_happens(world: World, judge: Judge, client: Client, what
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "collation", "sql"),
+    ("value", "kind", "sql"),
     [
-        (None, ColumnType.VAR_STRING, 45, b"NULL"),
-        (b"-1.50", ColumnType.NEWDECIMAL, 63, b"-1.50"),
-        (b"1e300", ColumnType.DOUBLE, 63, b"1e300"),
-        (b"it's", ColumnType.VAR_STRING, 45, b"'it''s'"),
-        (b"a\\b", ColumnType.VAR_STRING, 45, b"CONVERT(x'615c62' USING utf8mb4)"),
-        (b"\x01", ColumnType.BIT, 45, b"x'01'"),
-        (b"", ColumnType.VAR_STRING, 63, b"_binary x''"),
+        (None, ColumnType.VAR_STRING, b"NULL"),
+        (b"-1.50", ColumnType.NEWDECIMAL, b"-1.50"),
+        (b"1e300", ColumnType.DOUBLE, b"1e300"),
+        (b"it's", ColumnType.VAR_STRING, b"'it''s'"),
+        (b"a\\b", ColumnType.VAR_STRING, b"CONVERT(x'615c62' USING utf8mb4)"),
+        (b"", ColumnType.VAR_STRING, b"''"),
     ],
 )
-def test_literal(value: bytes | None, kind: ColumnType, collation: int, sql: bytes) -> None:
-    assert literal(value, kind, collation, "utf8mb4") == sql
+def test_literal(value: bytes | None, kind: ColumnType, sql: bytes) -> None:
+    assert literal(value, kind) == sql
