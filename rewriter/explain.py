@@ -27,6 +27,7 @@ from .plans import (
     LoadLocal,
     Merge,
     Notice,
+    Opened,
     Passthrough,
     Physical,
     ReadThenWrite,
@@ -85,6 +86,8 @@ def _explained(
     cached: bool,
 ) -> _Rows:
     plan, literals = rewriter.plan(sql, env)
+    if isinstance(plan, Opened):
+        return _explained(rewriter, plan.text, env, topology, slot)
     values = literals + tuple(slot(name) for name in plan.session_slots)
     rows: _Rows = [("plan", _title(plan))]
     bound: Bound | None = None

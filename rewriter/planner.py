@@ -1,7 +1,7 @@
 """The front door: a statement in, its plan out.
 
 On a hit: one regular-expression pass and one look-up. On a miss the statement is opened (executable
-comments), cut into tokens and shown to `RULES`, in order, until one of them knows it.
+comments, see text/opening.py), cut into tokens and shown to `RULES`, in order, until one of them knows it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .plain.locks import lock, switch_keys
 from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
-from .plans import Builtin, Insert, OneHost, Several
+from .plans import Builtin, Insert, OneHost, Opened, Several
 from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
@@ -31,9 +31,10 @@ from .rows import Folded, RowsTemplate, fold
 from .rules import admin, confined, crowded, do, explain, explain_route, query, too_deep
 from .shape import digest_of
 from .text.calls import with_plain_calls
+from .text.characters import MASKED
 from .text.names import with_plain_names
-from .text.split import cut, has_several, trim
-from .text.statement import open_comments
+from .text.opening import opened
+from .text.split import has_several, only_first
 from .text.tokens import Source, Unreadable, read
 from .writes.change import change
 from .writes.insert import insert
@@ -95,12 +96,11 @@ an INSERT."""
 
 
 class Lifted(NamedTuple):
-    """A statement with its executable comments opened, cut. The shape b"" is none: it cannot be cut.
-    `folded`: an INSERT of many rows with its first one only.
+    """A statement, cut. The shape b"" is none: it cannot be cut. `folded`: an INSERT of many rows with its
+    first one only.
     """
 
     sql: bytes
-    opened: bytes
     shape: bytes
     literals: tuple[bytes, ...]
     folded: Folded | None = None
@@ -119,9 +119,28 @@ class Made(NamedTuple):
 
 def lift(sql: bytes, env: Env) -> Lifted:
     """Cut a statement. For any thread."""
-    opened = open_comments(sql, env)
-    shape, literals = _shape(opened, env)
-    return Lifted(sql, opened, shape, literals, fold(shape, literals) if opened is sql else None)
+    shape, literals = _shape(sql, env)
+    return Lifted(sql, shape, literals, fold(shape, literals))
+
+
+def not_plain(sql: bytes, env: Env, *, raw: bool = False) -> Plan | None:
+    """What is done with a text that might be read in several ways (see opening.py); None when it cannot.
+    `raw`: it is not masked yet, though its character set asks for it. For any thread.
+    """
+    if not raw and env.charset in MASKED and not sql.isascii():
+        return None  # it was opened before it was masked
+    several = has_several(sql, env)
+    try:
+        text = opened(sql, env)
+    except Unreadable as error:
+        return Several() if several else _unreadable(str(error))
+    if text is sql:
+        return None
+    if several:
+        return Several(comments=only_first(sql, env))
+    if not text.strip(b" \t\r\n\f\v;"):
+        return Builtin(name="empty")  # a comment for servers of another kind
+    return Opened(text=text)
 
 
 class Rewriter:
@@ -221,21 +240,21 @@ class Rewriter:
 
     def parameters(self, sql: bytes, env: Env) -> Parameters:
         """Where the parameters of a prepared statement stand."""
-        opened = open_comments(sql.removesuffix(b"\0"), env)
-        shape, literals = _shape(opened, env)
+        sql = sql.removesuffix(b"\0")
+        shape, literals = _shape(sql, env)
         try:
-            source = _without_end(read(opened, literals, env)) if shape else None
+            source = _without_end(read(sql, literals, env)) if shape else None
             source = source and _plain(source, env)
         except Unreadable:
             source = None
         if source is None:
             return Parameters(sql, ())
         places = [(source.tokens[at].start, _slot_of(source, at)) for at in source.marks]
-        return Parameters(opened, tuple(places))
+        return Parameters(sql, tuple(places))
 
     def cached(self, sql: bytes, env: Env) -> bool:
         """Whether `plan` would find the statement's plan without making it."""
-        shape, literals = _shape(open_comments(sql, env), env)
+        shape, literals = _shape(sql, env)
         entry = self._cache.get((shape, env.key)) if shape else None
         if isinstance(entry, Steered):
             return tuple(literals[index] for index in entry.literals) in entry.plans
@@ -251,8 +270,11 @@ class Rewriter:
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         sql = sql.removesuffix(b"\0")  # to the servers it ends there, and some clients send the NUL of C
+        odd = not_plain(sql, env)
+        if odd is not None:
+            return odd, (b"",)
         lifted = lift(sql, env)
-        found = self.lookup(lifted, env) if lifted.opened is not sql or lifted.folded is not None else None
+        found = self.lookup(lifted, env) if lifted.folded is not None else None
         if found is not None:
             return found
         made = self.make(lifted, env)
@@ -275,29 +297,29 @@ class Rewriter:
         return entry, lifted.literals
 
     def make(self, lifted: Lifted, env: Env) -> Made:
-        """Plan a statement without the cache. For any thread; `keep` the result then."""
-        sql, opened, shape, literals, folded = lifted
+        """Plan a statement that is plain (`not_plain`), without the cache. For any thread; `keep` the result
+        then.
+        """
+        sql, shape, literals, folded = lifted
         if folded is not None:
-            one = self.make(Lifted(folded.sql, folded.sql, folded.shape, folded.literals), env)
+            one = self.make(Lifted(folded.sql, folded.shape, folded.literals), env)
             if one.steering == set() and _folds(one.plan, folded):
                 return Made(_unfold(one.plan, folded), literals, set(), one.plan)
-        if opened is not sql and not opened.strip(b" \t\r\n\f\v;"):
-            return Made(Builtin(name="empty"), (b"",))  # a comment for servers of another kind
         several = has_several(sql, env)
         if not shape:
             reason = "a quote or a comment is not closed, or there is a NUL byte"
             return Made(Several() if several else _unreadable(reason), (b"",))
         names = Names(self._schema, self._topology, env, self._limits)
         most = VALUES_FOR_EACH * self._limits.in_list
-        if len(literals) > most and _looked_into(opened, names):
+        if len(literals) > most and _looked_into(sql, names):
             told = {"count": str(len(literals) - 1), "limit": str(most)}
             return Made(Reject(error="too_many_values", arguments=told), literals)
         try:
-            source = _without_end(read(opened, literals, env))
+            source = _without_end(read(sql, literals, env))
             statement = Statement(_plain(source, env), names)
         except Unreadable as error:
             return Made(Several() if several else _unreadable(str(error)), (b"",))
-        plan = Several(comments=_only_first(statement.source, sql, env)) if several else _planned(statement)
+        plan = Several(comments=only_first(sql, env)) if several else _planned(statement)
         return Made(plan, literals, statement.steering)
 
     def keep(self, lifted: Lifted, env: Env, made: Made) -> None:
@@ -357,13 +379,6 @@ def _without_end(source: Source) -> Source:
 def _plain(source: Source, env: Env) -> Source:
     """The source with its names and calls as the server of `env` takes them."""
     return with_plain_calls(with_plain_names(source, mariadb=env.mariadb), mariadb=env.mariadb)
-
-
-def _only_first(source: Source, sql: bytes, env: Env) -> bool:
-    """Whether only comments stand behind the first statement, which is not empty."""
-    begin = len(sql) - len(sql.lstrip())
-    end = begin + cut(trim(sql), 0, env).end
-    return bool(source.tokens) and begin <= source.tokens[-1].start < end
 
 
 def _planned(statement: Statement) -> Plan:

@@ -20,6 +20,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
     LoadLocal     LOAD DATA LOCAL INFILE: a passthrough whose host asks the client for a file
+    Opened        a text that is executed as another one, which all read alike
     Several       a text of more than one statement: cut it (split.py) and plan each when its turn comes
     Reject        not run: an error of the registry, with its arguments
 
@@ -66,6 +67,7 @@ __all__ = [
     "Merge",
     "Notice",
     "OneHost",
+    "Opened",
     "Passthrough",
     "Physical",
     "Piece",
@@ -186,6 +188,17 @@ class LoadLocal(Plan):
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         return self.statement.bind(values, topology, choose)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Opened(Plan):
+    """A text that servers might read in another way than the proxy: `text` stands for it, with its executable
+    comments opened and odd white space made plain. It is executed in its place.
+    """
+
+    kind: ClassVar[str] = "opened"
+    access: Access = Access.NONE
+    text: bytes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,9 +20,10 @@ from .route.scope import Names, Refuse, Scope
 from .text.crowd import MAX_TABLES, most_tables
 from .text.facts import Block, Query, Span, TableRef
 from .text.literals import NotPlain, unquote
+from .text.opening import opened
 from .text.parse import Parser
 from .text.parse_write import WriteParser, changes_behind_with
-from .text.statement import QUERIES, access_of, open_comments
+from .text.statement import QUERIES, access_of
 from .text.tokens import STRING, WORD, Source, Unreadable, read
 
 _WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
@@ -80,7 +81,7 @@ def _prepared(statement: Statement) -> Plan | None:
 def _inner(literal: bytes, env: Env) -> Source | None:
     """The statement in a quoted string; None when it cannot be read."""
     try:
-        text = open_comments(unquote(literal, not env.no_backslash_escapes), env)
+        text = opened(unquote(literal, not env.no_backslash_escapes), env)
         literals = tuple(one for _, one in env.findall(text + b"\0"))
         return read(text, literals, env) if not literals[-1] and literals.count(b"") == 1 else None
     except (NotPlain, Unreadable):

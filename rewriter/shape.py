@@ -48,7 +48,7 @@ _TEXT: Final = (
     # digits that go on with what stands before them
     rb"(?<=[" + _NAME + rb"@.'\"`])[0-9]++",
     # digits that begin something other than an integer, half a decimal or a hexadecimal number
-    rb"(?!0[xX][0-9a-fA-F]++(?![" + _NAME + rb".]))"
+    rb"(?!0x[0-9a-fA-F]++(?![" + _NAME + rb".]))"
     rb"[0-9]++(?=[A-Za-z_$\x80-\xff]|\.(?![0-9]++(?![" + _NAME + rb".])))[" + _NAME + rb".]*+",
     rb"`[^`\0]*+`",
     rb"-(?!-[\0-\x20])",
@@ -56,8 +56,6 @@ _TEXT: Final = (
     rb"/\*\+(?:[^*\0]++|\*(?!/))*(?:\*/|\0\Z)",
     rb"--(?:[\x01-\x09\x0b-\x20][^\n\0]*+|\n|(?=\0))",
     rb"#[^\n\0]*+",
-    rb"(?<=@)'[^'\0]*+'",
-    rb'(?<=@)"[^"\0]*+"',
 )
 """What is text, after which a literal may begin."""
 
@@ -77,7 +75,7 @@ _NUMBERS: Final = (
     rb"(?<!['\"xX\0])(?:(?<!/\*)|(?<=\*/\*))(?:"
     + _in_list(b"")
     + _INTEGERS
-    + rb"(?=\s*+\))|[0-9]++)|(?<=0[xX])[0-9a-fA-F]++"
+    + rb"(?=\s*+\))|[0-9]++)|(?<=0x)[0-9a-fA-F]++"
 )
 
 _LONG: Final = 1 << 15
@@ -89,10 +87,16 @@ def _reading(ansi_quotes: bool, no_backslash_escapes: bool) -> tuple[bytes, byte
 
     Executable comments and NUL bytes are followed by no literal: that is how they are told.
     """
-    text, opening = list(_TEXT), [rb"'", rb"0[xX](?=[0-9a-fA-F])", rb"/\*", rb"\0"]
+    text, opening = list(_TEXT), [rb"'", rb"0x(?=[0-9a-fA-F])", rb"/\*", rb"\0"]
+    escape = b"" if no_backslash_escapes else rb"\\[^\0]|"
+    named = (
+        rb"(?<=@)'(?:[^'\0" + (b"" if no_backslash_escapes else rb"\\") + rb"]++|" + escape + rb"'')*'(?!')"
+    )
+    text.append(named)
     if ansi_quotes:
         text.append(rb'"[^"\0]*+"')
     else:
+        text.append(named.replace(b"'", b'"'))
         opening.append(rb'"')
     inside = rb"[^']++|''" if no_backslash_escapes else rb"[^'\\]++|\\.|''"
     return b"|".join(text), b"|".join(opening), inside

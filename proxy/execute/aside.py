@@ -177,6 +177,8 @@ async def prepared_error(
     client: ClientConnection, host: str, sql: bytes, database: str | None = None
 ) -> Err | None:
     """What a server has against a statement that it prepares and does not run."""
+    if client.session.unsafe_charset and not sql.isascii():
+        return None  # no quoting is sure to hold it
     text = quote(sql, client.session.no_backslash_escapes)
     async with borrowed(client, host, database) as conn:
         reply = await Collector().query(conn, b"PREPARE shardgate_probe FROM " + text)

@@ -17,8 +17,8 @@ from proxy.local.transactions import commit_then, commits_first
 from proxy.local.views import run_views
 from proxy.session.transaction import Spot
 from proxy.session.values import values_of
-from proxy.wire.multibyte import ESCAPE, can_mask, mask, unmask
 from rewriter.env import Env
+from rewriter.planner import not_plain
 from rewriter.plans import (
     Access,
     AnyHost,
@@ -31,6 +31,7 @@ from rewriter.plans import (
     Insert,
     LoadLocal,
     OneHost,
+    Opened,
     Passthrough,
     Physical,
     Plan,
@@ -42,6 +43,7 @@ from rewriter.plans import (
     SystemViews,
     Values,
 )
+from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
 
 from .apart import Planned, bind_insert, check_length, execute_long, plan_apart
 from .aside import run_aside, run_for_nothing, run_probe
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
 choose = random.choice
 
 #: Plans that send a server the client's own text, or nearly so.
-_WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, Several)
+_WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, Several, Opened)
 
 
 def execute(client: ClientConnection, sql: bytes, planned: tuple[Plan, Values] | None = None) -> None:
@@ -122,7 +124,10 @@ def plan_masked(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, V
     check_length(client.services, sql)
     if not can_mask(env.charset):
         raise ProxyError("charset_refused", charset=env.charset)
-    masked = mask(sql, env.charset, env.no_backslash_escapes)
+    odd = not_plain(sql, env, raw=True)
+    if odd is not None:
+        return odd, (b"",)
+    masked = mask(sql, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
     plan, literals = client.services.rewriter.plan(masked, env)
     in_literals = masked.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
     return _unmasked(plan, literals, in_literals, env)
@@ -141,7 +146,7 @@ async def plan_masked_off_loop(client: ClientConnection, sql: bytes, env: Env) -
 def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tuple[Plan, Values]:
     if isinstance(plan, _WHOLE):
         return plan, literals
-    if isinstance(plan, Builtin) and plan.name == "set" and in_literals:
+    if isinstance(plan, Builtin) and plan.name in ("set", "empty") and in_literals:
         return plan, tuple(unmask(literal) for literal in literals)
     raise ProxyError("charset_refused", charset=env.charset)
 
@@ -204,7 +209,7 @@ def refuse_lost(session: Session, plan: Plan) -> None:
     """After a transaction was lost with a connection, only its end may follow: nothing of it may run by
     itself.
     """
-    if isinstance(plan, Several):
+    if isinstance(plan, Several | Opened):
         return  # each statement comes here by itself
     if isinstance(plan, Builtin) and plan.name in (
         "rollback",
@@ -420,6 +425,11 @@ def _several(client: ClientConnection, plan: Several, literals: Values) -> None:
     run_several(client, client.sql, plan.comments)
 
 
+def _opened(client: ClientConnection, plan: Opened, literals: Values) -> None:
+    client.sql = plan.text
+    execute(client, plan.text)
+
+
 def reject(client: ClientConnection, plan: Reject, literals: Values) -> None:
     error = ProxyError(plan.error, **plan.arguments)
     if not plan.probe:
@@ -443,5 +453,6 @@ _EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = 
     Builtin: _builtin,
     LoadLocal: _load_local,
     Reject: reject,
+    Opened: _opened,
     Several: _several,
 }

@@ -12,7 +12,6 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.reading import READING
-from proxy.session.settings import RESULTS
 from proxy.session.state import Diagnostic, Diagnostics
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame, query_packet
@@ -64,7 +63,7 @@ async def settle(
             if effects is not None and effects.routine:
                 await trace_routine(client, conn)
                 # it may have set how texts are read: the session's own is said anew before its next statement
-                conn.settings = conn.settings.unsure_of((*READING, RESULTS))
+                conn.settings = conn.settings.unsure_of(READING)
             if effects is not None and effects.defines:
                 await client.services.routines_changed(conn.host)
             if effects is not None and effects.tables and not failed:

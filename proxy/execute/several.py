@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 from proxy.session.sinks import Numbered
 from proxy.wire.constants import Status
-from proxy.wire.multibyte import can_mask, mask, unmask
 from proxy.wire.packets import frame
 from rewriter.env import Env
+from rewriter.text.masks import can_mask, mask, unmask
 from rewriter.text.split import NEAR, Piece, cut_near, first_of, trim
 
 from .aside import run_probe
@@ -96,7 +96,7 @@ class Statements(Numbered):
             rest = unmask(rest) if self.charset else rest
             self.charset = charset if can_mask(charset) else ""
             self.text, self.at = (
-                mask(rest, charset, self.client.session.env.no_backslash_escapes) if self.charset else rest,
+                _masked(rest, self.client.session.env) if self.charset else rest,
                 0,
             )
 
@@ -132,10 +132,14 @@ class Statements(Numbered):
             self.client.go_on_by(lambda: self._run(seq))
 
 
+def _masked(text: bytes, env: Env) -> bytes:
+    return mask(text, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
+
+
 def first_statement(text: bytes, env: Env) -> bytes:
     """The first statement of a text, without what stands behind it."""
     if can_mask(env.charset):
-        return unmask(first_of(mask(text, env.charset, env.no_backslash_escapes), env))
+        return unmask(first_of(_masked(text, env), env))
     return first_of(text, env)
 
 

@@ -157,6 +157,7 @@ class _Simple:
         deprecated = charset in ("utf8", "utf8mb3") and not self.client.session.env.mariadb
         if found is None or text is None or deprecated:
             return False  # the server knows more, or refuses it (or warns) in its own words
+        charset_of(found["character_set_client"])
         self.settings.update(found)
         return True
 

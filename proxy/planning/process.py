@@ -21,11 +21,11 @@ from typing import Final
 from config.schema import Schema
 from config.topology import Topology
 from proxy.errors import told
-from proxy.wire.multibyte import ESCAPE, mask
 from rewriter.explain import explain
-from rewriter.planner import LONG, Made, Rewriter, lift
+from rewriter.planner import LONG, Lifted, Made, Rewriter, lift, not_plain
 from rewriter.plans import OneHost, Template
 from rewriter.route.scope import Limits
+from rewriter.text.masks import ESCAPE, mask
 from rewriter.text.split import cut
 
 from .protocol import HEADER, Answer, Request, Task, pack
@@ -116,7 +116,12 @@ class Planner:
     def _planned(self, request: Request, sql: bytes) -> Answer:
         rewriter = self._now()
         env, unmasked = request.env, True
-        text = mask(sql, env.charset, env.no_backslash_escapes) if request.masked else sql
+        odd = not_plain(sql.removesuffix(b"\0"), env, raw=request.masked)
+        if odd is not None:
+            return Answer(Lifted(sql, b"", (b"",)), Made(odd, (b"",)))
+        text = sql
+        if request.masked:
+            text = mask(sql, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
         lifted = lift(text.removesuffix(b"\0"), env)
         made = rewriter.make(lifted, env)
         if request.masked:
@@ -125,7 +130,7 @@ class Planner:
         parameters = rewriter.parameters(sql, env) if env.parameters else None
         if len(lifted.shape) > LONG:  # not to be kept, so it need not come back
             made = _lightened(made, text)
-            lifted = lifted._replace(shape=b"", opened=b"", literals=made.literals)
+            lifted = lifted._replace(shape=b"", literals=made.literals)
         return Answer(lifted, made, parameters, unmasked)
 
 

@@ -36,6 +36,7 @@ from proxy.wire.packets import ProtocolError, frame, ok_packet
 from proxy.wire.server_auth import Done, Failed, Send, ServerAuthenticator, Step
 
 from .compressed import BeginCompression
+from .reading import charset_of
 from .settings import Settings
 from .state import Introduction, Session
 from .tracking import Tracker
@@ -70,10 +71,6 @@ CAPABILITIES = (
     | Capability.PLUGIN_AUTH_LENENC_CLIENT_DATA
     | Capability.SESSION_TRACK
 )
-
-
-#: No client may have these: a server cannot read SQL in them.
-_WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
 
 class Authentication(ABC):
@@ -182,7 +179,7 @@ class Authentication(ABC):
         services.failed_logins.succeeded(self.introduction.host, done.user)
         values = services.collations.settings_for(response.collation or self.introduction.collation)
         try:
-            _check_charset(values)
+            charset_of(values.get("character_set_client", b"utf8mb4"))
             session = services.open_session(client, self.id, done.user, self.introduction.address)
         except ProxyError as error:
             self.refuse(error)
@@ -224,13 +221,6 @@ class Authentication(ABC):
             services.first_database(client, response.database)
         except ProxyError as error:
             self.refuse(error)
-
-
-def _check_charset(values: dict[str, bytes]) -> None:
-    """Raises ProxyError for a character set that no client may have."""
-    charset = values.get("character_set_client", b"").decode()
-    if charset in _WIDE:
-        raise ProxyError("wrong_variable_value", variable="character_set_client", value=charset)
 
 
 def _default_plugin(version: str) -> str:

@@ -10,12 +10,10 @@ from __future__ import annotations
 import re
 
 from proxy.errors import ProxyError
+from rewriter.text.characters import READABLE
 
-#: The variables by which a server reads statements, and those that move with them.
-READING = (
-    "sql_mode", "character_set_client", "character_set_results", "character_set_connection",
-    "collation_connection",
-)  # fmt: skip
+#: The variables by which a server reads statements.
+READING = ("sql_mode", "character_set_client")
 
 #: Every mode of MySQL 9.7 and MariaDB 10.11 that leaves the grammar as it is, or that the rewriter knows of.
 _KNOWN = frozenset(
@@ -52,7 +50,7 @@ def charset_of(value: bytes) -> str:
     ProxyError.
     """
     found = _CHARSET.fullmatch(value)
-    if found is None:
+    if found is None or found[1].decode() not in READABLE:
         what = value.decode("latin-1").strip("'")
         raise ProxyError("reading_refused", variable="character_set_client", value=what)
     return found[1].decode()

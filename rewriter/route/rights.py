@@ -16,8 +16,9 @@ from rewriter.plan import Access
 from rewriter.text.calls import NATIVE_SCHEMAS, sequences, with_plain_calls
 from rewriter.text.literals import NotPlain, unquote
 from rewriter.text.native import NATIVE
+from rewriter.text.opening import opened
 from rewriter.text.prefixes import behind_explain, behind_set_statement, is_explain, tail
-from rewriter.text.statement import PRIVILEGED, QUERIES, WRITES, open_comments
+from rewriter.text.statement import PRIVILEGED, QUERIES, WRITES
 from rewriter.text.tokens import (
     HEX,
     INTEGER,
@@ -372,7 +373,7 @@ def _read_as(literal: bytes, names: Names) -> list[Source]:
         for raw in (False, True):
             mode = replace(env, ansi_quotes=ansi, no_backslash_escapes=raw)
             try:
-                text = open_comments(unquote(literal, not env.no_backslash_escapes), mode)
+                text = opened(unquote(literal, not env.no_backslash_escapes), mode)
                 literals = tuple(one for _, one in mode.findall(text + b"\0"))
                 if not literals[-1] and literals.count(b"") == 1:
                     found.append(with_plain_calls(read(text, literals, mode), mariadb=mode.mariadb))

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from rewriter.env import Env
 
-from .statement import end_of_comment, opens
+from .opening import end_of_comment, opens, version_at
 
 _BLANKS: Final = b" \t\n\v\f\r"
 _SPACE: Final = re.compile(rb"\s*+")
@@ -70,6 +70,19 @@ def first_of(sql: bytes, env: Env) -> bytes:
     return text[: cut(text, 0, env).end]
 
 
+#: Nothing but blanks, semicolons and plain comments.
+_NOTHING: Final = re.compile(
+    rb"(?:[\s;]++|/\*(?!M?!)(?:[^*]++|\*(?!/))*+\*/|--(?:[\x00-\x20][^\n]*+|\Z)|\#[^\n]*+)*+", re.DOTALL
+)
+
+
+def only_first(sql: bytes, env: Env) -> bool:
+    """Whether only comments stand behind the text's first statement, which is not empty."""
+    text = trim(sql)
+    end = cut(text, 0, env).end
+    return _NOTHING.fullmatch(text, end) is not None and _NOTHING.fullmatch(text, 0, end) is None
+
+
 def has_several(sql: bytes, env: Env) -> bool:
     """Whether the text is more than one statement; comments behind a `;` are one."""
     text = trim(sql)
@@ -105,7 +118,6 @@ _SCANNERS: Final = {
     for raw in (False, True)
     for words in (False, True)
 }
-_VERSION: Final = re.compile(rb"[0-9]{5,6}")
 
 
 class _Tokens:
@@ -152,14 +164,13 @@ class _Tokens:
         while (found := self._scan.search(sql, at)) is not None:
             kind, at = found.lastgroup, found.end()
             if kind == "open":
-                version = _VERSION.match(sql, at)
-                if not opens(found[0], int(version[0]) if version is not None else None, self._env):
+                version, at = version_at(sql, at, self._env)
+                if not opens(found[0], version, self._env):
                     at = end_of_comment(sql, at)
                     continue
-                at = version.end() if version is not None else at
-                opened += 1
+                opened = 1  # one inside of another ends with the first end
             elif kind == "close":
-                opened = max(0, opened - 1)
+                opened = 0
             elif kind == "text":
                 yield "", found.start(), opened
             elif kind == "word":

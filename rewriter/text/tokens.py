@@ -100,20 +100,23 @@ _WORD: Final = rb"[0-9A-Za-z_$\x80-\xff]"
 
 
 def _token_pattern(env: Env) -> re.Pattern[bytes]:
-    inside = rb"(?:[^']++|'')*'" if env.no_backslash_escapes else rb"(?:[^'\\]++|\\.|'')*'"
-    double = rb'"' + inside.replace(b"'", b'"')
+    raw = rb"(?:[^']++|'')*'"
+    inside = raw if env.no_backslash_escapes else rb"(?:[^'\\]++|\\.|'')*'"
+    single = b"'" + inside
+    double = b'"' + (raw if env.ansi_quotes else inside).replace(b"'", b'"')
     groups = [
         rb"(?P<hint>/\*\+(?:[^*]++|\*(?!/))*\*/)",
         rb"(?P<skip>\s++|\#[^\n]*+|--(?=[\s\x00-\x20]|\Z)[^\n]*+|/\*(?:[^*]++|\*(?!/))*\*/)",
         rb"(?P<prefixed>(?:[xX]'[0-9a-fA-F]*+'(?!')|[bB]'[01]*+'(?!')|[nN]'" + inside + rb"))",
-        rb"(?P<string>'" + inside + (b"" if env.ansi_quotes else b"|" + double) + b")",
+        rb"(?P<string>" + single + (b"" if env.ansi_quotes else b"|" + double) + b")",
         rb"(?P<name>(?:`[^`]*+`)+" + (rb'|"(?:[^"]++|"")*"' if env.ansi_quotes else b"") + b")",
         rb"(?P<system>@@(?:`[^`]*+`|[\w$.\x80-\xff])+)",
-        rb"(?P<variable>@(?:`[^`]*+`|'[^']*+'|\"[^\"]*+\"|[\w$.\x80-\xff]*+))",
-        rb"(?P<hex>0[xX][0-9a-fA-F]++(?!" + _WORD + rb"))",
+        rb"(?P<variable>@(?:(?:`[^`]*+`)+|" + single + b"|" + double + rb"|[\w$.\x80-\xff]*+))",
+        rb"(?P<hex>0x[0-9a-fA-F]++(?!" + _WORD + rb"))",  # 0X1F is a name
+        # what stands behind a decimal number or a float need not be apart from it: 1.5FROM, 1e5FROM
         rb"(?P<number>0b[01]++(?!" + _WORD + rb")"
-        rb"|(?:[0-9]++\.[0-9]*+|(?<![\w$`\x80-\xff])\.[0-9]++)(?:[eE][-+]?[0-9]++)?(?!" + _WORD + rb")"
-        rb"|[0-9]++[eE][-+]?[0-9]++(?!" + _WORD + rb")|\\N(?!" + _WORD + rb"))",  # \N: MariaDB's other NULL
+        rb"|(?:[0-9]++\.[0-9]*+|(?<![\w$`\x80-\xff])\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
+        rb"|[0-9]++[eE][-+]?[0-9]++|\\N(?!" + _WORD + rb"))",  # \N: MariaDB's other NULL
         rb"(?P<integer>[0-9]++(?!" + _WORD + rb"))",
         rb"(?P<word>" + _WORD + rb"++)",
         rb"(?P<operator><=>|->>|->|<<|>>|<=|>=|<>|!=|:=|\|\||&&|[-+*/%^~&|!=<>(),.;:?{}\[\]])",
@@ -121,7 +124,8 @@ def _token_pattern(env: Env) -> re.Pattern[bytes]:
     return re.compile(b"|".join(groups), re.DOTALL)
 
 
-_DOT: Final = ord(".")
+_NO_NAME: Final = frozenset(b".\\")
+_DOLLAR: Final = ord("$")
 _PATTERNS: Final[dict[tuple[bool, bool], re.Pattern[bytes]]] = {}
 
 
@@ -159,8 +163,9 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         if kind == "skip":
             at = end
             continue
-        if after_dot and kind in (INTEGER, NUMBER, HEX, WORD) and sql[at] != _DOT:
+        if after_dot and kind in (INTEGER, NUMBER, HEX, WORD) and sql[at] not in _NO_NAME:
             kind, end = NAME, _word_end(sql, at)  # t.1e5, t.end: behind a dot stands a name
+        _check_read_alike(sql, kind, at, end, env)
         token = _token(sql, kind, at, end, lifted)
         after_dot = token.text == "." and kind == OPERATOR
         tokens.append(token)
@@ -171,6 +176,22 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         places = [index for index, token in enumerate(tokens) if token.text == "?" and token.kind == OPERATOR]
         marks = {index: number for number, index in enumerate(places)}
     return Source(sql, literals, pieces, tuple(tokens), closing, depth, marks)
+
+
+def _check_read_alike(sql: bytes, kind: str, at: int, end: int, env: Env) -> None:
+    """Raise Unreadable for what servers read in their own ways: the `1.e` of `1.e(2)` is nothing to MySQL,
+    and `$a$ … $a$` a string.
+    """
+    if kind == NUMBER and sql[end : end + 1] in (b"e", b"E") and not {*sql[at:end]} & {*b"eEN"}:
+        raise Unreadable(f"the number at offset {at} has no exponent behind its e")
+    if kind == VARIABLE and sql[at + 1 : at + 2] in (b"'", b'"') and {*b"\\'\""} & {*sql[at + 2 : end - 1]}:
+        raise Unreadable(
+            f"the variable at offset {at} has a quote or a backslash in its name: write it in backticks"
+        )
+    if kind == WORD and sql[at] == _DOLLAR and not env.mariadb and sql.find(b"$", at + 1, end) > 0:
+        raise Unreadable(
+            f"the name at offset {at} begins as a dollar-quoted text does: write it in backticks"
+        )
 
 
 def _pieces(sql: bytes, env: Env) -> tuple[tuple[int, int, int], ...]:
@@ -216,7 +237,7 @@ def _text(raw: bytes, kind: str) -> str:
         return text[1:-1].replace(text[0] * 2, text[0])
     if kind == VARIABLE:
         text = text[1:]
-        return (text[1:-1] if text[:1] in "`'\"" else text).lower()
+        return (text[1:-1].replace("``", "`") if text[:1] in ("`", "'", '"') else text).lower()
     if kind == SYSTEM:
         return text.replace("`", "").lower()
     return text

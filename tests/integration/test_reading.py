@@ -91,7 +91,7 @@ def test_hosts_that_differ(demo: Demo, own: MakeOwn) -> None:
             for host in client.ask("SHOW SHARDS").rows[:1]:
                 assert host
             for shard in range(0, 64, 21):
-                found = client.ask(f"SELECT /*+ shard({shard}) */ \"it\\'s\", @@sql_mode FROM pins LIMIT 1")
+                found = client.ask(f'SELECT /*+ shard({shard}) */ "it\\\'s", @@sql_mode FROM pins LIMIT 1')
                 assert found.rows == [] or found.rows[0][0] == b"it's"
             for sql in ("SET sql_mode = DEFAULT", "SELECT 1"):
                 assert client.ask(sql).kind in ("ok", "rows")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewriter.plans import BindError, Bound, Env, Gather, Reject
+from rewriter.plans import BindError, Bound, Env, Gather, Opened, Reject
 from tests.rewriter.support import (
     LAYOUT,
     SHARDS,
@@ -344,6 +344,8 @@ def test_forms(where: str, env: dict[str, Any], expected: Any) -> None:
     ids = [new_id("pins", shard, 1) for shard in range(SHARDS)]
     sql = f"SELECT p.id FROM pins p WHERE {where.format(*ids)}"
     plan, literals = rewriter().plan(sql.encode(), Env(database="demo", **env))
+    if isinstance(plan, Opened):
+        plan, literals = rewriter().plan(plan.text, Env(database="demo", **env))
     if isinstance(plan, Reject):
         assert expected is None
         assert plan.error == "not_supported_yet"

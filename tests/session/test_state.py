@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN
 from proxy.session.state import Role, Session, User
 from proxy.wire.constants import Status
@@ -105,3 +106,23 @@ def test_an_error_is_remembered() -> None:
         ("Error", 1062, "Duplicate \ufffd")
     ]
     assert made.row_count == -1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("character_set_client", b"swe7"),  # brackets are letters there
+        ("character_set_client", b"utf16"),
+        ("character_set_client", b"_binary x'6762'"),
+        ("sql_mode", b"'PIPES_AS_CONCAT,ORACLE'"),
+        ("sql_mode", b"_binary x'414e5349'"),
+        ("sql_mode", b"'A_MODE_TO_COME'"),
+    ],
+)
+def test_what_nobody_can_read_with(name: str, value: bytes) -> None:
+    made = session()
+    before = made.env
+    made.settings = made.settings.with_values({name: value})
+    with pytest.raises(ProxyError, match="cannot read statements"):
+        made.refresh_env()
+    assert made.env is before

@@ -41,7 +41,6 @@ from proxy.wire.binary import Execute, Quoting, literals, parse_execute
 from proxy.wire.bulk import BulkExecute, bulk_literals
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import ColumnType
-from proxy.wire.multibyte import can_mask, unmask
 from proxy.wire.packets import ProtocolError
 from rewriter.env import Env
 from rewriter.plans import (
@@ -54,6 +53,7 @@ from rewriter.plans import (
     Insert,
     LoadLocal,
     OneHost,
+    Opened,
     Plan,
     ReadThenWrite,
     Reject,
@@ -63,6 +63,7 @@ from rewriter.plans import (
     SystemViews,
     Values,
 )
+from rewriter.text.masks import can_mask, unmask
 
 from .cursors import end_cursor
 from .derived import as_derived, derived_types
@@ -105,6 +106,9 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     if isinstance(plan, Several) and plan.comments:
         sql = first_statement(sql, env)
         plan, found = _planned(client, sql, env)
+    if isinstance(plan, Opened):
+        sql = client.sql = plan.text
+        plan, found = _planned(client, sql, env)
     _prepare(client, sql, env, Planned(plan, found))
 
 
@@ -112,6 +116,9 @@ async def _prepare_apart(client: ClientConnection, sql: bytes, env: Env) -> None
     planned = await plan_reading_apart(client, sql, env)
     if isinstance(planned.plan, Several) and planned.plan.comments:
         sql = first_statement(sql, env)
+        planned = await plan_reading_apart(client, sql, env)
+    if isinstance(planned.plan, Opened):
+        sql = client.sql = planned.plan.text
         planned = await plan_reading_apart(client, sql, env)
     _prepare(client, sql, env, planned)
 
@@ -358,6 +365,9 @@ def plan_for(client: ClientConnection, statement: Statement) -> Plan:
             statement.generation, _, statement.plan, statement.literals = ahead
         else:
             statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
+        if isinstance(statement.plan, Opened):  # under another sql_mode than before
+            reason = "You have an error in your SQL syntax: the prepared text means something else by now"
+            raise ProxyError("syntax_error", reason=reason)
         if relayed(was) != relayed(statement.plan):
             statement.settings = client.session.settings.system
     return statement.plan

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.wire.charsets import NOT_ASCII
-from proxy.wire.multibyte import can_mask, mask, unmask
+from rewriter.text.masks import can_mask, mask, unmask
 
 CHARSETS = ("big5", "cp932", "gb18030", "gbk", "sjis")
 CODECS = {"sjis": "shift_jis"}
