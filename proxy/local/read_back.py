@@ -40,14 +40,9 @@ async def read_back(conn: BackendConnection, names: list[str]) -> dict[str, byte
     row = reply.values()[0]
     types = [decode_column(payload).type for payload in reply.columns[::2]]
     return {
-        name: literal(row[2 * index + 1] if type not in NUMERIC else _digits(row[2 * index]), type)
+        name: literal(row[2 * index + (type not in NUMERIC)], type)
         for index, (name, type) in enumerate(zip(names, types, strict=True))
     }
-
-
-def _digits(value: bytes | None) -> bytes | None:
-    """A number of a text row without what wide character sets put between its digits."""
-    return None if value is None else value.replace(b"\0", b"")
 
 
 def literal(value: bytes | None, type: int) -> bytes:

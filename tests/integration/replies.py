@@ -79,9 +79,9 @@ def ok_of(data: bytes, sequence: list[int]) -> Reply:
 def error_of(data: bytes, sequence: list[int]) -> Reply:
     code = struct.unpack_from("<H", data, 1)[0]
     if data[3:4] == b"#":
-        state, message = data[4:9].decode(), data[9:].decode()
+        state, message = data[4:9].decode(errors="replace"), data[9:].decode(errors="replace")
     else:
-        state, message = "", data[3:].decode()
+        state, message = "", data[3:].decode(errors="replace")
     return Reply("err", code=code, sqlstate=state, message=message, sequence=sequence)
 
 
