@@ -105,7 +105,7 @@ def test_hidden_when_prepared(narrow: OwnProxy) -> None:
         if first[:1] == b"\0":
             columns, parameters = int.from_bytes(first[5:7], "little"), int.from_bytes(first[7:9], "little")
             names = [client.packet() for _ in range(columns + parameters + bool(columns) + bool(parameters))]
-            if any(b"\x06secret\x06secret" in name for name in names)  # its table:
+            if any(b"\x06secret\x06secret" in name for name in names):  # its table
                 found.append(text)
     assert not found
 
