@@ -18,8 +18,11 @@ def test_it_comes_back(sql: bytes, charset: str, raw: bool) -> None:
     assert unmask(mask(sql, charset, raw)) == sql
 
 
-@given(st.text(st.characters(blacklist_categories=["Cs"])), st.sampled_from(CHARSETS))
+@given(
+    st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="#-/")), st.sampled_from(CHARSETS)
+)
 def test_only_ascii_stays_ascii(text: str, charset: str) -> None:
+    """Outside of comments, in which nothing looks like anything."""
     codec = CODECS.get(charset, charset)
     text = text.encode(codec, "ignore").decode(codec)
     low = bytes(byte for byte in mask(text.encode(codec), charset, True) if byte < 0x80)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rewriter.env import Env
 from rewriter.text import split
-from rewriter.text.split import cut, has_several, trim
+from rewriter.text.split import cut, has_several, only_first, trim
 
 ENV = Env(server_version=90700)
 MARIADB = Env(server_version=101106, mariadb=True)
@@ -142,3 +142,17 @@ def test_what_is_cut_near_is_cut_alike(monkeypatch: pytest.MonkeyPatch, near: in
                 cut_at_once += found is not None
                 at = expected.following
     assert cut_at_once > 100
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"SELECT 1; -- x", True),
+        (b"SELECT 1; /* a */ # b\n;", True),
+        (b"SELECT 1; /* a */ SELECT 2 /* b */", False),
+        (b"SELECT 1; /*! SELECT 2 */", False),
+        (b"/* a */; /* b */", False),
+    ],
+)
+def test_only_comments_behind_the_first(sql: bytes, expected: bool) -> None:
+    assert only_first(sql, Env()) == expected
