@@ -87,7 +87,7 @@ def _explained(
 ) -> _Rows:
     plan, literals = rewriter.plan(sql, env)
     if isinstance(plan, Opened):
-        return _explained(rewriter, plan.text, env, topology, slot)
+        return _explained(rewriter, plan.text, env, topology, slot, cached)
     values = literals + tuple(slot(name) for name in plan.session_slots)
     rows: _Rows = [("plan", _title(plan))]
     bound: Bound | None = None

@@ -72,7 +72,7 @@ def first_of(sql: bytes, env: Env) -> bytes:
 
 #: Nothing but blanks, semicolons and plain comments.
 _NOTHING: Final = re.compile(
-    rb"(?:[\s;]++|/\*(?!M?!)(?:[^*]++|\*(?!/))*+\*/|--(?:[\x00-\x20][^\n]*+|\Z)|\#[^\n]*+)*+", re.DOTALL
+    rb"(?:[\s;]++|/\*(?!M?!)(?:[^*]++|\*(?!/))*\*/|--(?:[\x00-\x20][^\n]*+|\Z)|\#[^\n]*+)*", re.DOTALL
 )
 
 
@@ -80,7 +80,12 @@ def only_first(sql: bytes, env: Env) -> bool:
     """Whether only comments stand behind the text's first statement, which is not empty."""
     text = trim(sql)
     end = cut(text, 0, env).end
-    return _NOTHING.fullmatch(text, end) is not None and _NOTHING.fullmatch(text, 0, end) is None
+    return _nothing(text, end, len(text)) and not _nothing(text, 0, end)
+
+
+def _nothing(text: bytes, start: int, end: int) -> bool:
+    found = _NOTHING.match(text, start, end)
+    return found is not None and found.end() == end
 
 
 def has_several(sql: bytes, env: Env) -> bool:
