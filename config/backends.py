@@ -56,6 +56,7 @@ class Backends(Credentials):
     connect_timeout: Duration = 3.0
     idle_timeout: Duration = 300.0
     health_interval: Duration = 5.0
+    hang_timeout: Duration = 10.0
     tls: BackendTlsField = None
 
     def account_for(self, role: Role, databases: tuple[str, ...]) -> Account | None:

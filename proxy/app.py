@@ -234,6 +234,7 @@ class Worker:
             health_interval=backends.health_interval,
             statement_timeout=timeouts.statement or None,
             user_share=backends.user_share,
+            hang_timeout=backends.hang_timeout or None,
         )
         certificates = self._certificates.of_host(host)
         connector = LoginConnector(self._account_for, backends.connect_timeout, certificates)

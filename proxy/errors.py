@@ -253,6 +253,16 @@ _KINDS = (
         "The statement may or may not have been executed: the proxy does not send it again.",
     ),
     ErrorKind(
+        "host_hangs", 1159, "HY000",
+        "Got timeout reading communication packets: MySQL server {host} has said nothing for {seconds} s and answers no new connection.",
+        "The statement may or may not have been executed: the proxy does not send it again.",
+    ),
+    ErrorKind(
+        "reply_missing", 1158, "HY000",
+        "Got an error reading communication packets: MySQL server {host} has nothing more to say to this statement, but its reply did not come whole.",
+        "The statement may or may not have been executed: the proxy does not send it again.",
+    ),
+    ErrorKind(
         "settings_failed", 1105, "HY000",
         "Server {host} refused this session's settings ({reason}); the statement that followed them may have run there.",
         "Set the session variables again.",

@@ -37,6 +37,14 @@ EXTENDED = int(MariaCapability.EXTENDED_METADATA | MariaCapability.STMT_BULK_OPE
 _ATTRIBUTES = {"program_name": "shardgate"}
 _LOGIN_PACKET = 1 << 20
 
+#: A server that is gone without a word, or a way to it that is cut, is noticed after about half a minute.
+_KEEP_ALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
+
 AccountOf = Callable[[str, int], tuple[str, str]]
 """User and password for a host and a connection's variant."""
 
@@ -134,12 +142,14 @@ class LoginConnector:
                 done = await protocol.done
         except TimeoutError:
             raise ProxyError(
-                "host_unreachable", host=host, reason=f"no answer within {self._timeout:g} s"
+                "host_unreachable", host=host, reason=f"no answer within {self._timeout:g} s", silent=True
             ) from None
         except _Refused as error:
             raise AccountRefused(host, self._account_of(host, variant)[0], str(error)) from None
         except OSError as error:
-            raise ProxyError("host_unreachable", host=host, reason=error.strerror or str(error)) from None
+            refused = isinstance(error, ConnectionRefusedError)
+            reason = error.strerror or str(error)
+            raise ProxyError("host_unreachable", host=host, reason=reason, refused=refused) from None
         finally:
             if protocol is not None and protocol.transport is not None and not _succeeded(protocol.done):
                 protocol.transport.abort()
@@ -194,7 +204,8 @@ class LoginConnector:
         )
         sock = transport.get_extra_info("socket")
         if sock is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for level, option, value in _KEEP_ALIVE:
+                sock.setsockopt(level, option, value)
         return protocol
 
 

@@ -9,7 +9,7 @@ try at a host that was away.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -22,6 +22,8 @@ from proxy.wire.packets import frame
 
 from .collect import Collector
 from .connection import BackendConnection
+from .hangs import HangWatch
+from .kills import Kills
 from .pool import VARIANTS, PoolState, account_of
 from .waiting import NOBODY, Want
 
@@ -44,6 +46,8 @@ class HostLimits:
     statement_timeout: float | None
     user_share: float = 1.0
     """The part of the connections, and of the queue, that a single user may have."""
+    hang_timeout: float | None = None
+    """After so long without a word from the host it hangs; None: it may take its time."""
 
 
 class AccountRefused(ProxyError):
@@ -106,6 +110,12 @@ class HostPool:
         self._clock = now()  # of the last tick: exact enough for what has been idle for minutes
         self._retry_at = 0.0
         self._look_at = 0.0  # when to look again at a host that is down and that nobody asks for
+        self._heard = 0.0  # when it answered a log-in last
+        self._kills = Kills(host, self._connect_apart, limits.connect_timeout, 2 * limits.max_connections)
+        self._kill_at = 0.0
+        self._watch: HangWatch | None = None
+        if limits.hang_timeout:
+            self._watch = HangWatch(self, limits.hang_timeout, self._connect_apart, spawn, now)
 
     # -- taking and giving back
     # -------------------------------------------------------------------------------------
@@ -225,8 +235,51 @@ class HostPool:
         """KILL a connection of this host, or only what it runs, over a connection of its own, as the same
         account: so it takes no privilege. `variant`: that of the connection.
         """
-        plain = account_of(variant) * VARIANTS
-        self._spawn(self._kill(thread_id, plain, query_only), f"kill {self.host}")
+        if self._kills.add(thread_id, account_of(variant), query_only=query_only):
+            self._kill_pending()
+
+    def _kill_pending(self) -> None:
+        self._kill_at = self._now() + self.limits.health_interval
+        self._kills.running = True
+        self._spawn(self._kills.run(), f"kill {self.host}")
+
+    async def _connect_apart(self, account: int) -> BackendConnection:
+        """A connection outside of the pool."""
+        return await self._connect(self.host, self, account * VARIANTS)
+
+    # -- a host that hangs
+    # ------------------------------------------------------------------------------------------------------
+
+    def in_use(self) -> Iterable[BackendConnection]:
+        """The connections that somebody has, for `HangWatch`."""
+        return list(self.state.busy)
+
+    def heard_since(self, moment: float) -> bool:
+        """Whether a statement has ended here since, or a connection was opened."""
+        return self._heard > moment or any(
+            conn.idle_since > moment for idle in self.state.idle for conn in idle
+        )
+
+    def end(self, conn: BackendConnection, error: ProxyError) -> None:
+        """End the statement under way on it, which is given up."""
+        receiver, clean = conn.receiver, conn.at_packet_end
+        self.discard(conn, kill=True)
+        if receiver is not None:
+            receiver.reply_lost(conn, error, clean)
+
+    def hangs(self, seconds: float) -> None:
+        """The host says nothing: end what runs there, and serve nobody before it answers again."""
+        running = [conn for conn in self.state.busy if conn.receiver and conn.transport.is_reading()]
+        log.error("host hangs", host=self.host, seconds=seconds, statements=len(running))
+        self._failed(
+            ProxyError("host_unreachable", host=self.host, reason=f"it has not answered for {seconds:g} s")
+        )
+        for conn in chain(*map(list, self.state.idle)):
+            conn.close()
+        for conn in running:
+            if conn.receiver is not None:
+                self.end(conn, ProxyError("host_hangs", host=self.host, seconds=f"{seconds:g}"))
+        self._refuse_all()
 
     def renew(self) -> None:
         """Close the idle connections now, the others when they are given back."""
@@ -298,6 +351,7 @@ class HostPool:
         self._retry_at = 0.0
         self.refusals.pop(account_of(variant), None)
         self.opened_total += 1
+        self._heard = self._now()
         self.version = conn.version
         self.state.busy[conn] = NOBODY
         self.release(conn)
@@ -308,6 +362,10 @@ class HostPool:
         self._retry_at = self._now() + min(0.1 * 2 ** min(self.failures, 6), 5.0)
         if self.failures == 1 or self.failures % 20 == 0:
             log.warning("cannot connect", host=self.host, reason=self.last_error, failures=self.failures)
+        self._refuse_all()
+
+    def _refuse_all(self) -> None:
+        """Nobody can be served, if there is no connection at all."""
         if not self.state.size:
             for want in self.state.all_waiting():
                 self._refuse(want)
@@ -364,24 +422,6 @@ class HostPool:
         conn.database = None  # it has one still, but on MariaDB no more its character set and collation
         self.release(conn)
 
-    async def _kill(self, thread_id: int, variant: int, query_only: bool) -> None:
-        try:
-            conn = await self._connect(self.host, self, variant)
-        except ProxyError as error:
-            log.warning("cannot kill", host=self.host, thread=thread_id, reason=str(error))
-            return
-        conn.thread_id = 0  # nobody kills the killer when it is too slow
-        try:
-            async with asyncio.timeout(self.limits.connect_timeout):
-                sql = b"KILL %s%d" % (b"QUERY " if query_only else b"", thread_id)
-                await Collector().run(
-                    conn, frame(b"\x03" + sql), kill=False
-                )  # or kills would kill each other
-        except (ProxyError, TimeoutError) as error:
-            log.warning("cannot kill", host=self.host, thread=thread_id, reason=str(error))
-        finally:
-            conn.close()
-
     # -- time
     # -------------------------------------------------------------------------------------------------------
 
@@ -400,17 +440,15 @@ class HostPool:
             for conn in [
                 conn for conn in self.state.busy if conn.receiver is not None and conn.begun < latest
             ]:
-                self._time_out(conn)
+                seconds = self.limits.statement_timeout
+                self.end(conn, ProxyError("statement_timeout", host=self.host, seconds=seconds))
+        if self._watch is not None:
+            self._watch.tick(now)
+        if self._kills.pending and not self._kills.running and now >= self._kill_at:
+            self._kill_pending()
         if self.state.waiting:
             self._serve()
         elif self.failures and not self.state.size and not self.retired and now >= self._look_at:
             self._look_at = now + self.limits.health_interval
             self.state.opening += 1
             self._spawn(self._open(0), f"look at {self.host}")
-
-    def _time_out(self, conn: BackendConnection) -> None:
-        receiver, clean = conn.receiver, conn.at_packet_end
-        seconds = self.limits.statement_timeout
-        self.discard(conn, kill=True)
-        if receiver is not None:
-            receiver.reply_lost(conn, ProxyError("statement_timeout", host=self.host, seconds=seconds), clean)

@@ -19,6 +19,7 @@ class FakeTransport(asyncio.Transport):
         self.written = bytearray()
         self.writes = 0
         self.reading = True
+        self.unsent = 0
         self.open = True
         self.aborted = 0
         self.protocol: asyncio.BaseProtocol | None = None
@@ -52,6 +53,12 @@ class FakeTransport(asyncio.Transport):
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self.protocol = protocol
+
+    def is_reading(self) -> bool:
+        return self.reading
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("127.0.0.1", 50000) if name == "peername" else default

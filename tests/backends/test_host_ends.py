@@ -108,13 +108,13 @@ async def test_a_closed_connection_cannot_be_given_back(world: World) -> None:
 # ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("query_only", "sql"), [(False, b"KILL 7"), (True, b"KILL QUERY 7")])
+@pytest.mark.parametrize(("query_only", "sql"), [(False, b"KILL 2"), (True, b"KILL QUERY 2")])
 @pytest.mark.parametrize("answer", [OK, ERROR], ids=["ok", "unknown thread"])
 async def test_kill(world: World, query_only: bool, sql: bytes, answer: bytes) -> None:
     """Over a connection of its own, which is not one of the pool's."""
     await world.lent()
     await world.lent()
-    world.pool.kill_soon(7, 0, query_only=query_only)
+    world.pool.kill_soon(2, 0, query_only=query_only)
     await world.settle()
     await world.opened()
     assert world.answer(world.last, answer) == frame(b"\x03" + sql)
