@@ -208,6 +208,7 @@ class Timeouts(Model):
     statement: Duration = 0.0
     planning: Duration = 30.0
     idle_client: Duration = 28800.0
+    idle_transaction: Duration = 3600.0
     login: Duration = 10.0
     drain: Duration = 30.0
     buffer: Duration = 10.0

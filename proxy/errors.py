@@ -242,6 +242,10 @@ _KINDS = (
     ErrorKind(
         "transaction_lost", 1105, "HY000", "The transaction was rolled back: {reason}.", "Run the whole transaction again."
     ),
+    ErrorKind(
+        "transaction_idle", 1213, "40001",
+        "The transaction was rolled back after {reason} s without a statement (timeouts.idle_transaction); try restarting transaction.",
+    ),
     # Hosts behind
     ErrorKind("host_unreachable", 1429, "HY000", "Can't connect to MySQL server {host}: {reason}.", "Try again; see the proxy's status page."),
     ErrorKind(

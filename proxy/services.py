@@ -41,7 +41,9 @@ from .problems import ShardProblems
 from .routines import hosts_of
 from .routines import look as look_at_routines
 from .session.commands import run_command
+from .session.idle import look_at_idle
 from .session.reading import sql_modes
+from .session.rights import follow_users
 from .session.state import Diagnostic, Role, Session, User
 from .stats import Stats
 from .tables import look
@@ -267,18 +269,13 @@ class Services:
             self.clients.pop(client.session.id, None)
 
     def set_users(self, users: Iterable[UserSettings], accounts: BackendSettings) -> None:
-        """What users may do from their next statement on, and as which of the servers' accounts. Sessions of
-        users who are there no more stay as they are.
-        """
+        """What users may do from their next statement on, and as which of the servers' accounts."""
         self.users = {}
         for user in users:
             account = accounts.account_for(user.role, user.databases)
             name = OWN_ACCOUNT if account is None else account.user
             self.users[user.name] = _user(user, self.backends.variant_of(name))
-        for client in self.clients.values():
-            now = self.users.get(client.session.user.name)
-            if now is not None:
-                client.session.become(now)
+        follow_users(self)
 
     def renew(self, defaults: Mapping[str, bytes]) -> None:
         """Something was set for all sessions (SET GLOBAL): use new connections, and these defaults."""
@@ -384,20 +381,7 @@ class Services:
         self.backends.tick()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
             self.stats.forget({plan for plan, _, _ in self.rewriter.kept()})
-        self._disconnect_idle(time.monotonic())
-
-    def _disconnect_idle(self, now: float) -> None:
-        """Silent clients go, as by `wait_timeout`: their own or the servers', and by timeouts.idle_client."""
-        limit = self.settings.timeouts.idle_client or inf
-        for client in [
-            client
-            for client in self.clients.values()
-            if client.ready and now - client.begun > min(limit, client.session.idle_limit)
-        ]:
-            log.info("client idle too long", client=client.session.id)
-            if not client.session.env.mariadb:
-                client.write_error(ProxyError("idle_too_long"), 0)
-            client.close()
+        look_at_idle(list(self.clients.values()), self.settings.timeouts, time.monotonic())
 
     # -- what people ask
     # --------------------------------------------------------------------------------------------

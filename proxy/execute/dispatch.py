@@ -220,9 +220,10 @@ def refuse_lost(session: Session, plan: Plan) -> None:
     ):
         return
     reason = session.transaction.lost
+    lost_by = session.transaction.lost_by
     if isinstance(plan, Builtin) and plan.name == "commit":
         session.transaction.end()
-    raise ProxyError("transaction_lost", reason=reason)
+    raise ProxyError(lost_by, reason=reason)
 
 
 # -- one function for each variant

@@ -156,6 +156,10 @@ class Relay:
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
 
+    def forget(self) -> None:
+        """Let go of the last statement."""
+        self.sql, self.literals, self.effects = b"", (), None
+
     def _take(self, host: str, conn: BackendConnection | None) -> None:
         """Send over `conn` or, without one, over one of the pool's."""
         client = self.client

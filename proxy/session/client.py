@@ -320,7 +320,9 @@ class ClientConnection(asyncio.Protocol):
         self.work = None
         if self.sink is not None:
             self.sink.answered(outcome)
-        seconds = monotonic() - self.begun
+        now = monotonic()
+        seconds = now - self.begun
+        self.begun = now  # idle from now on
         self.services.stats.observe(self.kind, outcome, seconds, self.plan)
         if seconds > self.look_after:
             look_at(self, outcome, seconds)
@@ -371,6 +373,19 @@ class ClientConnection(asyncio.Protocol):
         if not self.closed:
             self.closed = True
             self.transport.close()
+
+    def end_soon(self) -> None:
+        """Close when what is at work is answered."""
+        self.killed = True
+        if self.work is None and self.phase is None:
+            self.close()
+
+    def forget_statement(self) -> None:
+        """Let go of what the last statement needed; for a client that is `ready`."""
+        self.sql = b""
+        self.named = NOTHING
+        self.relay.forget()
+        self.session.prepared.values = ()
 
     def cut_off(self) -> None:
         """No answer any more to what the session runs, which ends."""

@@ -133,7 +133,7 @@ class Session:
 
     def become(self, user: User) -> None:
         """The user's rights are others now: from the next statement on they hold, on connections of the
-        account that goes with them. What the session keeps (a transaction, a lock) it keeps to its end.
+        account that goes with them.
         """
         self.user = user
         self.variant = self.variant % VARIANTS + user.account

@@ -18,6 +18,8 @@ from .settings import Settings
 #: What a plain BEGIN sends to each host.
 START = b"START TRANSACTION"
 
+_LOST = "transaction_lost"
+
 #: What LOCK TABLES ties a session by.
 LOCKED = ("tables", "")
 #: And XA START.
@@ -76,6 +78,7 @@ class Transaction:
         "explicit",
         "held",
         "lost",
+        "lost_by",
         "modes",
         "next_isolation",
         "opened",
@@ -97,6 +100,7 @@ class Transaction:
         #: What keeps the session on its connection to a host: kind and name, as in `rewriter.text.effects`.
         self.ties: dict[str, list[tuple[str, str]]] = {}
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
+        self.lost_by = _LOST  # the error that says so
 
     @property
     def open(self) -> bool:
@@ -119,7 +123,7 @@ class Transaction:
         self.opened.clear()
         self.savepoints.clear()
         self.spots = []
-        self.lost = ""
+        self.lost, self.lost_by = "", _LOST
 
     def end(self) -> list[BackendConnection]:
         """The transaction is over for the session; the connections it held, which the caller gives back."""
@@ -130,7 +134,7 @@ class Transaction:
         self.next_isolation = None
         self.savepoints.clear()
         self.spots = []
-        self.lost = ""
+        self.lost, self.lost_by = "", _LOST
         return held
 
     @property

@@ -70,7 +70,7 @@ def test_a_full_pool(own: MakeOwn) -> None:
     host = proxy.topology["default"]["master"]
     wait_until(lambda: proxy.host_state(host)["waiting"] == 2, "two wait")
     refused = proxy.raw(database="demo").ask("SELECT * FROM usernames LIMIT 1")
-    assert (refused.kind, refused.code, refused.sqlstate) == ("err", 1040, "08004")
+    assert (refused.kind, refused.code, refused.sqlstate) == ("err", 1040, "HY000")
     assert "2 statements already wait" in refused.message
     for client in waiting:
         reply = client.reply()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
+from proxy.execute.dispatch import check_access, refuse_lost
 from proxy.local.transactions import commit_then
 from proxy.session.prepared import Statement
 from proxy.session.sinks import CommandSink
@@ -35,6 +36,9 @@ def bulk_execute(client: ClientConnection, payload: bytes) -> None:
     if prepare.plans_ahead(client, statement, lambda: bulk_execute(client, payload)):
         return
     plan = prepare.plan_for(client, statement)
+    check_access(session, plan, statement.sql)
+    if session.transaction.lost:
+        refuse_lost(session, plan)
     try:
         request = parse_bulk(payload, statement.parameters)
     except ProtocolError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
+from proxy.execute.dispatch import check_access
 from proxy.session import counters
 from proxy.session.prepared import Statement
 from proxy.wire.packets import ProtocolError
@@ -59,6 +60,7 @@ def fetch(client: ClientConnection, payload: bytes) -> None:
     statement = statement_of(client, payload, "mysqld_stmt_fetch")
     if len(payload) < 9:
         raise ProtocolError("COM_STMT_FETCH is cut short")
+    check_access(client.session, statement.plan, statement.sql)
     conn = statement.cursor
     if conn is None or conn.closed:
         raise ProxyError("no_open_cursor", id=statement.id)

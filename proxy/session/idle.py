@@ -1,0 +1,59 @@
+"""What time asks of sessions that do nothing: they are ended, or their transactions are, and they let go of
+what their last statement needed.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+import structlog
+
+from proxy.errors import ProxyError
+from proxy.execute.ends import transaction_ended_by_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from config.settings import Timeouts
+
+    from .client import ClientConnection
+
+log = structlog.get_logger("session")
+
+#: Bytes of a statement that a session may keep after it.
+_KEPT = 4096
+
+
+def look_at_idle(clients: Iterable[ClientConnection], timeouts: Timeouts, now: float) -> None:
+    """Silent clients go, as by `wait_timeout`: their own or the servers', and by timeouts.idle_client. Idle
+    transactions end by timeouts.idle_transaction.
+    """
+    limit, in_transaction = timeouts.idle_client or inf, timeouts.idle_transaction or inf
+    for client in clients:
+        if not client.ready:
+            continue
+        idle, session = now - client.begun, client.session
+        if idle > limit or idle > session.idle_limit:
+            _disconnect(client)
+        elif idle > in_transaction and session.transaction.open and not session.transaction.lost:
+            _roll_back(client, in_transaction)
+        if len(client.sql) > _KEPT:
+            client.forget_statement()
+
+
+def _disconnect(client: ClientConnection) -> None:
+    log.info("client idle too long", client=client.session.id)
+    if not client.session.env.mariadb:
+        client.write_error(ProxyError("idle_too_long"), 0)
+    client.close()
+
+
+def _roll_back(client: ClientConnection, seconds: float) -> None:
+    """End the transaction. The client hears of it at its next statement."""
+    log.info("transaction idle too long", client=client.session.id, user=client.session.user.name)
+    transaction = client.session.transaction
+    transaction_ended_by_server(client, rolled_back=True)
+    transaction.explicit = True
+    transaction.lost = f"{seconds:g}"
+    transaction.lost_by = "transaction_idle"

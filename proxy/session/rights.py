@@ -1,0 +1,47 @@
+"""What users may do has changed: the sessions that are open have their new rights from their next statement
+on. Statements under way end as they began.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from proxy.services import Services
+
+    from .client import ClientConnection
+
+log = structlog.get_logger("session")
+
+
+def follow_users(services: Services) -> None:
+    """Give every session the rights that its user has now, and end those that cannot have them: of users that
+    are no more, and those that keep a server's connection (a transaction, a lock, a temporary table) with the
+    rights of before, where the servers' account for the user is another now.
+    """
+    for client in list(services.clients.values()):
+        session = client.session
+        user = services.users.get(session.user.name)
+        if user == session.user:
+            continue
+        if user is None:
+            log.info("user removed", client=session.id, user=session.user.name)
+            client.cut_off()
+            continue
+        if user.account != session.user.account and _keeps_connection(client):
+            log.info("rights changed in a transaction", client=session.id, user=user.name)
+            client.end_soon()
+        if session.transaction_mode == session.user.transaction_mode:
+            session.transaction_mode = user.transaction_mode
+        session.become(user)
+
+
+def _keeps_connection(client: ClientConnection) -> bool:
+    """Whether the session has a connection that it would use again, or may have after the statement at
+    work.
+    """
+    session = client.session
+    working = client.work is not None and (session.transaction.explicit or not session.autocommit)
+    return bool(session.transaction.held) or working

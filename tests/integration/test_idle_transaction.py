@@ -1,0 +1,65 @@
+"""`timeouts.idle_transaction`: what is rolled back, and what the client hears of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.fixtures import MakeOwn
+from tests.integration.own import OwnProxy
+from tests.integration.raw import Raw, query
+from tests.support.waiting import wait_until
+
+ONE = "UPDATE users SET ts = NOW() WHERE id = 206158430209"
+
+
+@pytest.fixture
+def proxy(own: MakeOwn) -> OwnProxy:
+    return own({"timeouts": {"idle_transaction": "500ms"}})
+
+
+def ended(proxy: OwnProxy, count: int = 1) -> None:
+    wait_until(lambda: proxy.log.read_text().count("transaction idle too long") == count, "it is ended")
+
+
+@pytest.mark.parametrize("begin", ["BEGIN", "SET autocommit = 0"])
+@pytest.mark.parametrize("next_one", ["SELECT 1", ONE, "COMMIT", "SAVEPOINT a"])
+def test_it_is_rolled_back(proxy: OwnProxy, begin: str, next_one: str) -> None:
+    client, other = proxy.raw(), proxy.raw(timeout=20)
+    before = other.ask("SELECT ts FROM users WHERE id = 206158430209").value
+    client.ask(begin)
+    assert client.ask(ONE).kind == "ok"
+    other.write(query("UPDATE users SET ts = ts WHERE id = 206158430209"))
+    ended(proxy)
+    assert other.reply().kind == "ok", "the lock is gone"
+    assert other.ask("SELECT ts FROM users WHERE id = 206158430209").value == before
+    reply = client.ask(next_one)
+    assert (reply.kind, reply.code, reply.sqlstate) == ("err", 1213, "40001")
+    assert "0.5 s without a statement" in reply.message
+    if next_one != "COMMIT":
+        assert client.ask(ONE).code == 1213, "nothing of it runs by itself"
+        assert client.ask("ROLLBACK").kind == "ok"
+    assert client.ask(ONE).kind == "ok"
+    assert client.ask("ROLLBACK").kind == "ok"
+    proxy.close_clients()
+    proxy.wait_idle(clients=0)
+
+
+def test_who_works_is_left_alone(proxy: OwnProxy) -> None:
+    """Time counts from the end of a statement, and only in a transaction."""
+    clients: list[Raw] = [proxy.raw(database="legacy") for _ in range(3)]
+    clients[0].ask("SELECT COUNT(*) FROM customers")
+    clients[1].ask("BEGIN")
+    for _ in range(3):
+        assert clients[1].ask("SELECT SLEEP(0.7) FROM customers LIMIT 1").kind == "rows"
+    assert clients[1].ask("COMMIT").kind == "ok"
+    clients[2].ask("SELECT GET_LOCK('idle', 0) FROM customers LIMIT 1")
+    clients[2].ask("CREATE TEMPORARY TABLE kept (a INT)")
+    clients[2].ask("BEGIN")
+    clients[2].ask("INSERT INTO kept VALUES (1)")
+    clients[2].ask("UPDATE customers SET name = name WHERE id = 1")
+    ended(proxy)
+    assert clients[2].ask("SELECT COUNT(*) FROM kept").code == 1213
+    assert clients[2].ask("ROLLBACK").kind == "ok"
+    assert clients[2].ask("SELECT COUNT(*) FROM kept").kind == "rows", "what is tied stays"
+    assert clients[0].ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    assert "idle too long" not in proxy.log.read_text().replace("transaction idle too long", "")

@@ -1,0 +1,133 @@
+"""SIGHUP takes rights away: open sessions lose them at their next statement, whatever they have open."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.integration.binary import Binary, Prepared
+from tests.integration.fixtures import MakeOwn
+from tests.integration.own import OwnProxy
+from tests.integration.raw import Raw
+from tests.support.waiting import wait_until
+
+DEMO = {"name": "demo", "password": "demo", "role": "admin"}
+
+
+@pytest.fixture(params=[1, 2], ids=["one worker", "two workers"])
+def put(request: Any, own: MakeOwn) -> tuple[OwnProxy, Callable[..., None]]:
+    """A proxy with the user `app`, and what changes it: its settings, or nothing for nobody."""
+    first = {"name": "app", "password": "app", "role": "admin"}
+    proxy = own({"users": [DEMO, first], "workers": request.param})
+    changes = 0
+
+    def change(**settings: Any) -> None:
+        nonlocal changes
+        changes += 1
+        app = [{**first, **settings}] if settings else []
+        proxy.proxy.configure(proxy.settings | {"users": [DEMO, *app]})
+        proxy.signal(signal.SIGHUP)
+        done = changes * request.param
+        wait_until(lambda: proxy.log.read_text().count("users read again") == done, "every worker knows")
+
+    return proxy, change
+
+
+def sessions(proxy: OwnProxy, database: str | None = "demo", count: int = 6) -> list[Raw]:
+    """Some, so that each worker has some."""
+    found = [proxy.raw(login=False) for _ in range(count)]
+    for one in found:
+        assert one.login("app", "app", database).kind == "ok"
+    return found
+
+
+def prepared_of(client: Raw, sql: str) -> Prepared:
+    found = Binary(client).prepare(sql)
+    assert isinstance(found, Prepared), found
+    return found
+
+
+def code_of(client: Raw, statement: Prepared) -> int:
+    """The code of the error when it is executed, 0 for none."""
+    return Binary(client).execute(statement.id).code
+
+
+Put = tuple[OwnProxy, Callable[..., None]]
+
+
+def test_a_lower_role(put: Put) -> None:
+    proxy, change = put
+    clients = sessions(proxy, "legacy")
+    prepared = []
+    for client in clients:
+        assert client.ask("UPDATE customers SET name = name WHERE id = 1").kind == "ok"
+        prepared.append(
+            [
+                prepared_of(client, sql)
+                for sql in (
+                    "UPDATE customers SET name = name WHERE id = 1",
+                    "UPDATE demo.users SET ts = ts WHERE id = 206158430209",
+                    "DROP TABLE IF EXISTS never_there",
+                )
+            ]
+        )
+    change(role="read")
+    for client, statements in zip(clients, prepared, strict=True):
+        assert client.ask("UPDATE customers SET name = name WHERE id = 1").code == 1142
+        assert client.ask("SELECT 1; UPDATE customers SET name = name").code in (0, 1064)
+        for statement in statements:
+            assert code_of(client, statement) == 1142
+        assert client.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    change(role="write")
+    assert clients[0].ask("UPDATE customers SET name = name WHERE id = 1").kind == "ok"
+    assert clients[0].ask("DROP TABLE IF EXISTS never_there").code == 1142
+
+
+def test_fewer_databases(put: Put) -> None:
+    proxy, change = put
+    clients = sessions(proxy, "legacy")
+    statements = [prepared_of(client, "SELECT COUNT(*) FROM customers") for client in clients]
+    for client, statement in zip(clients, statements, strict=True):
+        assert code_of(client, statement) == 0
+    change(databases=["demo"])
+    for client, statement in zip(clients, statements, strict=True):
+        for sql in ("SELECT COUNT(*) FROM customers", "SELECT * FROM legacy.orders", "SHOW TABLES"):
+            assert client.ask(sql).code == 1044, sql
+        assert code_of(client, statement) == 1044
+        assert client.ask("USE legacy").code == 1044
+        assert client.ask("SELECT COUNT(*) FROM demo.users").kind == "rows"
+
+
+def test_scatter_and_transaction_mode(put: Put) -> None:
+    proxy, change = put
+    clients = sessions(proxy)
+    change(scatter="deny", transaction_mode="single")
+    for client in clients:
+        assert client.ask("SELECT COUNT(*) FROM users").kind == "err"
+        assert client.ask("SELECT @@transaction_mode").value in (b"single", None)
+    change(scatter="limit 1")
+    assert clients[0].ask("SELECT id FROM users").code == 1104
+
+
+def test_a_removed_user(put: Put) -> None:
+    proxy, change = put
+    clients = sessions(proxy)
+    other = proxy.raw()
+    clients[0].ask("BEGIN")
+    clients[0].ask("UPDATE users SET ts = ts WHERE id = 206158430209")
+    change()
+    for client in clients:
+        assert client.closed
+    assert other.ask("UPDATE users SET ts = ts WHERE id = 206158430209").kind == "ok", "its locks are gone"
+
+
+def test_another_password_ends_nobody(put: Put) -> None:
+    proxy, change = put
+    clients = sessions(proxy)
+    change(password="another")
+    for client in clients:
+        assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
+        assert client.change_user("app", "app").code == 1045
