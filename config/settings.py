@@ -191,6 +191,9 @@ class Limits(Model):
     scatter_rows: Count = 1_000_000
     scatter_bytes: Size = 1 << 30
     prepared_statements: Positive = 10_000
+    session_memory: Size = 128 << 20
+    client_memory: Size = 1 << 30
+    logins: Positive = 2000
     gather_rows: Count = 1_000_000
     gather_bytes: Size = 1 << 30
     gathers: Positive = 8

@@ -77,6 +77,9 @@ _KINDS = (
         "Close idle connections, or raise limits.max_connections.",
     ),
     ErrorKind(
+        "too_many_logins", 1040, "08004", "Too many connections that have not logged in yet (limits.logins: {limit}).", "Connect again.",
+    ),
+    ErrorKind(
         "too_many_user_connections", 1226, "42000",
         "User '{user}' has exceeded the 'max_user_connections' resource (current value: {limit}).",
         "Close idle connections, or raise max_connections of this user.",
@@ -106,6 +109,20 @@ _KINDS = (
     ErrorKind("malformed_packet", 1835, "HY000", "Malformed communication packet: {reason}"),
     ErrorKind("unknown_statement", 1243, "HY000", "Unknown prepared statement handler ({id}) given to {command}"),
     ErrorKind("too_many_statements", 1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: {limit})"),
+    ErrorKind(
+        "session_memory", 1041, "HY000",
+        "Out of memory: user variables, prepared statements and their long data of one session may have {limit} bytes (limits.session_memory).",
+        "Set variables to NULL, or close statements.",
+    ),
+    ErrorKind(
+        "client_memory", 1041, "HY000", "Out of memory: this user's clients, or all, keep as much as limits.client_memory allows.",
+        "Send less at the same time, or try again.",
+    ),
+    ErrorKind(
+        "packet_memory", 1041, "08S01",
+        "Out of memory: packets of this user's clients, or of all, that are not complete or not done have as many bytes as limits.client_memory allows.",
+        "Send less at the same time, or try again.",
+    ),
     ErrorKind("unpreparable", 1295, "HY000", "This command is not supported in the prepared statement protocol yet"),
     ErrorKind("no_open_cursor", 1421, "HY000", "The statement ({id}) has no open cursor."),
     ErrorKind("wrong_arguments", 1210, "HY000", "Incorrect arguments to {command}"),

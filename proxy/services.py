@@ -35,6 +35,7 @@ from .execute.fan.definitions import Definitions
 from .execute.origins import place_of
 from .facts import Collations, ServerFacts
 from .local.use import use_database
+from .memory import Memory
 from .peers import Peers
 from .planning.pool import Planners
 from .problems import ShardProblems
@@ -48,7 +49,7 @@ from .session.state import Diagnostic, Role, Session, User
 from .stats import Stats
 from .tables import look
 from .tasks import Tasks
-from .throttle import FailedLogins
+from .throttle import FailedLogins, Logins
 from .wire.compression import Algorithm
 from .wire.server_auth import Authority
 
@@ -119,6 +120,8 @@ class Services:
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
         self.failed_logins = FailedLogins()
+        self.logins = Logins(settings.limits.logins)
+        self.memory = Memory(settings.limits.client_memory)
         self.clients: dict[int, ClientConnection] = {}
         self.connections: set[ClientConnection] = set()
         self.draining = False
@@ -226,6 +229,8 @@ class Services:
             error = ProxyError("shutting_down")
         elif len(self.connections) > limit:
             error = ProxyError("too_many_connections", limit=limit)
+        elif not self.logins.begin(client, client.address):
+            error = ProxyError("too_many_logins", limit=self.logins.limit)
         if error is not None:
             self.stats.refused(error.kind.name)
             client.seq = -1
@@ -247,12 +252,16 @@ class Services:
             count = sum(other.session.user.name == user_name for other in others)
             if count >= user.max_connections:
                 raise ProxyError("too_many_user_connections", user=user_name, limit=user.max_connections)
+        if client.session is not None:
+            client.leave_books()
         session = Session(id, user, address, self.server_version, self.facts.defaults)
         session.transaction_mode = user.transaction_mode
         session.lock_holders = self.lock_holders
+        session.memory, session.memory_limit = self.memory, self.settings.limits.session_memory
         session.tls = self.client_tls is not None
         session.idle_default = float(self.facts.defaults.get("wait_timeout", inf))
         self.clients[id] = client
+        self.logins.end(client)
         return session
 
     def lock_holders(self) -> dict[int, int]:
@@ -265,6 +274,7 @@ class Services:
 
     def client_gone(self, client: ClientConnection) -> None:
         self.connections.discard(client)
+        self.logins.end(client)
         if client.session is not None:
             self.clients.pop(client.session.id, None)
 
@@ -407,6 +417,9 @@ class Services:
             "Uptime": int(time.time() - self.started),
             "Connections": len(self.connections),
             "Connections_total": self.stats.started_connections,
+            "Connections_logging_in": len(self.logins),
+            "Client_memory": self.memory.used,
+            "Client_memory_refused": self.memory.refused,
             "Statements": self.stats.total,
             "Topology_version": self.topology.version,
             "Topology_changes": self.stats.topology_changes,

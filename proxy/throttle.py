@@ -1,10 +1,14 @@
-"""Failed log-ins are answered later and later, per address, so that passwords cannot be tried fast."""
+"""Log-ins. Failed ones are answered later and later, per address, so that passwords cannot be tried fast; and
+only so many are under way at the same time, no address with more than its share of them.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from proxy.backends.waiting import Share
 
 _FREE = 3
 _STEP = 0.05
@@ -59,3 +63,38 @@ class FailedLogins:
         found.count -= found.accounts.pop(hash(account), 0)
         if not found.count:
             del self._failures[address]
+
+
+class Logins:
+    """The connections that have not logged in yet, with their addresses. At most `most`."""
+
+    def __init__(self, most: int, part: float = 0.8) -> None:
+        """`part`: of them, what a single address may have."""
+        self._share = Share(most, part, watch=False)
+        self._addresses: dict[object, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    @property
+    def limit(self) -> int:
+        return self._share.most
+
+    def begin(self, client: object, address: str) -> bool:
+        """Whether the client may log in; it has a place then, until `end`."""
+        count = self._counts.get(address, 0)
+        if not self._share.allows(count, len(self._addresses)):
+            return False
+        self._addresses[client] = address
+        self._counts[address] = count + 1
+        return True
+
+    def end(self, client: object) -> None:
+        """It has logged in, or is gone. May be called again."""
+        address = self._addresses.pop(client, None)
+        if address is None:
+            return
+        self._counts[address] -= 1
+        if not self._counts[address]:
+            del self._counts[address]

@@ -81,6 +81,9 @@ class Take(Protocol):
     ) -> BackendConnection | None: ...
 
 
+#: Bytes of user variables that an unused connection may have.
+_HEAVY = 1 << 16
+
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 
 
@@ -435,6 +438,8 @@ class HostPool:
                 want.refused(self._crowded(want, self.limits.wait_timeout))
         for conn in self.state.idle_too_long(now - self.limits.idle_timeout, keep=1):
             conn.close()
+        for conn in [conn for idle in self.state.idle for conn in idle if conn.settings.user_bytes > _HEAVY]:
+            conn.close()  # or the variables of one session would be kept here, and there, for nobody
         if self.limits.statement_timeout is not None:
             latest = now - self.limits.statement_timeout
             for conn in [

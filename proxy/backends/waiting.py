@@ -62,11 +62,14 @@ class Share:
     for who has none yet; from three on the last one is for these alone.
     """
 
-    __slots__ = ("_kept", "_part", "most", "scarce")
+    __slots__ = ("_kept", "_part", "_watch", "most", "scarce")
 
-    def __init__(self, most: int, part: float) -> None:
-        """`part`: of all things, what a single user may have; 1: there is no such limit."""
+    def __init__(self, most: int, part: float, *, watch: bool = True) -> None:
+        """`part`: of all things, what a single user may have; 1: there is no such limit. `watch`: `scarce` is
+        wanted.
+        """
         self._part = part
+        self._watch = watch
         self.resize(most)
 
     def resize(self, most: int) -> None:
@@ -74,7 +77,8 @@ class Share:
         self.most = most
         self._kept = 1 if most > 2 and self._part < 1 else 0
         #: With fewer than so many in use nobody can have had its share.
-        self.scarce = next((used for used in range(most) if not self.allows(used, used)), most)
+        first = (used for used in range(most) if not self.allows(used, used))
+        self.scarce = next(first, most) if self._watch else 0
 
     def allows(self, have: int, used: int, user: str = "somebody") -> bool:
         """Whether a user who has so many, of so many that are used, may have one more."""

@@ -223,7 +223,7 @@ def refuse_lost(session: Session, plan: Plan) -> None:
     lost_by = session.transaction.lost_by
     if isinstance(plan, Builtin) and plan.name == "commit":
         session.transaction.end()
-    raise ProxyError(lost_by, reason=reason)
+    raise ProxyError(lost_by, reason=reason, limit=reason)
 
 
 # -- one function for each variant

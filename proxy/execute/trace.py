@@ -160,7 +160,7 @@ async def trace(
             if not counted and not (effects.found_rows == PRIMED and found == NEVER_FOUND):
                 session.found_rows = found
     if effects.variables:
-        await read_variables(session, conn, effects.variables)
+        await _take_over(session, conn, effects.variables)
 
 
 async def trace_routine(client: ClientConnection, conn: BackendConnection) -> None:
@@ -178,11 +178,11 @@ async def trace_routine(client: ClientConnection, conn: BackendConnection) -> No
             conn.tied = True
             session.transaction.ties.setdefault(conn.host, []).append(("routine", ""))
             return
-        await read_variables(session, conn, sorted(left.variables))
+        await _take_over(session, conn, sorted(left.variables))
         return
     names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
     names = [name for name in names if name != PRIMING_VARIABLE]
-    await read_variables(session, conn, names)
+    await _take_over(session, conn, names)
     if await _has_temporary_tables(session, conn, client.sql):
         tie(session, conn, Effects(ties=(("table", ""),)), ())
 
@@ -202,10 +202,22 @@ async def _has_temporary_tables(session: Session, conn: BackendConnection, sql: 
     return reply.err is None and bool(reply.rows)
 
 
+async def _take_over(session: Session, conn: BackendConnection, names: Iterable[str]) -> None:
+    """`read_variables` after a statement that is answered already: if they cannot be kept the next ones are
+    refused, since they may read them.
+    """
+    try:
+        await read_variables(session, conn, names)
+    except ProxyError as error:
+        if error.kind.name in ("session_memory", "client_memory"):
+            session.transaction.refuse(error.kind.name, f"{session.memory_limit}")
+        raise
+
+
 async def read_variables(session: Session, conn: BackendConnection, names: Iterable[str]) -> None:
     """Take over the values that user variables have on `conn`, which has the session's settings otherwise.
 
-    ProxyError when they cannot be read.
+    ProxyError when they cannot be read, or are more than the session may keep: then it has its old ones.
     """
     wanted = list(dict.fromkeys(names))
     if not wanted:
@@ -225,7 +237,13 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
         f"@{name}": variable_literal(columns[index], *row[3 * index : 3 * index + 3])
         for index, name in enumerate(wanted)
     }
-    session.settings = session.settings.with_values(changed)
+    settings = session.settings.with_values(changed)
+    try:
+        session.keep(settings.user_bytes - session.settings.user_bytes)
+    except ProxyError:
+        conn.settings = session.settings.base.unsure_of(changed)
+        raise
+    session.settings = settings
     conn.settings = session.settings.base
 
 

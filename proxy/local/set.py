@@ -180,7 +180,9 @@ class _Simple:
         if self.next:
             session.set_next(b", ".join(self.next))
         if self.settings:
-            session.settings = session.settings.with_values(self.settings)
+            settings = session.settings.with_values(self.settings)
+            session.keep(settings.user_bytes - session.settings.user_bytes)
+            session.settings = settings
         if session.tracker is not None:
             self._track(session.tracker)
         was = session.autocommit

@@ -73,6 +73,7 @@ class ClientConnection(asyncio.Protocol):
         "begun",
         "closed",
         "compressed",
+        "held",
         "killed",
         "kind",
         "look_after",
@@ -121,6 +122,7 @@ class ClientConnection(asyncio.Protocol):
         self._paused = 0  # who wants it, see AHEAD
         self.ahead = _AHEAD
         self._stalled = False  # the next command waits until the client has read
+        self.held = 0  # bytes of packets, and of the statement at work, in the worker's books
         self.writing_paused = False  # the client reads slowly: whoever streams into it pauses its backends
 
     # -- transport callbacks
@@ -146,14 +148,55 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._receive(data)
 
+    @property
+    def address(self) -> str:
+        """Where it comes from, without the port."""
+        peer = self.peer or self.transport.get_extra_info("peername")
+        return str(peer[0]) if isinstance(peer, tuple) and peer else "localhost"
+
     def _receive(self, data: bytes) -> None:
         self._reader.put(data)
+        if self._reader.pending + self.held > _LARGE and not self.account():
+            return
         if self.ready or self.phase is not None:
             self._turn()
         else:
             self._waiting = True
             if self._reader.pending > self.ahead:
                 self.hush(AHEAD)
+
+    def account(self, besides: int = 0) -> bool:
+        """Enter in the books what is held of large packets, with `besides` of what is not expanded yet.
+        False: it is too much, and the client is told and gone. While a statement is at work its bytes stay
+        entered.
+        """
+        session = cast("Session | None", self.session)
+        if session is None:
+            return True  # a log-in's packets are small
+        size = self._reader.pending + besides
+        size = size if size > _LARGE else 0
+        if not self.ready:
+            size = max(size, self.held)
+        if self.services.memory.hold(session.user.name, self.held, size):
+            self.held = size
+            return True
+        self.seq = self._reader.seq
+        self.services.stats.refused("packet_memory")
+        self.write_error(ProxyError("packet_memory"))
+        self.drop_input()
+        self.cut_off()
+        return False
+
+    def leave_books(self) -> None:
+        """Nothing is kept for the session any more."""
+        session = self.session
+        self.services.memory.hold(session.user.name, self.held + session.accounted, 0)
+        self.held = session.accounted = 0
+
+    def drop_input(self) -> None:
+        """Nothing of what has come in is of use any more."""
+        limit = self._reader.limit
+        self._reader = PacketReader(limit)
 
     def _turn(self) -> None:
         """Take what this turn of the loop is for: a command, or some packets of a phase."""
@@ -237,6 +280,7 @@ class ClientConnection(asyncio.Protocol):
         if work is not None:
             work.cancel()
         if self.session is not None:
+            self.leave_books()
             for conn in self.session.transaction.end():
                 self.services.backends.release(conn)
             for conn in list(self.session.transaction.held.values()):
@@ -382,6 +426,8 @@ class ClientConnection(asyncio.Protocol):
 
     def forget_statement(self) -> None:
         """Let go of what the last statement needed; for a client that is `ready`."""
+        self.account()
+        self.session.keep()
         self.sql = b""
         self.named = NOTHING
         self.relay.forget()

@@ -104,6 +104,8 @@ class Inflating(asyncio.Protocol):
         self._decompressor.feed(data)
         if not self._later:
             self._give()
+        if self._decompressor.held > _AT_ONCE and not self._client.closed:
+            self._client.account(self._decompressor.held)
 
     def _give(self) -> None:
         """A bounded share of what is there, and the rest in the next turns."""

@@ -38,7 +38,7 @@ def look_at_idle(clients: Iterable[ClientConnection], timeouts: Timeouts, now: f
             _disconnect(client)
         elif idle > in_transaction and session.transaction.open and not session.transaction.lost:
             _roll_back(client, in_transaction)
-        if len(client.sql) > _KEPT:
+        if len(client.sql) > _KEPT or client.held:
             client.forget_statement()
 
 
@@ -54,6 +54,4 @@ def _roll_back(client: ClientConnection, seconds: float) -> None:
     log.info("transaction idle too long", client=client.session.id, user=client.session.user.name)
     transaction = client.session.transaction
     transaction_ended_by_server(client, rolled_back=True)
-    transaction.explicit = True
-    transaction.lost = f"{seconds:g}"
-    transaction.lost_by = "transaction_idle"
+    transaction.refuse("transaction_idle", f"{seconds:g}")

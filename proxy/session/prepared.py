@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from proxy.backends.connection import BackendConnection
 
 
+def weight(sql: bytes) -> int:
+    """About how many bytes a prepared statement takes: its text, literals and plan."""
+    return 3 * len(sql) + 2000
+
+
 @dataclass(slots=True, eq=False)
 class Statement:
     """One prepared statement. `id` is the client's number, 0 until it is told.
@@ -59,14 +64,15 @@ class Statement:
         """What its plan is made for."""
         return replace(self.env, exact=self.exact) if self.exact else self.env
 
-    def take_sent(self) -> dict[int, bytes]:
-        """The long data, which is then gone."""
+    def take_sent(self, statements: Statements) -> dict[int, bytes]:
+        """The long data, which is then gone. `statements`: those it is one of."""
         sent = {number: bytes(data) for number, data in self.sent.items()}
-        self.forget_sent()
+        self.forget_sent(statements)
         return sent
 
-    def forget_sent(self) -> None:
+    def forget_sent(self, statements: Statements) -> None:
         """Forget the long data, and what was wrong with it."""
+        statements.sent -= self.sent_bytes
         self.sent.clear()
         self.sent_bytes = 0
         self.problem = ""
@@ -78,12 +84,14 @@ _LATEST: Final = 0xFFFFFFFF
 class Statements:
     """The statements of a session. `values` are the parameters of the one that is executed as text."""
 
-    __slots__ = ("_base", "_env", "_last", "by_id", "latest", "values")
+    __slots__ = ("_base", "_env", "_last", "by_id", "kept", "latest", "sent", "values")
 
     def __init__(self) -> None:
         self.by_id: dict[int, Statement] = {}
         self.values: Values = ()
         self.latest: Statement | None = None  # what was prepared last, if it could be
+        self.kept = 0  # bytes of the statements
+        self.sent = 0  # bytes of their parameters that were sent ahead
         self._last = 0
         self._base: Env | None = None
         self._env: Env | None = None
@@ -102,7 +110,16 @@ class Statements:
                 break
         statement.id = self._last
         self.by_id[statement.id] = statement
+        self.kept += weight(statement.sql)
         self.latest = statement
+
+    def remove(self, number: int) -> Statement | None:
+        """Forget a statement."""
+        statement = self.by_id.pop(number, None)
+        if statement is not None:
+            self.kept -= weight(statement.sql)
+            self.sent -= statement.sent_bytes
+        return statement
 
     def named(self, number: int, *, mariadb: bool) -> Statement | None:
         """The statement of a command. MariaDB's clients send EXECUTE right behind PREPARE, before they know
@@ -115,5 +132,6 @@ class Statements:
     def clear(self) -> None:
         """Forget all: their cursors' connections are about to be reset."""
         self.by_id.clear()
+        self.kept = self.sent = 0
         self.latest = None
         self.values = ()

@@ -46,6 +46,11 @@ TYPED_NULL = b"CAST(NULL AS "
 NEXT = "(next transaction)"
 
 
+#: Longer SET statements are not remembered: they have large user variables.
+_LONG = 4096
+#: What a user variable takes besides its name and value.
+_ENTRY = 200
+
 _UNKNOWN, _LOGGED_IN = b"(unknown)", b"(log-in)"
 
 
@@ -54,7 +59,7 @@ class Settings:
     text.
     """
 
-    __slots__ = ("__weakref__", "_statements", "base", "idle_limit", "system", "values")
+    __slots__ = ("__weakref__", "_statements", "base", "idle_limit", "system", "user_bytes", "values")
 
     _interned: ClassVar[WeakValueDictionary[frozenset[tuple[str, bytes]], Settings]] = WeakValueDictionary()
     values: Mapping[str, bytes]
@@ -62,6 +67,8 @@ class Settings:
     base: Settings
     #: The seconds of `wait_timeout` when the session has set it, else infinite.
     idle_limit: float
+    #: Bytes of the user variables.
+    user_bytes: int
     #: These without user variables: what the reading of a statement depends on.
     system: Settings
     _statements: dict[int, tuple[ReferenceType[Settings], bytes]]
@@ -83,6 +90,9 @@ class Settings:
             found.values = kept
             found.idle_limit = _seconds(kept.get("wait_timeout"))
             found._statements = {}
+            found.user_bytes = sum(
+                len(name) + len(value) + _ENTRY for name, value in kept.items() if name[0] == "@"
+            )
             rest = {name: value for name, value in kept.items() if name != NEXT}
             found.base = cls.of(rest) if len(rest) < len(kept) else found
             rest = {name: value for name, value in rest.items() if name[0] != "@"}
@@ -107,6 +117,8 @@ class Settings:
         statement = self._statements.get(key)
         if statement is None or statement[0]() is not other:
             statement = (ref(other), _set_statement(other.values, self.values))
+            if len(statement[1]) > _LONG:
+                return statement[1]
             if len(self._statements) > 256:
                 self._statements.clear()
             self._statements[key] = statement

@@ -10,6 +10,7 @@ from math import inf
 
 from proxy.backends.pool import EXTENDED_METADATA, VARIANTS
 from proxy.errors import ProxyError
+from proxy.memory import Memory
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import Capability, Status
 from rewriter.plans import Env
@@ -129,6 +130,9 @@ class Session:
     holders_elsewhere: Mapping[int, int] | None = None
     counts: Counter[bytes] | None = None  # its statements by status variable, once it has asked for them
     tls: bool = False  # the proxy offers it
+    memory: Memory | None = None  # the books of the worker
+    memory_limit: int = 0  # bytes that it may keep
+    accounted: int = 0  # what the books say that it keeps
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
 
     def become(self, user: User) -> None:
@@ -161,6 +165,23 @@ class Session:
         """
         mode = self.defaults.get("sql_mode")
         return {} if mode is None else {"sql_mode": mode}
+
+    @property
+    def kept(self) -> int:
+        """Bytes of what it keeps from one statement to the next."""
+        return self.settings.user_bytes + self.prepared.kept + self.prepared.sent
+
+    def keep(self, more: int = 0) -> None:
+        """Say how much it keeps, and how much more it is about to. ProxyError when that is too much."""
+        wanted = self.kept + more
+        if self.memory is None or wanted == self.accounted:
+            return
+        if more > 0 and wanted > self.memory_limit:
+            raise ProxyError("session_memory", limit=self.memory_limit)
+        if self.memory.hold(self.user.name, self.accounted, wanted):
+            self.accounted = wanted
+        elif more > 0:
+            raise ProxyError("client_memory")
 
     def status(self) -> int:
         """The status flags as MySQL would show them now."""

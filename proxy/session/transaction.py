@@ -125,6 +125,11 @@ class Transaction:
         self.spots = []
         self.lost, self.lost_by = "", _LOST
 
+    def refuse(self, error: str, reason: str) -> None:
+        """Refuse all that follows with this error, until ROLLBACK."""
+        self.explicit = True
+        self.lost, self.lost_by = reason, error
+
     def end(self) -> list[BackendConnection]:
         """The transaction is over for the session; the connections it held, which the caller gives back."""
         held = [conn for conn in self.held.values() if not self.keeps(conn)]

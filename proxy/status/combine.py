@@ -40,7 +40,7 @@ def _remains(taken: Snapshot) -> Snapshot:
     left["process"] = taken["process"] | {"memory_bytes": 0, "open_files": 0}
     if taken["clients"] is not None:
         held: Clients = {**taken["clients"], "connections": 0, "sessions": 0, "busy": 0}
-        left["clients"] = held | {"in_transaction": 0, "limit": 0}
+        left["clients"] = held | {"in_transaction": 0, "limit": 0, "logins": 0, "memory": 0}
     if taken["plan_cache"] is not None:
         left["plan_cache"] = taken["plan_cache"] | {"entries": 0, "limit": 0}
     left["hosts"] = [
@@ -99,6 +99,9 @@ def _clients(parts: Sequence[Clients]) -> Clients:
         "limit": sum(one["limit"] for one in parts),
         "total": sum(one["total"] for one in parts),
         "refused": refused,
+        "logins": sum(one["logins"] for one in parts),
+        "memory": sum(one["memory"] for one in parts),
+        "memory_refused": sum(one["memory_refused"] for one in parts),
     }
 
 

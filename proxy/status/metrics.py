@@ -106,6 +106,14 @@ def _clients(clients: Clients) -> Iterator[Metric]:
     yield _counter(
         "client_connections", "Clients that have connected since the start.", (), [((), clients["total"])]
     )
+    yield _plain("client_logins", "Clients that have not logged in yet.", clients["logins"])
+    yield _plain("client_memory_bytes", "Bytes kept for clients, by limits.client_memory.", clients["memory"])
+    yield _counter(
+        "client_memory_refused",
+        "Packets and statements refused by limits.client_memory.",
+        (),
+        [((), clients["memory_refused"])],
+    )
     yield _counter(
         "connections_refused",
         "Connections refused before they became a session, by the error they got.",

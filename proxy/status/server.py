@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -20,6 +21,7 @@ from config.address import Address
 
 from . import page, snapshot
 from .combine import Workers
+from .doors import Doors, Site
 from .metrics import CONTENT_TYPE, Metrics
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from proxy.services import Services
 
 log = structlog.get_logger("proxy")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Page = Callable[[web.Request], Awaitable[web.Response]]
 
 #: Seconds that an answer under way has to end when the server stops.
 _GRACE = 0.5
@@ -54,6 +59,7 @@ class StatusServer:
         now: Callable[[], float] = snapshot.clock,
         peers: Peers | None = None,
         loaded: Callable[[], bool] = lambda: True,
+        doors: Doors | None = None,
     ) -> None:
         self._services = services
         self._ready = ready
@@ -63,6 +69,7 @@ class StatusServer:
         self._started = now()
         self._peers = peers
         self._workers = Workers()
+        self._doors = Doors() if doors is None else doors
         self._metrics = Metrics()
         self._runner: web.AppRunner | None = None
         self._listen: Address | None = None
@@ -97,16 +104,16 @@ class StatusServer:
 
         Raises OSError when that cannot be done.
         """
-        app = web.Application()
-        app.router.add_get("/", self._page)
-        app.router.add_get("/status.json", self._status)
-        app.router.add_get("/metrics", self._scrape)
+        app = web.Application(middlewares=[self._one_request])
+        app.router.add_get("/", partial(self._in_turn, self._page))
+        app.router.add_get("/status.json", partial(self._in_turn, self._status))
+        app.router.add_get("/metrics", partial(self._in_turn, self._scrape))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_GRACE)
         await runner.setup()
         try:
-            await _site(runner, listen).start()
+            await Site(runner, listen, self._doors).start()
         except BaseException:
             await runner.cleanup()
             raise
@@ -128,7 +135,7 @@ class StatusServer:
         if any(_taken(name) for name in names):
             log.info("another process answers at the status address", address=self.address)
         else:
-            await _site(runner, listen).start()
+            await Site(runner, listen, self._doors).start()
 
     async def stop(self) -> None:
         """Stop listening; answers under way get half a second. May be called again, or without `start`."""
@@ -136,12 +143,23 @@ class StatusServer:
         if runner is None:
             return
         await runner.cleanup()
+        self._doors.close()
         path = self._listen.path if self._listen is not None else None
         if (
             path is not None and _inode(path) == self._inode
         ):  # not that of a process which came after this one
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+
+    @web.middleware
+    async def _one_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """A connection serves one request."""
+        response = await handler(request)
+        response.force_close()
+        return response
+
+    async def _in_turn(self, make: Page, request: web.Request) -> web.Response:
+        return await self._doors.page(partial(make, request))
 
     # -- pages
     # -------------------------------------------------------------------------------------------------------
@@ -170,12 +188,6 @@ class StatusServer:
         reason = snapshot.why_not_ready(self._services(), ready, self._loaded())
         body = {"status": "ready"} if ready else {"status": "not ready", "reason": reason}
         return web.json_response(body, status=200 if ready else 503, headers=_HEADERS)
-
-
-def _site(runner: web.AppRunner, listen: Address) -> web.BaseSite:
-    if listen.path is not None:
-        return web.UnixSite(runner, listen.path)
-    return web.TCPSite(runner, listen.host, listen.port, reuse_address=True, reuse_port=True)
 
 
 def _inode(path: str | None) -> int:

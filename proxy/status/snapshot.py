@@ -31,7 +31,9 @@ _LONG = 300
 
 
 class Clients(TypedDict):
-    """Connections of clients. `sessions` have logged in; `busy` ones have a statement at work."""
+    """Connections of clients. `sessions` have logged in; `busy` ones have a statement at work; `logins` have
+    not logged in yet. `memory`: bytes kept for them, by `limits.client_memory`.
+    """
 
     connections: int
     sessions: int
@@ -40,6 +42,9 @@ class Clients(TypedDict):
     limit: int
     total: int
     refused: dict[str, int]
+    logins: int
+    memory: int
+    memory_refused: int
 
 
 class Statements(TypedDict):
@@ -267,6 +272,9 @@ def _clients(services: Services) -> Clients:
         "limit": services.settings.limits.max_connections,
         "total": services.stats.started_connections,
         "refused": dict(services.stats.refusals),
+        "logins": len(services.logins),
+        "memory": services.memory.used,
+        "memory_refused": services.memory.refused,
     }
 
 

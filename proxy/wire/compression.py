@@ -97,14 +97,14 @@ class Decompressor:
         self._chunks: list[bytes] = []  # what came behind `_data`
         self._data = b""  # read up to `_pos`
         self._pos = 0
-        self._held = 0
+        self.held = 0
         self._need = _HEADER
         self._open: _Expanding | None = None  # of the packet that is given piece by piece
 
     def feed(self, data: bytes) -> None:
         """More bytes of the peer's."""
         self._chunks.append(data)
-        self._held += len(data)
+        self.held += len(data)
 
     def take(self, most: int = 1 << 24) -> tuple[int | None, bytes] | None:
         """The next piece, of at most `most` bytes: with the sequence number of its packet, or None when the
@@ -113,7 +113,7 @@ class Decompressor:
         """
         if self._open is not None:
             return None, self._piece(self._open, most)
-        if self._held < self._need:
+        if self.held < self._need:
             return None
         if len(self._data) - self._pos < self._need:
             self._join()
@@ -121,13 +121,13 @@ class Decompressor:
         end = pos + _HEADER + int.from_bytes(data[pos : pos + 3], "little")
         if end > len(data):
             self._need = end - pos
-            if self._held < self._need:
+            if self.held < self._need:
                 return None
             self._join()
             data, pos, end = self._data, 0, end - pos
         before = int.from_bytes(data[pos + 4 : pos + 7], "little")
         payload = data[pos + _HEADER : end]
-        self._held -= end - pos
+        self.held -= end - pos
         self._pos, self._need = end, _HEADER
         if end == len(data):
             self._data, self._pos = b"", 0

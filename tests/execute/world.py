@@ -18,6 +18,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.pool import FOUND_ROWS
 from proxy.errors import ProxyError
+from proxy.memory import Memory
 from proxy.problems import ShardProblems
 from proxy.session.client import ClientConnection
 from proxy.session.settings import LOGIN
@@ -303,7 +304,7 @@ class World:
         self.services = SimpleNamespace(
             backends=self.backends, spawn=self.spawn, stats=Stats(), clients={}, pads={b"x_ci": b"\0 "},
             slow_after=float("inf"), columns_doubted=lambda plan: None, columns_seen=frozenset(),
-            problems=ShardProblems(),
+            problems=ShardProblems(), memory=Memory(1 << 30),
             notices=self._notices, client_gone=self._gone, routines={}, bodies={},
             execute=lambda client, sql: self.clients[client].plans.pop(0)(client),
             settings=SimpleNamespace(limits=SimpleNamespace(max_packet=1 << 24, scatter_bytes=0)),

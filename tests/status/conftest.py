@@ -14,6 +14,7 @@ from config.topology import Topology
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
+from proxy.memory import Memory
 from proxy.problems import ShardProblems
 from proxy.stats import Stats
 
@@ -67,6 +68,8 @@ def make_services(document: dict[str, Any] = DOCUMENT, topology: Topology | None
         stats=Stats(),
         clients={},
         connections=set(),
+        logins=(),
+        memory=Memory(1 << 30),
         draining=False,
         server_version="8.4.0",
         settings=SimpleNamespace(

@@ -47,7 +47,7 @@ def test_an_error_has_all_that_the_protocol_needs(kind: ErrorKind) -> None:
 #: After these the connection is closed.
 ENDING = {
     "too_many_connections", "handshake_error", "shutting_down", "client_too_old", "packet_too_large",
-    "uncompress_error",
+    "uncompress_error", "packet_memory", "too_many_logins",
 }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ from proxy.execute.trace import effects_on
 from proxy.execute.transcode import BinarySink, DefinitionsSink, exact_of, prepare_reply
 from proxy.local.transactions import commit_then, commits_first
 from proxy.session import counters
-from proxy.session.prepared import Statement
+from proxy.session.prepared import Statement, weight
 from proxy.session.values import parameter, values_of
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
 from proxy.wire.bulk import BulkExecute, bulk_literals
@@ -98,6 +98,7 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     limit = services.settings.limits.prepared_statements
     if len(session.prepared.by_id) >= limit:
         raise ProxyError("too_many_statements", limit=limit)
+    session.keep(weight(sql))
     env = session.prepared.env(session.env)
     if not planned_at_once(client, sql, env):
         TaskWork(client).start(_prepare_apart(client, sql, env))
@@ -298,9 +299,10 @@ def execute(client: ClientConnection, payload: bytes) -> None:
         refuse_lost(session, plan)
     if statement.cursor is not None:
         end_cursor(client, statement, keep=True)
-    problem, sent = statement.problem, statement.take_sent()
+    problem, sent = statement.problem, statement.take_sent(session.prepared)
     if problem:
-        raise ProxyError(problem, command="mysqld_stmt_send_long_data")
+        limit = client.services.settings.limits.session_memory
+        raise ProxyError(problem, command="mysqld_stmt_send_long_data", limit=limit)
     try:
         request = parse_execute(payload, statement.parameters, statement.types, client.attributes, sent)
     except ProtocolError as error:

@@ -24,14 +24,24 @@ def send_long_data(client: ClientConnection, payload: bytes) -> None:
     statement = session.prepared.named(number, mariadb=session.env.mariadb)
     if statement is not None and len(payload) >= 7:
         parameter = int.from_bytes(payload[5:7], "little")
-        statement.sent_bytes += len(payload) - 7
+        size = len(payload) - 7
         if parameter >= statement.parameters:
             statement.problem = statement.problem or "wrong_arguments"
-        elif statement.sent_bytes > client.services.settings.limits.max_packet:
+        elif statement.problem:
+            pass  # told at EXECUTE, and nothing more is kept
+        elif statement.sent_bytes + size > client.services.settings.limits.max_packet:
+            statement.forget_sent(session.prepared)
             statement.problem = "long_data_too_large"
-            statement.sent.clear()
         else:
-            statement.sent.setdefault(parameter, bytearray()).extend(payload[7:])
+            try:
+                session.keep(size)
+            except ProxyError as error:
+                statement.forget_sent(session.prepared)
+                statement.problem = error.kind.name
+            else:
+                statement.sent.setdefault(parameter, bytearray()).extend(payload[7:])
+                statement.sent_bytes += size
+                session.prepared.sent += size
     client.unanswered()
 
 
@@ -39,7 +49,7 @@ def close(client: ClientConnection, payload: bytes) -> None:
     """COM_STMT_CLOSE: no answer. The servers keep the statement for others."""
     if client.session.counts is not None:
         client.session.counts[counters.CLOSE] += 1
-    statement = client.session.prepared.by_id.pop(int.from_bytes(payload[1:5], "little"), None)
+    statement = client.session.prepared.remove(int.from_bytes(payload[1:5], "little"))
     if statement is not None and statement.cursor is not None:
         end_cursor(client, statement)
     client.unanswered()
@@ -48,7 +58,7 @@ def close(client: ClientConnection, payload: bytes) -> None:
 def reset(client: ClientConnection, payload: bytes) -> None:
     """COM_STMT_RESET: forget long data, close the cursor."""
     statement = statement_of(client, payload, "mysqld_stmt_reset")
-    statement.forget_sent()
+    statement.forget_sent(client.session.prepared)
     if statement.cursor is not None:
         end_cursor(client, statement)
     client.session.row_count = 0
