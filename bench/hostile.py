@@ -114,15 +114,16 @@ def attacking(target: Target, chosen: list[attacks.Attack], clients: int) -> Ite
             child.join()
 
 
-def probe(target: Target, pid: int, seconds: float) -> Waits:
-    """Ask for so long. A question at the end is waited for, however long it takes."""
-    client = pymysql.connect(
-        host=target.addresses[0][0],
-        port=target.addresses[0][1],
-        user=target.user,
-        password=target.password,
-        database=DATABASE,
+def prober(target: Target) -> Any:
+    """The client that asks. It connects before the attack begins."""
+    host, port = target.addresses[0]
+    return pymysql.connect(
+        host=host, port=port, user=target.user, password=target.password, database=DATABASE
     )
+
+
+def probe(client: Any, pid: int, seconds: float) -> Waits:
+    """Ask for so long. A question at the end is waited for, however long it takes."""
     waits: list[float] = []
     memory = 0
     before = scheduled(pid)
@@ -180,10 +181,9 @@ def main(
             if together:
                 rounds.append(("all at once", chosen))
             for name, kinds in rounds:
+                client = prober(target)
                 with attacking(target, kinds, clients):
-                    if kinds:
-                        time.sleep(0.5)
-                    waits = probe(target, pid, seconds)
+                    waits = probe(client, pid, seconds)
                 style = "red" if waits.worst > AIM else ""
                 line: tuple[str, ...] = f"{waits.median:.1f}", f"{waits.high:.1f}", f"{waits.worst:.1f}"
                 line += (

@@ -33,6 +33,9 @@ ANSWER: Final = b"A"
 AT_ONCE: Final = 1000
 """So many elements of a tuple are in one message."""
 
+_LONG: Final = 1 << 14
+"""Longer texts that are the statement's own are told by their places in it."""
+
 _SQL: Final = -1
 """The statement's number; those of the tuples follow from 0 on."""
 
@@ -103,9 +106,12 @@ class _Pickler(pickle.Pickler):
         super().__init__(out, pickle.HIGHEST_PROTOCOL)
         self._packing = packing
 
-    def persistent_id(self, one: Any) -> int | None:
-        if one is self._packing.sql:
+    def persistent_id(self, one: Any) -> int | tuple[int, int] | None:
+        sql = self._packing.sql
+        if one is sql:
             return _SQL
+        if type(one) is bytes and len(one) > _LONG and (at := sql.find(one)) >= 0:
+            return at, at + len(one)
         if type(one) is tuple and len(one) > AT_ONCE:
             return self._packing.long(one)
         return None
@@ -146,7 +152,7 @@ def pack(answer: Answer, sql: bytes) -> list[bytes]:
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: io.BytesIO, known: Callable[[int], Any]) -> None:
+    def __init__(self, data: io.BytesIO, known: Callable[[Any], Any]) -> None:
         super().__init__(data)
         self._known = known
 
@@ -172,7 +178,9 @@ class Unpacking:
         self._parts.setdefault(number, []).extend(part)
         return None
 
-    def _named(self, number: int) -> Any:
+    def _named(self, number: int | tuple[int, int]) -> Any:
+        if isinstance(number, tuple):
+            return self._sql[number[0] : number[1]]
         if number == _SQL:
             return self._sql
         if number not in self._whole:

@@ -63,6 +63,19 @@ def test_long_tuples_come_in_parts() -> None:
     assert back.made.literals == lift(sql, ENV).literals
 
 
+def test_long_texts_are_not_sent_back() -> None:
+    long = b"x" * 1_000_000
+    sql = b"SELECT 1 FROM pins WHERE data = '" + long + b"' AND ts = 5"
+    planner, made = Planner(), rewriter()
+    answer = planner.answer(Request(ENV, False, 60.0, SCHEMA_MODEL, TOPOLOGY, made.limits), sql)
+    [message] = pack(answer, sql)
+    assert len(message) < 10_000
+    back = Unpacking(sql).take(message[HEADER.size :])
+    assert back is not None
+    assert back.made is not None
+    assert back.made.literals == (b"1", long + b"'", b"5", b"")
+
+
 async def test_users_take_turns() -> None:
     turns = Turns()
     loop = asyncio.get_running_loop()
