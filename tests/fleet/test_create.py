@@ -157,7 +157,7 @@ def test_a_table_that_cannot_be_made_is_a_problem_of_its_database(
                             "kind": "object",
                             "keyspace": "main",
                             "type": 1,
-                            "indexes": ["KEY (missing)"],
+                            "columns": {"data": "JSON", "wrong": "INT DEFAULT 'x'"},
                         }
                     }
                 }
@@ -166,4 +166,4 @@ def test_a_table_that_cannot_be_made_is_a_problem_of_its_database(
     )
     problems = create(bad, topology, hosts).problems
     assert len(problems) == SHARDS
-    assert all("missing" in problem and "(1072)" in problem for problem in problems)
+    assert all("wrong" in problem and "(1067)" in problem for problem in problems)

@@ -5,6 +5,8 @@ does not name; compared with one server where that can be.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -259,3 +261,23 @@ def test_tables_that_the_schema_does_not_name(client: Connection, proxy: OwnProx
     rows(client, "TRUNCATE TABLE flyway_schema_history")
     rows(client, "DROP TABLE IF EXISTS knex_migrations, flyway_schema_history")
     assert set(shown()) == set(TABLES)
+
+
+def test_orms(proxy: OwnProxy) -> None:
+    """Django's migrations and saves, SQLAlchemy's upserts: written without a word of shards."""
+    command = [sys.executable, "-m", "tests.integration.orms", str(proxy.proxy.port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "django": {
+            "migrated": True,
+            "updated": True,
+            "together": True,
+            "of_album": [2],
+            "joined": {"x": 1},
+            "saved": True,
+            "words": [["dj", 9], ["dk", 3]],
+            "foreign_key": [1506, True],
+        },
+        "sqlalchemy": {"counts": [1, 1], "read": 4, "version": ["abc"]},
+    }
