@@ -33,7 +33,8 @@ from .protocol import HEADER, Answer, Request, Task, pack
 MEMORY: Final = 4 << 30
 """Bytes of address space. A statement of 64 MB takes up to half of it."""
 
-_NICE: Final = 10
+_NICE: Final = 2
+"""A little behind the proxy itself, but not so far that on a busy machine nothing gets planned."""
 
 
 class _Overtime(BaseException):
