@@ -312,6 +312,10 @@ _KINDS = (
         "transaction_in_progress", 1568, "25001",
         "Transaction characteristics can't be changed while a transaction is in progress",
     ),
+    ErrorKind(
+        "too_many_savepoints", 1041, "HY000", "Out of memory: a transaction may have {limit} savepoints.", "RELEASE SAVEPOINT those that are not needed.",
+    ),
+    ErrorKind("name_too_long", 1059, "42000", "Identifier name '{name}' is too long"),
     ErrorKind("unknown_savepoint", 1305, "42000", "SAVEPOINT {name} does not exist"),
     ErrorKind("charset_refused", 1115, "42000", "Character set '{charset}' cannot be used for statements on sharded tables.", "Use utf8mb4 or latin1."),
     ErrorKind(

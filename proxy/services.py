@@ -137,6 +137,7 @@ class Services:
             in_list=settings.limits.in_list,
             parse_depth=settings.limits.parse_depth,
         )
+        self._dropped = 0  # parts of its cache, when it was looked at last
         self.all_serving = _all_serving(topology)
         self._coming = schema
         self.problems = ShardProblems()

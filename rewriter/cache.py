@@ -3,6 +3,9 @@
 Two generations instead of an order of use: what is found in the older one moves to the younger, and when
 the younger is half of the capacity, the older is dropped and the younger becomes it. So a hit costs a
 look-up and no bookkeeping, and what is in use stays.
+
+A plan takes some fifty times the bytes of its shape, so the shapes' bytes have a limit, too: a client that
+sends a thousand different statements of 30 KB would else fill a gigabyte.
 """
 
 from __future__ import annotations
@@ -31,12 +34,18 @@ class Steered:
 
 Entry = Plan | Steered
 
+#: Bytes of shapes for each entry of the capacity: most have a few hundred.
+_SHAPE: Final = 800
+
 
 class Cache:
     """At most `capacity` entries (at least two), the least recently used of which go first."""
 
     def __init__(self, capacity: int) -> None:
         self._half = max(1, capacity // 2)
+        self._most_bytes = self._half * _SHAPE
+        self._bytes = 0  # of the younger generation's shapes, once for each plan
+        self.dropped = 0  # generations
         self._young: dict[PlanKey, Entry] = {}
         self._old: dict[PlanKey, Entry] = {}
 
@@ -51,9 +60,22 @@ class Cache:
 
     def put(self, key: PlanKey, entry: Entry) -> None:
         """Keep `entry`."""
+        self._weigh(key, len(entry.plans) if isinstance(entry, Steered) else 1)
         if len(self._young) >= self._half:
-            self._old, self._young = self._young, {}
+            self._age()
         self._young[key] = entry
+
+    def _weigh(self, key: PlanKey, plans: int) -> None:
+        """So many more plans of this shape come to the younger generation."""
+        self._bytes += len(key[0]) * plans
+        if self._bytes > self._most_bytes and self._young:
+            self._age()
+            self._bytes = len(key[0]) * plans
+
+    def _age(self) -> None:
+        self._old, self._young = self._young, {}
+        self._bytes = 0
+        self.dropped += 1
 
     def put_plan(self, key: PlanKey, plan: Plan, steering: set[int], literals: tuple[bytes, ...]) -> None:
         """Keep a plan that depends on the values of the literals with the indexes `steering`."""
@@ -65,6 +87,9 @@ class Cache:
         if not isinstance(entry, Steered) or entry.literals != indexes or len(entry.plans) >= MAX_STEERED:
             entry = Steered(indexes)
             self.put(key, entry)
+        self._weigh(key, 1)
+        if self._young.get(key) is not entry:
+            self._young[key] = entry
         entry.plans[tuple(literals[index] for index in indexes)] = plan
 
     def items(self) -> Iterator[tuple[PlanKey, Plan]]:

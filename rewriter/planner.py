@@ -94,6 +94,12 @@ MAX_SHORT: Final = 1000
 """So many plans are found by all of the statement but an integer at its end, and so many by the first row of
 an INSERT."""
 
+SHORT_TEXT: Final = 2000
+"""The former have at most so many bytes."""
+
+MAX_FOLDED: Final = 1 << 21
+"""The latter's shapes have at most so many together."""
+
 
 class Lifted(NamedTuple):
     """A statement, cut. The shape b"" is none: it cannot be cut. `folded`: an INSERT of many rows with its
@@ -166,6 +172,7 @@ class Rewriter:
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
+        self._folded_bytes = 0  # of their shapes
         self.generation = object()
         """Another one with each `replace`: by it a plan that is kept elsewhere is known to be out of date."""
         self.hits = 0
@@ -190,6 +197,11 @@ class Rewriter:
     def entries(self) -> int:
         """How many shapes are in the cache."""
         return len(self._cache)
+
+    @property
+    def dropped(self) -> int:
+        """How often a part of the cache was dropped to make room."""
+        return self._cache.dropped
 
     def kept(self, only: Container[Plan] | None = None) -> Iterator[tuple[Plan, str, str]]:
         """The plans in the cache (or `only` these), each with its statement's digest and current database (""
@@ -264,6 +276,8 @@ class Rewriter:
         """The plan of a statement whose only literal is an integer at its end, behind a space: the next one
         needs no cutting, since no other digits could be cut in another way.
         """
+        if len(before) > SHORT_TEXT:
+            return
         if len(self._short) >= MAX_SHORT:
             self._short.clear()
         self._short[before, env.key] = plan
@@ -326,8 +340,10 @@ class Rewriter:
         """Remember what `make` gave, for the schema and topology of now."""
         self.misses += 1
         if lifted.folded is not None and made.folded is not None:
-            if len(self._folded) >= MAX_SHORT:
+            self._folded_bytes += len(lifted.folded.shape)
+            if len(self._folded) >= MAX_SHORT or self._folded_bytes > MAX_FOLDED:
                 self._folded.clear()
+                self._folded_bytes = len(lifted.folded.shape)
             self._folded[lifted.folded.shape, env.key] = made.folded
         if made.steering is not None and len(lifted.shape) <= LONG:
             self._cache.put_plan((lifted.shape, env.key), made.plan, made.steering, made.literals)

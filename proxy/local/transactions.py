@@ -238,6 +238,12 @@ async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], 
     go_on()
 
 
+#: More would take long to look through, and to open on another host.
+MOST_SAVEPOINTS = 10_000
+#: Bytes of a name as it is sent: 64 characters, each perhaps doubled, in quotes.
+_LONGEST = 64 * 4 * 2 + 2
+
+
 # -- savepoints
 # ---------------------------------------------------------------------------------------------------------
 
@@ -246,8 +252,12 @@ def savepoint(client: ClientConnection, plan: Builtin, values: Values) -> None:
     name = _name(plan)
     transaction = client.session.transaction
     if transaction.explicit or not client.session.autocommit:
+        if len(name) > _LONGEST:
+            raise ProxyError("name_too_long", name=str(plan.arguments["name"])[:64])
         if name in transaction.savepoints:
             transaction.savepoints.remove(name)
+        elif len(transaction.savepoints) >= MOST_SAVEPOINTS:
+            raise ProxyError("too_many_savepoints", limit=MOST_SAVEPOINTS)
         transaction.savepoints.append(name)
     _on_all(client, b"SAVEPOINT " + name)
 
