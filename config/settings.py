@@ -191,6 +191,7 @@ class Limits(Model):
     scatter_rows: Count = 1_000_000
     scatter_bytes: Size = 1 << 30
     prepared_statements: Positive = 10_000
+    user_variables: Size = 4 << 20
     session_memory: Size = 128 << 20
     client_memory: Size = 1 << 30
     logins: Positive = 2000

@@ -110,6 +110,11 @@ _KINDS = (
     ErrorKind("unknown_statement", 1243, "HY000", "Unknown prepared statement handler ({id}) given to {command}"),
     ErrorKind("too_many_statements", 1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: {limit})"),
     ErrorKind(
+        "variables_too_large", 1041, "HY000",
+        "Out of memory: the user variables of one session may have {limit} bytes, as SQL (limits.user_variables).",
+        "Set some to NULL.",
+    ),
+    ErrorKind(
         "session_memory", 1041, "HY000",
         "Out of memory: user variables, prepared statements and their long data of one session may have {limit} bytes (limits.session_memory).",
         "Set variables to NULL, or close statements.",

@@ -120,7 +120,7 @@ class Services:
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
         self.failed_logins = FailedLogins()
-        self.logins = Logins(settings.limits.logins)
+        self.logins: Logins[ClientConnection] = Logins(settings.limits.logins)
         self.memory = Memory(settings.limits.client_memory)
         self.clients: dict[int, ClientConnection] = {}
         self.connections: set[ClientConnection] = set()
@@ -230,15 +230,16 @@ class Services:
             error = ProxyError("shutting_down")
         elif len(self.connections) > limit:
             error = ProxyError("too_many_connections", limit=limit)
-        elif not self.logins.begin(client, client.address):
-            error = ProxyError("too_many_logins", limit=self.logins.limit)
         if error is not None:
             self.stats.refused(error.kind.name)
             client.seq = -1
             client.write_error(error)
             client.close()
             return
+        given_up = self.logins.begin(client, client.address)
         client.phase = Login(client)
+        if given_up is not None and isinstance(given_up.phase, Login):
+            given_up.phase.refuse(ProxyError("too_many_logins", limit=self.logins.limit))
 
     def open_session(self, client: ClientConnection, id: int, user_name: str, address: str) -> Session:
         """A session for a client that has logged in, perhaps in place of another. ProxyError when the user
@@ -259,6 +260,7 @@ class Services:
         session.transaction_mode = user.transaction_mode
         session.lock_holders = self.lock_holders
         session.memory, session.memory_limit = self.memory, self.settings.limits.session_memory
+        session.variables_limit = self.settings.limits.user_variables
         session.tls = self.client_tls is not None
         session.idle_default = float(self.facts.defaults.get("wait_timeout", inf))
         self.clients[id] = client

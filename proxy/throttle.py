@@ -1,5 +1,5 @@
 """Log-ins. Failed ones are answered later and later, per address, so that passwords cannot be tried fast; and
-only so many are under way at the same time, no address with more than its share of them.
+only so many are under way at the same time.
 """
 
 from __future__ import annotations
@@ -7,8 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from proxy.backends.waiting import Share
+from typing import Generic, TypeVar
 
 _FREE = 3
 _STEP = 0.05
@@ -16,6 +15,8 @@ _LONGEST = 5.0
 _FORGET = 60.0
 _MOST = 10_000
 _ACCOUNTS = 50
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -65,36 +66,35 @@ class FailedLogins:
             del self._failures[address]
 
 
-class Logins:
-    """The connections that have not logged in yet, with their addresses. At most `most`."""
+class Logins(Generic[T]):
+    """The connections that have not logged in yet, with their addresses. At most `most`: a newer one takes
+    the place of the oldest of the address that has most, since who means it logs in at once.
+    """
 
-    def __init__(self, most: int, part: float = 0.8) -> None:
-        """`part`: of them, what a single address may have."""
-        self._share = Share(most, part, watch=False)
-        self._addresses: dict[object, str] = {}
-        self._counts: dict[str, int] = {}
+    def __init__(self, most: int) -> None:
+        self.limit = most
+        #: By address, oldest first.
+        self._places: dict[str, dict[T, None]] = {}
+        self._addresses: dict[T, str] = {}
 
     def __len__(self) -> int:
         return len(self._addresses)
 
-    @property
-    def limit(self) -> int:
-        return self._share.most
-
-    def begin(self, client: object, address: str) -> bool:
-        """Whether the client may log in; it has a place then, until `end`."""
-        count = self._counts.get(address, 0)
-        if not self._share.allows(count, len(self._addresses)):
-            return False
+    def begin(self, client: T, address: str) -> T | None:
+        """The client begins to log in; who has to give up for it, if anybody."""
+        given_up: T | None = None
+        if len(self._addresses) >= self.limit:
+            most = max(self._places, key=lambda one: len(self._places[one]))
+            given_up = next(iter(self._places[most]))
+            self.end(given_up)
         self._addresses[client] = address
-        self._counts[address] = count + 1
-        return True
+        self._places.setdefault(address, {})[client] = None
+        return given_up
 
-    def end(self, client: object) -> None:
+    def end(self, client: T) -> None:
         """It has logged in, or is gone. May be called again."""
         address = self._addresses.pop(client, None)
-        if address is None:
-            return
-        self._counts[address] -= 1
-        if not self._counts[address]:
-            del self._counts[address]
+        if address is not None:
+            del self._places[address][client]
+            if not self._places[address]:
+                del self._places[address]

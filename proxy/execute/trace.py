@@ -209,8 +209,8 @@ async def _take_over(session: Session, conn: BackendConnection, names: Iterable[
     try:
         await read_variables(session, conn, names)
     except ProxyError as error:
-        if error.kind.name in ("session_memory", "client_memory"):
-            session.transaction.refuse(error.kind.name, f"{session.memory_limit}")
+        if error.kind.name in ("variables_too_large", "session_memory", "client_memory"):
+            session.transaction.refuse(error.kind.name, str(error.details.get("limit", "")))
         raise
 
 
@@ -225,7 +225,10 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
     parts = []
     for name in wanted:
         variable = variable_name(name)
-        parts.append(b"%s, HEX(%s), COLLATION(%s)" % (variable, variable, variable))
+        digits = b"CASE WHEN LENGTH(%s) <= %d THEN HEX(%s) END" % (
+            variable, session.variables_limit, variable,
+        )  # fmt: skip
+        parts.append(b"%s, %s, COLLATION(%s)" % (variable, digits, variable))
     reply = await Collector().query(conn, b"SELECT " + b", ".join(parts))
     if reply.err is not None:
         conn.close()
@@ -233,17 +236,18 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
         raise ProxyError("internal", reason=reason)
     row = reply.values()[0]
     columns = [decode_column(payload) for payload in reply.columns[::3]]
+    if any(value is not None and digits is None for value, digits in zip(row[::3], row[1::3], strict=True)):
+        conn.settings = session.settings.base.unsure_of(f"@{name}" for name in wanted)
+        raise ProxyError("variables_too_large", limit=session.variables_limit)
     changed = {
         f"@{name}": variable_literal(columns[index], *row[3 * index : 3 * index + 3])
         for index, name in enumerate(wanted)
     }
-    settings = session.settings.with_values(changed)
     try:
-        session.keep(settings.user_bytes - session.settings.user_bytes)
+        session.take_settings(session.settings.with_values(changed))
     except ProxyError:
         conn.settings = session.settings.base.unsure_of(changed)
         raise
-    session.settings = settings
     conn.settings = session.settings.base
 
 

@@ -180,9 +180,7 @@ class _Simple:
         if self.next:
             session.set_next(b", ".join(self.next))
         if self.settings:
-            settings = session.settings.with_values(self.settings)
-            session.keep(settings.user_bytes - session.settings.user_bytes)
-            session.settings = settings
+            session.take_settings(session.settings.with_values(self.settings))
         if session.tracker is not None:
             self._track(session.tracker)
         was = session.autocommit

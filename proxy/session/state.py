@@ -132,6 +132,7 @@ class Session:
     tls: bool = False  # the proxy offers it
     memory: Memory | None = None  # the books of the worker
     memory_limit: int = 0  # bytes that it may keep
+    variables_limit: int = 4 << 20  # and in user variables
     accounted: int = 0  # what the books say that it keeps
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
 
@@ -182,6 +183,14 @@ class Session:
             self.accounted = wanted
         elif more > 0:
             raise ProxyError("client_memory")
+
+    def take_settings(self, settings: Settings) -> None:
+        """Have these settings, which may have other user variables. ProxyError when those are too large."""
+        if settings.user_bytes != self.settings.user_bytes:
+            if settings.user_bytes > self.variables_limit and self.memory is not None:
+                raise ProxyError("variables_too_large", limit=self.variables_limit)
+            self.keep(settings.user_bytes - self.settings.user_bytes)
+        self.settings = settings
 
     def status(self) -> int:
         """The status flags as MySQL would show them now."""

@@ -240,7 +240,7 @@ async def test_user_variables_of_all_types(world: World, judge: Judge, client: C
     """The bytes are remembered with their own character set, not in that of the results."""
     for name, (value, digits, collation, _) in VALUES.items():
         judge.says(f"@`{name}`", *value)
-        judge.says(f"HEX(@`{name}`)", digits)
+        judge.says(f"CASE WHEN LENGTH(@`{name}`) <= 4194304 THEN HEX(@`{name}`) END", digits)
         judge.says(f"COLLATION(@`{name}`)", collation)
     client.ask(run("set", None, *(assign("user", name, "f()", constant=False) for name in VALUES)))
     await done(world, client)

@@ -47,14 +47,14 @@ def test_the_books_are_right(steps: list[tuple[str, int, int]]) -> None:
 # ----------------------------------------------------------------------------------------------------------
 
 
-def test_one_address_leaves_places_for_others() -> None:
-    logins = Logins(10)
-    clients = [object() for _ in range(12)]
-    assert [logins.begin(client, "a") for client in clients] == [True] * 8 + [False] * 4
-    other = object()
-    assert logins.begin(other, "b")
-    assert len(logins) == 9
-    for client in (*clients, *clients, other):
+def test_a_newer_one_takes_the_place_of_the_oldest_of_the_greediest() -> None:
+    logins: Logins[str] = Logins(4)
+    assert [logins.begin(f"a{number}", "a") for number in range(3)] == [None] * 3
+    assert logins.begin("b0", "b") is None
+    assert logins.begin("b1", "b") == "a0"
+    assert logins.begin("a3", "a") in ("a1", "b0")
+    assert len(logins) == 4
+    for client in ("a0", "a1", "a2", "a3", "b0", "b1", "b1"):
         logins.end(client)
     assert len(logins) == 0
-    assert logins.begin(other, "a")
+    assert not logins._places
