@@ -293,6 +293,12 @@ _KINDS = (
         "Server {host} refused this session's settings ({reason}); the statement that followed them may have run there.",
         "Set the session variables again.",
     ),
+    ErrorKind(
+        "unclean_connection", 1105, "HY000",
+        "Server {host} answered in a state that is not this session's: {state}. The connection was closed, and what"
+        " the statement wrote in a transaction is rolled back.",
+        "Run the statement again; if it happens again, look for what turns autocommit off or opens transactions on that server.",
+    ),
     ErrorKind("pool_timeout", 1040, "HY000", "No connection to {host} became free within {seconds} s ({limit} are open).", "Raise backends.max_connections, or send less at once."),
     ErrorKind("pool_full", 1040, "HY000", "{waiting} statements already wait for a connection to {host}.", "Raise backends.queue_length, or send less at once."),
     ErrorKind(

@@ -125,6 +125,7 @@ class Services:
         self.clients: dict[int, ClientConnection] = {}
         self.connections: set[ClientConnection] = set()
         self.draining = False
+        self._routines_doubt_from = 0.0
         self._doubt_from = 0.0  # when to look at the tables again after an unknown column
         self.started = time.time()
         self.users: dict[str, User] = {}
@@ -374,6 +375,13 @@ class Services:
                 self.routines[host] = found
             elif found is not None:
                 self.routines.pop(host, None)
+
+    def routines_doubted(self, host: str) -> None:
+        """A host has run code that is not among what is known: look now, if that was not done just before."""
+        now = time.monotonic()
+        if now >= self._routines_doubt_from:
+            self._routines_doubt_from = now + 1
+            self.spawn(self.learn_routines((host,)), "routines")
 
     async def routines_changed(self, host: str) -> None:
         """A definition was run there: learn what it has changed, here and in the other workers."""

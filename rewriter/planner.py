@@ -23,8 +23,8 @@ from .plain.locks import lock, switch_keys
 from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
-from .plans import Builtin, Insert, OneHost, Opened, Several
-from .route.context import Statement, refused
+from .plans import Builtin, Everywhere, Gather, Insert, OneHost, Opened, ReadThenWrite, Several, Sharded
+from .route.context import Statement, not_yet, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
@@ -33,6 +33,7 @@ from .shape import digest_of
 from .text.calls import with_plain_calls
 from .text.characters import MASKED
 from .text.names import with_plain_names
+from .text.natives import foreign_calls
 from .text.opening import opened
 from .text.split import has_several, only_first
 from .text.tokens import Source, Unreadable, read
@@ -406,7 +407,7 @@ def _planned(statement: Statement) -> Plan:
         for rule in RULES:
             plan = rule(statement)
             if plan is not None:
-                return checked(statement, plan)
+                return _guarded(statement.source, checked(statement, plan))
     except Refuse as refusal:
         return refused(refusal)
     except RecursionError:
@@ -414,6 +415,21 @@ def _planned(statement: Statement) -> Plan:
     except Unreadable as error:
         return _unreadable(str(error))
     return _unreadable(f"unknown statement {statement.source.tokens[0].text}")
+
+
+_SHARDED: Final = (Sharded, Insert, Gather, ReadThenWrite, Everywhere)
+
+
+def _guarded(source: Source, plan: Plan) -> Plan:
+    """The plan, but stored functions are not where the shards are."""
+    foreign = foreign_calls(source) if isinstance(plan, _SHARDED) else ()
+    if not foreign:
+        return plan
+    return not_yet(
+        f"the function {foreign[0]} in a statement on sharded tables",
+        "stored functions are in databases that are not sharded",
+        "Call it in a statement of its own, or use the servers' own functions.",
+    )
 
 
 def _unreadable(reason: str) -> Plan:

@@ -21,13 +21,25 @@ class Collector:
     and `rows` (payloads).
     """
 
-    __slots__ = ("_future", "_host", "_reader", "attributes", "err", "ok", "rows", "status", "warnings")
+    __slots__ = (
+        "_future",
+        "_host",
+        "_reader",
+        "attributes",
+        "err",
+        "ok",
+        "own",
+        "rows",
+        "status",
+        "warnings",
+    )
     whole = True
     state = FIRST
     """Of the reply at its begin, see `ReplyScanner`."""
 
-    def __init__(self, attributes: bytes = NOTHING) -> None:
-        """`attributes`: query attributes that go with the statement."""
+    def __init__(self, attributes: bytes = NOTHING, *, own: bool = True) -> None:
+        """`attributes`: query attributes that go with the statement. `own`: see `Receiver`."""
+        self.own = own
         self.attributes = attributes
         self.ok: Ok | None = None
         self.err: Err | None = None
@@ -86,6 +98,10 @@ class Collector:
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        """Who asks by a collector knows what he asks for."""
+        return True
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         block = self._reader.feed(data)

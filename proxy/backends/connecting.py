@@ -14,7 +14,7 @@ from typing import cast
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
-from proxy.wire.constants import Capability, MariaCapability
+from proxy.wire.constants import Capability, MariaCapability, Status
 from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, StartTls, Step, Tls
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
@@ -24,6 +24,7 @@ from .host import AccountRefused
 from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS
 
 #: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
+#: SESSION_TRACK: see `connection`.
 #: LOCAL_FILES: whether a server may ask for a file is decided for each statement (`ReplyScanner.files`).
 CAPABILITIES = (
     Capability.LONG_FLAG
@@ -31,6 +32,7 @@ CAPABILITIES = (
     | Capability.TRANSACTIONS
     | Capability.MULTI_RESULTS
     | Capability.PS_MULTI_RESULTS
+    | Capability.SESSION_TRACK
 )
 #: MariaDB's own that clients may agree on. Bulk execution changes no other reply, so every connection has it.
 EXTENDED = int(MariaCapability.EXTENDED_METADATA | MariaCapability.STMT_BULK_OPERATIONS)
@@ -165,7 +167,8 @@ class LoginConnector:
         conn.thread_id = done.greeting.connection_id
         conn.version = done.greeting.server_version
         conn.offers = done.greeting.extended
-        conn.scanner.status = done.status
+        conn.scanner.status = done.status & ~Status.SESSION_STATE_CHANGED
+        conn.without_autocommit = not done.status & Status.AUTOCOMMIT
         conn.transport = protocol.transport
         conn.transport.set_protocol(conn)
         if conn.transport.is_closing():  # it will not tell its new protocol

@@ -5,6 +5,12 @@ proxy's own questions another. Before the statement the connection may have to b
 state (settings, START TRANSACTION): these *preludes* travel in the same network write and each is answered by
 an OK packet, which is taken off here. A connection that saw an unexpected byte, a protocol error or a
 cancelled statement is closed, never given back.
+
+Each reply is held against what the connection is to be like: autocommit as its settings have it, a
+transaction only where one may be, and no word of the server's session tracking that something was changed
+(every connection has `session_track_state_change` on). What a statement has changed, or may have (an error
+tells nothing), makes the connection *unclean*: it is reset before another session gets it. A reply that
+nothing explains is not passed on: what it acknowledges may never be committed.
 """
 
 from __future__ import annotations
@@ -18,11 +24,17 @@ from proxy.session.settings import FRESH, Settings
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, ProtocolError, parse_err, parse_ok
 from proxy.wire.replies import FIRST, ReplyScanner
+from proxy.wire.states import rewritten, untracked
 
 from .statements import ServerStatements
 
 _IN_TRANS = int(Status.IN_TRANS)
+_AUTOCOMMIT = int(Status.AUTOCOMMIT)
+_CHANGED = int(Status.SESSION_STATE_CHANGED)
+_WATCHED = _IN_TRANS | _AUTOCOMMIT | _CHANGED
 _HOLD_LIMIT = 1 << 20
+_FIRST_NUMBER = 1
+_AUTOCOMMIT_IS = {b"0": "autocommit is off", b"1": "autocommit is on"}
 
 
 class Receiver(Protocol):
@@ -31,6 +43,15 @@ class Receiver(Protocol):
     @property
     def whole(self) -> bool:
         """False: a packet of over 1 MB may come in pieces, so that it need not be held."""
+
+    @property
+    def own(self) -> bool:
+        """The statement is of the proxy's own making, and runs no code of others."""
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        """Whether a transaction may be open after the reply, as `conn` says that one is. `changed`: the
+        statement has changed the server's session, too. Asked before the reply's last bytes are given.
+        """
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         """Bytes of the reply up to a packet's end, in order."""
@@ -48,6 +69,11 @@ class Unheard:
     """The receiver while nobody waits for what is under way: a command answered by OK."""
 
     whole = True
+    own = True
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        """Never asked: its OK is a prelude's."""
+        return True
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         """Nothing comes but the OK."""
@@ -104,15 +130,18 @@ class BackendConnection(asyncio.Protocol):
         "thread_id",
         "tied",
         "transport",
+        "unclean",
+        "unread",
         "variant",
         "version",
+        "without_autocommit",
     )  # fmt: skip
 
     def __init__(self, host: str, owner: Owner) -> None:
         self.host = host
         self.owner = owner
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before the connection is handed out
-        self.scanner = ReplyScanner()
+        self.scanner = ReplyScanner(_FIRST_NUMBER)
         self.receiver: Receiver | None = None
         self.settings: Settings = FRESH
         self.database: str | None = None
@@ -121,6 +150,11 @@ class BackendConnection(asyncio.Protocol):
         self.version = ""
         self.offers = 0  # the server's MariaCapability flags
         self.tied = False  # the server keeps state for one session: never shared before a reset
+        self.unclean = False  # nobody knows what state it is in: reset before another session gets it
+        self.unread = False  # the server may know of a change that its last reply could not tell
+        self.without_autocommit = (
+            False  # the server's own default, which holds where no setting says otherwise
+        )
         self.for_cursors = False  # tied only as long as a cursor is open on it
         self.statements: ServerStatements | None = None  # what is prepared on it
         self.doomed = False  # a KILL QUERY is under way to it, which may come late: never shared again
@@ -209,7 +243,12 @@ class BackendConnection(asyncio.Protocol):
             self.close()
             return
         if self._plain:
-            if self.scanner.whole(data):
+            scanner = self.scanner
+            if scanner.whole(data):
+                if scanner.status & _WATCHED != self.settings.status:
+                    data = self._judged(receiver, data)
+                    if not data:
+                        return
                 self.receiver = None
                 receiver.reply_data(self, data)
                 receiver.reply_done(self)
@@ -233,7 +272,7 @@ class BackendConnection(asyncio.Protocol):
                     raise ProtocolError("bytes follow the end of the reply")
                 self._reply_over(receiver, data[:end])
                 if self.receiver is not receiver:
-                    return  # it has closed the connection
+                    return  # the connection is closed
                 data = data[end:]
                 end = self.scanner.feed(data)
         except ProtocolError as problem:
@@ -259,6 +298,13 @@ class BackendConnection(asyncio.Protocol):
         if self._held:
             data = self._held + data
             self._held = b""
+        scanner = self.scanner
+        if scanner.err is not None:
+            self.unclean = self.unclean or not receiver.own  # an error does not tell what was done before it
+        elif scanner.status & _WATCHED != self.settings.status:
+            data = self._judged(receiver, data)
+            if not data:
+                return
         self._torn = False
         self.given = 0
         self.replies -= 1
@@ -269,6 +315,43 @@ class BackendConnection(asyncio.Protocol):
         receiver.reply_done(self)
         if more:
             self.scanner.start()
+
+    def _judged(self, receiver: Receiver, data: bytes) -> bytes:
+        """The last bytes of a reply with unusual status flags, as the receiver gets them. b"" when they do
+        not fit what the connection is to be like: it is closed then.
+        """
+        scanner, changed = self.scanner, False
+        try:
+            if scanner.status & _CHANGED:
+                data, changed = self._untracked(data)
+        except ProtocolError as problem:
+            self._fail(ProxyError("backend_protocol", host=self.host, reason=str(problem)))
+            return b""
+        autocommit = self.settings.values.get("autocommit", b"0" if self.without_autocommit else b"1")
+        now = b"1" if scanner.status & _AUTOCOMMIT else b"0"
+        if autocommit != now and autocommit in (b"0", b"1"):
+            if not changed:
+                self._fail(ProxyError("unclean_connection", host=self.host, state=_AUTOCOMMIT_IS[now]))
+                return b""
+            self.settings = self.settings.with_values({"autocommit": now})
+        self.unclean = self.unclean or (changed and not receiver.own)
+        accepted = receiver.accepts(self, changed)
+        if scanner.status & _IN_TRANS and not accepted:
+            self._fail(ProxyError("unclean_connection", host=self.host, state="a transaction is open"))
+            return b""
+        return data
+
+    def _untracked(self, data: bytes) -> tuple[bytes, bool]:
+        """The same without the server's session tracking, and whether it told of a change."""
+        scanner = self.scanner
+        scanner.status &= ~_CHANGED
+        changed, size = True, scanner.ok_size
+        if scanner.ok is None:  # MariaDB's EOF only says that there was something
+            data = data[:-2] + scanner.status.to_bytes(2, "little")
+        else:
+            scanner.ok, changed = untracked(scanner.ok)
+            data = data[:-size] + rewritten(scanner.ok, data[3 - size])
+        return data, changed
 
     def _heard(self) -> None:
         """What nobody waited for is answered."""
@@ -286,12 +369,14 @@ class BackendConnection(asyncio.Protocol):
             if stop > len(data):
                 break
             payload = data[pos + 4 : stop]
+            if data[pos + 3] != _FIRST_NUMBER:
+                raise ProtocolError("what was sent is not an answer to what was asked")
             pos = stop
             self._preludes -= 1
             if payload[:1] == b"\xff":
                 self._prelude_error = self._prelude_error or parse_err(payload)
             elif payload[:1] == b"\0":
-                self.scanner.status = parse_ok(payload).status
+                self.scanner.status = parse_ok(payload).status & ~_CHANGED  # a SET is one
             else:
                 raise ProtocolError("a command that sets something was answered by rows")
         self._prelude_tail = data[pos:] if self._preludes else b""

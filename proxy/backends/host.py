@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import structlog
 
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, LOGIN_STATEMENT, Settings
+from proxy.session.settings import LOGIN, LOGIN_STATEMENT, UNKNOWN, Settings
+from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 
 from .collect import Collector
@@ -29,7 +30,11 @@ from .waiting import NOBODY, Want
 
 log = structlog.get_logger("backends")
 
+_IN_TRANS = int(Status.IN_TRANS)
+_AUTOCOMMIT = int(Status.AUTOCOMMIT)
+
 #: A reset leaves the server's own character set, not that of the log-in, so it is set again.
+_PING = frame(b"\x0e")
 _RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
 
 
@@ -85,6 +90,31 @@ class Take(Protocol):
 _HEAVY = 1 << 16
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
+
+
+class _Look:
+    """Receives the answer to a PING behind a result set, on its way to the pool: MySQL tells in OK packets
+    only that something of the session was changed, by a function in a view for instance.
+    """
+
+    whole = True
+    own = False
+
+    def __init__(self, pool: HostPool) -> None:
+        self._pool = pool
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        return False
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        """Nothing but the OK."""
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        conn.resetting = False
+        self._pool.release(conn)
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        """It is closed."""
 
 
 class HostPool:
@@ -200,9 +230,12 @@ class HostPool:
             receiver.reply_lost(conn, error, clean)
         elif conn.doomed or (self.retired and not self.state.waiting):
             conn.close()
-        elif conn.tied or conn.in_transaction:
+        elif conn.tied or conn.unclean or conn.scanner.status & _IN_TRANS:
             conn.resetting = True
             self._spawn(self._reset(conn), f"reset {self.host}")
+        elif conn.unread:
+            conn.resetting, conn.unread, conn.begun = True, False, self._now()
+            conn.ask(_PING, _Look(self))
         else:
             want = self.state.give(conn, self._clock)
             if want is not None:
@@ -409,6 +442,7 @@ class HostPool:
     async def _reset(self, conn: BackendConnection) -> None:
         """COM_RESET_CONNECTION, then to the pool; a connection that cannot be reset is closed."""
         collector = Collector()
+        conn.settings = UNKNOWN
         try:
             async with asyncio.timeout(self.limits.connect_timeout):
                 await collector.run(conn, _RESET, preludes=1)
@@ -418,10 +452,11 @@ class HostPool:
         if collector.ok is None or conn.in_transaction:
             conn.close()
             return
-        conn.tied = conn.for_cursors = False
+        conn.settings = LOGIN
+        conn.without_autocommit = not conn.scanner.status & _AUTOCOMMIT
+        conn.tied = conn.for_cursors = conn.unclean = conn.unread = False
         conn.statements = None
         conn.resetting = False
-        conn.settings = LOGIN
         conn.database = None  # it has one still, but on MariaDB no more its character set and collation
         self.release(conn)
 

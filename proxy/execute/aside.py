@@ -79,7 +79,7 @@ async def run_aside(
     """
     session = client.session
     async with borrowed(client, host) as conn:
-        reply = await Collector(client.named).run(conn, query_packet(sql))
+        reply = await Collector(client.named, own=False).run(conn, query_packet(sql))
         found: list[Diagnostic] = []
         if reply.warnings or reply.err is not None or effects is not None:
             found = await settle(client, conn, effects, literals)

@@ -20,7 +20,7 @@ from rewriter.text.effects import Effects
 from rewriter.text.found_rows import PRIMED
 
 from .naming import logical_rows
-from .trace import counts, generated, trace, trace_routine
+from .trace import counts, generated, trace, trace_code, trace_routine
 
 log = structlog.get_logger("proxy")
 
@@ -35,6 +35,14 @@ _SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
 def needs_settling(session: Session) -> bool:
     """Whether an error may have changed, or left open, a transaction."""
     return session.transaction.explicit or bool(session.transaction.held) or not session.autocommit
+
+
+def opens(session: Session, conn: BackendConnection) -> bool:
+    """Whether a transaction may be open on `conn` after a statement of the session, which opens none by
+    itself.
+    """
+    transaction = session.transaction
+    return transaction.explicit or not session.autocommit or transaction.held.get(conn.host) is conn
 
 
 async def settle(
@@ -61,9 +69,12 @@ async def settle(
                 counted = not (tells and counts(client.session, effects, ok, rows, literals))
                 await trace(client.session, conn, effects, ok if asks else None, asks=asks, counted=counted)
             if effects is not None and effects.routine:
-                await trace_routine(client, conn)
+                conn.unclean = True
+                await trace_routine(client, conn, changed=effects.changed)
                 # it may have set how texts are read: the session's own is said anew before its next statement
                 conn.settings = conn.settings.unsure_of(READING)
+            elif effects is not None and (effects.runs or effects.changed):
+                await trace_code(client, conn, effects)
             if effects is not None and effects.defines:
                 await client.services.routines_changed(conn.host)
             if effects is not None and effects.tables and not failed:

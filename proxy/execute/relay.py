@@ -30,6 +30,7 @@ from .ends import (
     discard,
     give_back,
     needs_settling,
+    opens,
     settle,
 )
 from .origins import place_of
@@ -63,6 +64,8 @@ class Relay:
         "task",
         "want",
     )
+
+    own = False
 
     @property
     def whole(self) -> bool:
@@ -245,6 +248,14 @@ class Relay:
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        """What one host runs may have run a routine, and what that leaves is the session's, too."""
+        effects = None if self.plain else self.effects
+        if changed and not self.plain:
+            effects = self.effects = (effects or Effects())._replace(changed=True)
+        opened = effects is not None and (effects.routine or bool(effects.ties))
+        return opened or opens(self.client.session, conn)
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         if self.origins is not None:

@@ -16,7 +16,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.settings import TYPED_NULL, variable_name
 from proxy.wire.constants import ColumnFlag, ColumnType
-from proxy.wire.packets import Ok
+from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
 from rewriter.text.effects import Effects
@@ -90,6 +90,14 @@ def _means(literal: bytes, number: int) -> bool:
     return abs(float(found[0]) - number) <= max(1.0, number * 1e-12)
 
 
+_PING = frame(b"\x0e")
+#: Statements that run functions, triggers and procedures. What the others have changed shows in their words.
+_RUNS = re.compile(
+    rb"[\s(]*(?:SELECT|WITH|VALUES|TABLE|INSERT|REPLACE|UPDATE|DELETE|LOAD|DO|CALL|EXECUTE|BEGIN|IF|CASE|LOOP|WHILE"
+    rb"|REPEAT|FOR)\b|\s*\S+\s*:",
+    re.IGNORECASE,
+)
+
 _TEMPORARY = b"SELECT 1 FROM information_schema.routines WHERE routine_definition LIKE '%TEMPORARY%' LIMIT 1"
 
 
@@ -125,11 +133,15 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
         if session.database == effects.database:  # it is dropped: there is no current one then
             session.database = None
             session.refresh_env()
+    if effects.routine or effects.runs:
+        conn.unclean = True
+    if effects.reads:
+        conn.unread = True
     made = generated(effects, ok, literals)
     if made and ok is not None and ok.insert_id:
         session.last_insert_id = ok.insert_id
     counted = not counts(session, effects, ok, conn.scanner.rows, literals)
-    asks = effects.routine or effects.defines or effects.tables
+    asks = effects.routine or effects.runs or effects.changed or effects.defines or effects.tables
     return made is None or not counted or asks or bool(effects.variables)
 
 
@@ -163,15 +175,47 @@ async def trace(
         await _take_over(session, conn, effects.variables)
 
 
-async def trace_routine(client: ClientConnection, conn: BackendConnection) -> None:
-    """Read all user variables back: a routine may have assigned any."""
+def adopt_autocommit(session: Session, conn: BackendConnection) -> None:
+    """A routine's `SET autocommit` is the session's."""
+    now = conn.settings.get("autocommit")
+    if now in (b"0", b"1") and (now == b"1") is not session.autocommit:
+        session.settings = session.settings.with_values({"autocommit": now})
+        session.refresh_env()
+
+
+async def trace_code(client: ClientConnection, conn: BackendConnection, effects: Effects) -> None:
+    """After a statement that has run code, or may have, of which the proxy did not know that it changes
+    something: what it has set is the session's.
+    """
     session = client.session
+    changed = effects.changed
+    if not changed and not session.env.mariadb:  # MySQL says in its next OK what a SELECT has changed
+        was, conn.unclean = conn.unclean, False
+        await Collector(own=False).run(conn, _PING)
+        changed, conn.unclean = conn.unclean, conn.unclean or was
+    if not changed or _RUNS.match(client.sql) is None:
+        return
+    adopt_autocommit(session, conn)
+    if effects.variables or effects.ties:
+        return  # as the catalogs say, and read back already
+    client.services.routines_doubted(conn.host)
+    await trace_routine(client, conn, changed=True)
+
+
+async def trace_routine(client: ClientConnection, conn: BackendConnection, *, changed: bool = False) -> None:
+    """Read all user variables back: a routine may have assigned any. `changed`: the server has said that
+    something of the session was, so it keeps the connection, unless it is known what.
+    """
+    session = client.session
+    adopt_autocommit(session, conn)
     names_sql = _NAMES[0] if session.env.mariadb else _NAMES[1]
     reply = await Collector().query(conn, names_sql)
     known = client.services.bodies.get(conn.host)
     left = None if known is None else known.called(client.sql)
     if left is not None and left.ties:
         tie(session, conn, Effects(ties=tuple(left.ties)), ())
+    elif changed and (left is None or not left.variables):
+        tie(session, conn, Effects(ties=(("settings", ""),)), ())
     if reply.err is not None:
         # MySQL without its performance schema, or no right to look
         if left is None:  # the session stays where its variables are

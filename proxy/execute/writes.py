@@ -27,7 +27,7 @@ from rewriter.plans import Bound, HostStatement, Inserted
 from rewriter.route.origins import Origins
 
 from .aside import write_result
-from .ends import connection_lost_in_transaction, give_all_back, settle
+from .ends import connection_lost_in_transaction, give_all_back, opens, settle
 from .fan.warned import OF_TEXT
 from .naming import logical, logical_rows
 from .origins import place_of
@@ -67,9 +67,12 @@ class _Pipeline:
     """
 
     whole = True
+    own = False
 
-    def __init__(self, outcomes: list[Outcome]) -> None:
+    def __init__(self, outcomes: list[Outcome], opens: bool) -> None:
+        """`opens`: whether a transaction may be open after them."""
         self.outcomes = outcomes
+        self._opens = opens
         self.warnings = 0  # of the last one
         self._index = 0
         self._reader = ResultReader()
@@ -85,6 +88,9 @@ class _Pipeline:
         except asyncio.CancelledError:
             conn.owner.discard(conn, kill=True)
             raise
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        return self._opens
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         """Rows of warnings, or of RETURNING; an OK or ERR packet was read by the scanner."""
@@ -216,7 +222,7 @@ async def run_host(
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
         count += 1
     conn.begun = client.begun
-    pipeline = _Pipeline(work.outcomes)
+    pipeline = _Pipeline(work.outcomes, bool(opening[1]) or opens(client.session, conn))
     await pipeline.run(conn, packets, count)
     if not conn.closed and (pipeline.warnings or any(outcome.error for outcome in work.outcomes)):
         work.outcomes[-1].diagnostics = await settle(client, conn)

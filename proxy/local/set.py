@@ -208,7 +208,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         uses_up = tables and session.settings is not session.settings.base
         packets, count = preludes(session, conn) if tables else (b"", 0)
         conn.settings = session.settings.base.unsure_of(touched)  # until it is known what was set
-        reply = await Collector().run(conn, packets + query_packet(b"SET " + statement), count)
+        reply = await Collector(own=False).run(conn, packets + query_packet(b"SET " + statement), count)
         if reply.err is not None:
             if host not in session.transaction.held:
                 conn.tied = True  # it is reset before anybody else gets it

@@ -14,6 +14,9 @@ from math import inf
 from typing import ClassVar
 from weakref import ReferenceType, WeakValueDictionary, ref
 
+_AUTOCOMMIT = 0x0002
+"""The status flag."""
+
 #: Applied before anything else, in this order: later variables may be read in the character set they choose.
 _FIRST = ("character_set_client", "character_set_results", "character_set_connection", "collation_connection")
 
@@ -38,6 +41,11 @@ LOGIN_VALUES: Mapping[str, bytes] = {
 }
 
 
+#: What every connection has, whatever its session sets: the server then tells of each statement that changes
+#: something of its session. What sessions set of such variables, the proxy keeps for itself.
+_TRACKED = b",session_track_state_change=1"
+TRACKING = "session_track_"
+
 #: How NULL is written as the value of a user variable that has a type.
 TYPED_NULL = b"CAST(NULL AS "
 
@@ -59,7 +67,16 @@ class Settings:
     text.
     """
 
-    __slots__ = ("__weakref__", "_statements", "base", "idle_limit", "system", "user_bytes", "values")
+    __slots__ = (
+        "__weakref__",
+        "_statements",
+        "base",
+        "idle_limit",
+        "status",
+        "system",
+        "user_bytes",
+        "values",
+    )
 
     _interned: ClassVar[WeakValueDictionary[frozenset[tuple[str, bytes]], Settings]] = WeakValueDictionary()
     values: Mapping[str, bytes]
@@ -69,6 +86,9 @@ class Settings:
     idle_limit: float
     #: Bytes of the user variables.
     user_bytes: int
+    #: The status flags of a connection with them, outside of a transaction, if the server's own default has
+    #: autocommit on.
+    status: int
     #: These without user variables: what the reading of a statement depends on.
     system: Settings
     _statements: dict[int, tuple[ReferenceType[Settings], bytes]]
@@ -88,6 +108,7 @@ class Settings:
         if found is None:
             found = cls.__new__(cls)
             found.values = kept
+            found.status = 0 if kept.get("autocommit") == b"0" else _AUTOCOMMIT
             found.idle_limit = _seconds(kept.get("wait_timeout"))
             found._statements = {}
             found.user_bytes = sum(
@@ -136,13 +157,18 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
         if name not in new and name not in _NO_WAY_BACK
     }
     wanted.update({name: value for name, value in new.items() if old.get(name) != value})
+    for name in [name for name in wanted if name.startswith(TRACKING)]:
+        del wanted[name]
     first = b""
     if wanted.pop(RESULTS, None) is not None or "character_set_results" in wanted:
         first = _set_results(wanted, new)
     if "character_set_connection" in wanted and "collation_connection" not in wanted:
         # setting the character set moves the collation to that set's default
         wanted["collation_connection"] = new.get("collation_connection", LOGIN_VALUES["collation_connection"])
+    last = _TRACKED if old.get(RESULTS) == _LOGGED_IN else b""
     if not wanted:
+        if last:
+            return b"SET " + first + last[1:]
         return b"SET " + first.rstrip(b",") if first else b"DO 0"
     names = [name for name in _FIRST if name in wanted] + sorted(
         name for name in wanted if name not in _FIRST
@@ -156,6 +182,7 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
             + wanted[name]
             for name in names
         )
+        + last
     )
 
 
@@ -201,7 +228,7 @@ def variable_name(name: str) -> bytes:
 
 
 #: Sent after a reset: both servers then have just these values.
-LOGIN_STATEMENT = _set_statement({}, LOGIN_VALUES)
+LOGIN_STATEMENT = _set_statement({}, LOGIN_VALUES) + _TRACKED
 
 #: What a session has that has set nothing.
 LOGIN = Settings.of({})
@@ -210,3 +237,6 @@ LOGIN = Settings.of({})
 #: log-in named, where a character set set by name gives them the server's default one. So the first statement
 #: sets them, whatever its session wants.
 FRESH = Settings.of(dict.fromkeys(LOGIN_VALUES, _LOGGED_IN))
+
+#: What a connection has that is being reset: whatever the server says.
+UNKNOWN = Settings.of({"autocommit": _UNKNOWN})

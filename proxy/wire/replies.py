@@ -56,7 +56,9 @@ class ReplyScanner:
         "_continued",
         "_definitions",
         "_fed",
+        "_first_number",
         "_header",
+        "_new",
         "_out",
         "_skip",
         "database",
@@ -66,6 +68,7 @@ class ReplyScanner:
         "files",
         "matched",
         "ok",
+        "ok_size",
         "partial",
         "rows",
         "rows_begun",
@@ -76,15 +79,19 @@ class ReplyScanner:
         "within_row",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, first: int | None = None) -> None:
+        """`first`: the number that a reply's first packet must have."""
+        self._first_number = first
         self.status = 0
         self.rows = 0
+        self.ok_size = 0  # of the last OK packet, with its header
         self.files = False
         self._header = b""  # count, definitions and EOF of the last result set that came in one piece
         self._out = False  # the result set at hand has a routine's OUT parameters
         self._definitions = -1  # of a COM_STMT_PREPARE: how many follow the block at hand; else -1
         self.database = b""
         self._fed = True
+        self._new = True  # nothing of the reply was read
         self.start()
 
     def start(self, state: int = FIRST) -> None:
@@ -109,6 +116,7 @@ class ReplyScanner:
             self._skip = 0
             self._continued = False
             self._out = False
+            self._new = True
 
     def whole(self, data: bytes) -> bool:
         """Whether `data` is a whole reply of one of the two usual forms: rows under known columns, or an OK
@@ -148,8 +156,9 @@ class ReplyScanner:
                 ok = parse_ok(data[4:])
             except ProtocolError:
                 return False  # `feed` will tell
-            if ok.status & _MORE:
+            if ok.status & _MORE or (self._first_number is not None and data[3] != self._first_number):
                 return False
+            self.ok_size = last + 9
             self.ok, self.warnings, self.status = ok, ok.warnings, ok.status
         else:
             return False
@@ -168,6 +177,10 @@ class ReplyScanner:
             self.partial += end
             return -1
         self._skip = 0
+        if self._new and end > 4:
+            self._new = False
+            if self._first_number is not None and data[3] != self._first_number:
+                raise ProtocolError(_no_answer(data[4:]))
         unpack = _U32.unpack_from
         state = self.state
         begun = state == FIRST and not kept
@@ -266,6 +279,7 @@ class ReplyScanner:
         first = payload[0]
         if first == 0:
             ok = self.ok = parse_ok(payload)
+            self.ok_size = len(payload) + 4
             self.status = ok.status
             self.warnings = ok.warnings
             return FIRST if ok.status & _MORE else DONE
@@ -323,3 +337,12 @@ class ReplyScanner:
         more = self.status & _MORE or self._out
         self._out = False
         return FIRST if more else DONE
+
+
+def _no_answer(payload: bytes) -> str:
+    """What is wrong with a packet that does not have a reply's first number: it answers nothing that was
+    asked. A server says so that it ends the connection.
+    """
+    if payload[:1] == b"\xff" and len(payload) > 2:
+        return f"it says, unasked: {parse_err(payload).text()}"
+    return "what it sent is not an answer to what was asked"

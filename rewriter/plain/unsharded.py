@@ -29,7 +29,7 @@ from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Refuse, S
 from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.text.edits import Edits
-from rewriter.text.effects import Effects, defines_routine, effects_of
+from rewriter.text.effects import Effects, defines_routine, effects_of, may_read_views
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.tokens import Source, Unreadable
@@ -62,6 +62,8 @@ class About(NamedTuple):
     databases: tuple[str, ...] = ()
     database: str | None = None
     implicit_commit: bool = False
+    tables: bool = False
+    """Whether all that is read is known to be tables, by the schema document."""
 
 
 class Text:
@@ -101,11 +103,15 @@ class Text:
         unchanged = not self.edits
         template = whole(self.source) if unchanged else self.edits.template()
         system = any(database.lower() in SYSTEM_DATABASES for database in about.databases)
+        effects = effects_of(self.source, mariadb=self.mariadb)
+        # MariaDB says at once what a view's functions have changed
+        if not (self.mariadb or about.tables) and may_read_views(self.source):
+            effects = (effects or Effects())._replace(reads=True)
         common = _Common(
             access=Access.ADMIN if system and about.access == Access.WRITE else about.access,
             session_slots=tuple(self.slots.names),
             databases=about.databases,
-            effects=effects_of(self.source, mariadb=self.mariadb),
+            effects=effects,
             implicit_commit=about.implicit_commit,
             template=template,
             unchanged=unchanged,
@@ -175,7 +181,8 @@ def plan_unsharded(
     keyspaces = ["" if one.form == "default" else one.keyspace for one in placed]
     if locations:
         return text.plan(Place(locations=tuple(dict.fromkeys(locations))), about)
-    return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+    tables = all(one.table is not None for one in targets.values())
+    return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about._replace(tables=tables))
 
 
 def on_one_host(statement: Statement, plan: Plan, scope: Scope) -> Plan:

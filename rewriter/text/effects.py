@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from .found_rows import Found, found_rows_of
+from .natives import PLAIN_VERBS, calls_foreign
 from .prefixes import behind_set_statement, tail
 from .tokens import STRING, VARIABLE, WORD, Source
 
@@ -42,10 +43,16 @@ class Effects(NamedTuple):
     locks: bool = False
     keeps_row_count: bool = False
     tables: bool = False
+    runs: bool = False
+    reads: bool = False
+    changed: bool = False
 
 
 _NONE: Final = Effects()
 _PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
+_READING: Final = frozenset(
+    {"SELECT", "WITH", "TABLE", "VALUES", "SHOW", "CHECKSUM", "HANDLER", "EXPLAIN", ""}
+)
 _LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"})
 
 
@@ -63,27 +70,31 @@ def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
             ties,
             unties,
             _assigned(source, verb),
-            _runs_others(source, verb),
+            _runs_routine(source, verb),
             found_rows_of(source, verb, mariadb=mariadb),
             _insert_id(source, verb),
             keeps_row_count=verb == "GET",
             locks=any(_calls(source, at, _LOCKING) for at in range(len(source.tokens))),
+            runs=calls_foreign(source),
         )
     return found if found != _NONE else None
 
 
-_COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR"})
+def may_read_views(source: Source) -> bool:
+    """Whether the statement gives rows of what may be a view."""
+    verb = source.at(0).text if source.at(0).kind == WORD else ""
+    return verb in _READING and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens)))
 
 
-def _runs_others(source: Source, verb: str) -> bool:
-    """Whether statements run that are not written here, or one by one: a procedure, a prepared text, a block
-    of MariaDB's.
+def _runs_routine(source: Source, verb: str) -> bool:
+    """Whether the statement may run anything: CALL, EXECUTE, and MariaDB's compound statements, with a label
+    or without.
     """
-    if verb in ("CALL", "EXECUTE") or verb in _COMPOUND or source.is_op(1, ":"):
+    if source.is_op(1, ":"):
         return True
-    if verb == "SET" and source.is_word(1, "STATEMENT"):
-        return any(token.kind == WORD and token.text in ("CALL", "EXECUTE") for token in source.tokens)
-    return verb == "BEGIN" and source.is_word(1, "NOT")
+    if verb == "BEGIN":
+        return source.is_word(1, "NOT")
+    return bool(verb) and verb not in PLAIN_VERBS
 
 
 def _calls(source: Source, at: int, functions: frozenset[str]) -> bool:

@@ -110,6 +110,11 @@ class Recorder:
     def ends(self) -> int:
         return len(self.done) + len(self.lost)
 
+    own = False
+
+    def accepts(self, conn: Any, changed: bool) -> bool:
+        return True
+
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         assert not self.lost
         assert data

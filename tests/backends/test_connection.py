@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.backends import connection as module
 from proxy.backends.connection import BackendConnection
+from proxy.session.settings import UNKNOWN
 from proxy.wire import replies
 from proxy.wire.packets import err_packet, ok_packet
 from tests.backends.fakes import IN_TRANS, OK, FakeOwner, FakeTransport, Recorder, connection
@@ -23,6 +24,7 @@ def sent(
 ) -> tuple[BackendConnection, FakeTransport, FakeOwner]:
     owner = FakeOwner()
     conn, transport = connection(owner)
+    conn.settings = UNKNOWN
     conn.send(b"statement", receiver, preludes, replies=replies)
     assert transport.take() == b"statement"
     return conn, transport, owner
@@ -301,7 +303,7 @@ async def test_a_statement_for_a_closed_connection(how: str) -> None:
     """A transaction's connection may die between two statements: the second must not wait for ever."""
     owner = FakeOwner()
     conn, transport = connection(owner)
-    conn.scanner.feed(ok_packet(200, 3))
+    conn.scanner.feed(ok_packet(1, 3))
     if how == "by us":
         conn.close()
     else:

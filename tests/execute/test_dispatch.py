@@ -35,7 +35,7 @@ from rewriter.plans import (
 from rewriter.splice import Template
 from rewriter.text.effects import Effects
 from tests.execute.ends import done
-from tests.execute.world import Client, World, rows
+from tests.execute.world import RESET, Client, World, rows
 from tests.local.places import place
 from tests.wire.streams import Err, Ok
 
@@ -361,7 +361,7 @@ async def test_aside(world: World, client: Client, answer: Any) -> None:
     client.send(b"SELECT 1")
     await done(world, client)
     reading = client.last
-    more = [b"SHOW WARNINGS"] if isinstance(answer, Err) else []
+    more = [b"SHOW WARNINGS", *RESET] if isinstance(answer, Err) else []
     assert world.server("h1").log == [b"SET time_zone='+00:00'", b"Q", *more]
     assert client.session.transaction.held == {}
     if isinstance(answer, Ok):

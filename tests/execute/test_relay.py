@@ -12,7 +12,7 @@ from proxy.session.settings import LOGIN_STATEMENT
 from proxy.wire.packets import err_packet
 from rewriter.text.effects import Effects
 from tests.execute.ends import done
-from tests.execute.world import Client, World, rows
+from tests.execute.world import RESET, Client, World, rows
 from tests.wire.streams import Err, Ok
 
 Run = Callable[[ClientConnection], None]
@@ -73,7 +73,7 @@ async def test_an_error(world: World, client: Client) -> None:
     await done(world, client)
     assert client.last.err == 1146
     assert [(one.level, one.code) for one in client.session.diagnostics] == [("Error", 1146)]
-    assert world.server("h1").log == [b"Q", b"SHOW WARNINGS"], "there may be more to know of it"
+    assert world.server("h1").log == [b"Q", b"SHOW WARNINGS", *RESET], "there may be more to know of it"
 
 
 async def test_warnings_are_fetched_while_the_connection_is_ours(world: World, client: Client) -> None:

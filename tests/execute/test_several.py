@@ -12,7 +12,7 @@ from rewriter.plans import AnyHost, Plan, Several, Values
 from rewriter.splice import Template
 from rewriter.text.split import has_several
 from tests.execute.ends import done
-from tests.execute.world import Client, World, rows
+from tests.execute.world import RESET, Client, World, rows
 from tests.local.places import place
 from tests.wire.streams import Err, Ok, Result
 
@@ -71,7 +71,7 @@ async def test_the_first_error_ends_it(world: World, client: Client) -> None:
     client.send(b"a; b; c")
     client.send(b"d")
     await done(world, client)
-    assert world.server("h1").log == [b"a", b"b", b"SHOW WARNINGS", b"d"]
+    assert world.server("h1").log == [b"a", b"b", b"SHOW WARNINGS", *RESET, b"d"]
     assert [one.err for one in client.answers()] == [1146, None]
 
 

@@ -21,7 +21,7 @@ from proxy.errors import ProxyError
 from proxy.memory import Memory
 from proxy.problems import ShardProblems
 from proxy.session.client import ClientConnection
-from proxy.session.settings import LOGIN
+from proxy.session.settings import LOGIN, LOGIN_STATEMENT
 from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.stats import Stats
 from proxy.wire.constants import Status
@@ -50,6 +50,10 @@ LIMITS = HostLimits(
 )  # fmt: skip
 
 Script = Callable[["ServerConn", bytes], list[Result]]
+
+
+RESET = (b"RESET", LOGIN_STATEMENT)
+"""What a connection is sent before others get it, when nobody knows what it has."""
 
 
 class ServerConn:
@@ -98,6 +102,7 @@ class ServerConn:
             self.in_trans = True
         elif word == b"COMMIT" or sql == b"ROLLBACK" or word == b"RESET":
             self.end(commit=word == b"COMMIT")
+            self.autocommit = self.autocommit or word == b"RESET"
         elif sql.startswith(b"SET ") and b"autocommit=" in sql:
             self.autocommit = b"autocommit=1" in sql or b"autocommit=DEFAULT" in sql
         elif word == b"SAVEPOINT":

@@ -107,13 +107,17 @@ def test_the_statement_gives_what_is_wanted(old: Settings, new: Settings) -> Non
         assert server.values == state(new)
 
 
+TRACKED = {"session_track_state_change": b"1"}
+"""What every connection has, whatever its session sets."""
+
+
 @given(some_settings())
 def test_a_fresh_connection_is_told_all_character_sets(new: Settings) -> None:
     """Its log-in has named a collation for the results too, which by name cannot be told apart."""
     server = Server()
     server.values.update(dict.fromkeys(LOGIN_VALUES, b"?"))
     server.run(new.statement_from(FRESH))
-    assert server.values == state(new)
+    assert server.values == {**state(new), **TRACKED}
 
 
 @given(some_settings(), some_settings())
@@ -173,7 +177,7 @@ def test_the_statement_after_a_reset() -> None:
     server = Server()
     server.values.update(dict.fromkeys(LOGIN_VALUES, b"?"))
     server.run(LOGIN_STATEMENT)
-    assert server.values == state(LOGIN)
+    assert server.values == {**state(LOGIN), **TRACKED}
 
 
 @pytest.mark.parametrize("text", [b"a=1", b"a='x,y',b=2"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.execute.ends import discard
+from proxy.execute.ends import discard, opens
 from proxy.execute.preludes import preludes
 from proxy.wire.packets import query_packet
 from proxy.wire.rows import ResultReader
@@ -24,6 +24,7 @@ class Branch:
     __slots__ = ("conn", "fan", "host", "index", "paused", "reader", "run", "settling", "statements")
 
     whole = True
+    own = False
 
     def __init__(self, fan: FanOut, index: int, host: str) -> None:
         self.fan = fan
@@ -53,6 +54,9 @@ class Branch:
         conn, self.conn = self.conn, None
         assert conn is not None
         discard(self.fan.client, conn)
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        return opens(self.fan.client.session, conn)
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         self.fan.received(self, data, conn.scanner.ending)

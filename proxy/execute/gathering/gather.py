@@ -98,6 +98,7 @@ class _Gathering:
         self.definitions: list[bytes] | None = None
         #: Warnings of what only the shards compute.
         self.told = Diagnostics()
+        self.rested = False  # the client's own expressions were at work on the scratch connection
 
     async def run(self, told: Told | None) -> None:
         services = self.client.services
@@ -126,6 +127,8 @@ class _Gathering:
             await self._make(conn)
         await self._fill_all(conn)
         self.work.check()
+        conn.unclean = False  # so far all was the proxy's own
+        self.rested = True
         await self._rest(conn)
 
     async def _tell(self, conn: BackendConnection, told: Told) -> None:
@@ -254,8 +257,9 @@ class _Gathering:
 
     async def _clean(self, conn: BackendConnection) -> None:
         """Drop the tables and give the connection back."""
-        if any(sql[:4] == b"SET " for sql in self.pending):
+        if any(sql[:4] == b"SET " for sql in self.pending) or (conn.unclean and self.rested):
             conn.close()  # it is not in the state that it is taken to be in
+        conn.unclean = False
         real = [name for name, piece in zip(self.names, self.plan.pieces, strict=True) if piece.real]
         made = [name for name in {*self.names, *self.bases} if name not in real]
         try:
@@ -268,7 +272,7 @@ class _Gathering:
                 if names:
                     tables = b", ".join(SCRATCH + b"." + name for name in names)
                     reply = await Collector().query(conn, b"DROP " + kind + b"TABLE IF EXISTS " + tables)
-                    if reply.err is not None:
+                    if reply.err is not None or conn.unclean:
                         conn.close()
                         return
         except ProxyError:

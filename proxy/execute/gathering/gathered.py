@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.execute.ends import connection_lost_in_transaction, discard, fetch_warnings, give_all_back, settle
+from proxy.execute.ends import (
+    connection_lost_in_transaction,
+    discard,
+    fetch_warnings,
+    give_all_back,
+    opens,
+    settle,
+)
 from proxy.execute.preludes import preludes
 from proxy.session.settings import Settings
 from proxy.session.state import Diagnostics
@@ -50,6 +57,7 @@ class Source:
     """One host's share: the `Receiver` of its replies, one statement after another."""
 
     whole = True
+    own = False
 
     def __init__(self, reading: Reading, host: str) -> None:
         self.reading = reading
@@ -83,6 +91,9 @@ class Source:
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        return opens(self.reading.client.session, conn)
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         block = self._reader.feed(data, conn.scanner.ending)

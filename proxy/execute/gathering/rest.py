@@ -23,6 +23,7 @@ class Rest:
     """
 
     whole = True
+    own = False
 
     def __init__(
         self, client: ClientConnection, place: Place | None = None, definitions: list[bytes] | None = None
@@ -84,6 +85,10 @@ class Rest:
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        """On the scratch host all is the proxy's own."""
+        return True
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         block = self._reader.feed(data, conn.scanner.ending)
