@@ -50,10 +50,10 @@ from .aside import run_aside, run_for_nothing, run_probe
 from .ddl import run_ddl
 from .everywhere import run_everywhere
 from .fan.fanout import FanOut
-from .files import FileRelay
 from .gathering.gather import start_gather
 from .locks import asks_holders, host_of
 from .policies import check_scatter
+from .prepared.tracked import file_relay
 from .read_first import ReadFirst, spreads
 from .sequences import make_ids
 from .several import run_several
@@ -238,7 +238,9 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
     sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
         check_results(client.session, sql)
-    effects = plan.effects if not client.services.routines else effects_on(client, host, plan, sql)
+    effects = plan.effects
+    if client.services.routines or (effects is not None and effects.runs):
+        effects = effects_on(client, host, plan, sql)
     client.relay.run(host, sql, plan.database, effects=effects, literals=literals, origins=plan.origins)
 
 
@@ -250,7 +252,7 @@ def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> 
     check_place(client, statement, host)
     sql = sent(client, statement, literals)
     effects = effects_on(client, host, plan, sql)
-    FileRelay(client).run(host, sql, statement.database, effects=effects, literals=literals)
+    file_relay(client).run(host, sql, statement.database, effects=effects, literals=literals)
 
 
 def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None:

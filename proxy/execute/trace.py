@@ -117,8 +117,16 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
 
 def effects_on(client: ClientConnection, host: str, plan: Plan, sql: bytes) -> Effects | None:
     """The effects of a statement that one host runs, with those of its triggers and functions there."""
-    routines = client.services.routines.get(host)
-    return plan.effects if routines is None else routines.added(plan.effects, sql)
+    services = client.services
+    routines, effects = services.routines.get(host), plan.effects
+    if routines is not None:
+        effects = routines.added(effects, sql)
+    if effects is not None and effects.runs:
+        bodies = services.bodies.get(host)
+        if bodies is not None and bodies.harmless(sql):
+            # should one have become another since: MariaDB tells at once, MySQL in its next OK
+            effects = effects._replace(runs=False, reads=effects.reads or not client.session.env.mariadb)
+    return effects
 
 
 def left_behind(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> bool:

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Final, NamedTuple
 
 from .effects import Effects, Tie
+from .natives import is_native
 
 _WORD: Final = re.compile(r"[\w$]+")
 _VARIABLE: Final = re.compile(r"(?<!@)@(?:([\w$.]+)|`((?:[^`]|``)+)`|'((?:[^']|'')+)'|\"((?:[^\"]|\"\")+)\")")
@@ -30,7 +31,18 @@ _TIES: Final[tuple[tuple[re.Pattern[str], Tie], ...]] = (
     (re.compile(r"\bcreate\s+(?:or\s+replace\s+)?temporary\b", re.IGNORECASE), ("table", "")),
     (re.compile(r"\bprepare\b", re.IGNORECASE), ("prepare", "")),
     (_SETS, ("settings", "")),
+    (
+        re.compile(
+            r"\bset\s+(?:default\s+)?role\b|\b(?:handler|xa|lock|flush)\b|\bnext(?:val\s*\(|\s+value\b)|\bsetval\s*\("
+            r"|\blast_insert_id\s*\(\s*[^\s)]",
+            re.IGNORECASE,
+        ),
+        ("settings", ""),
+    ),
 )
+"""What no server tells of by session tracking is all here: locks, user variables that a query assigns, the
+next transaction, roles, handlers, sequences, LAST_INSERT_ID(value)."""
+_CALLS: Final = re.compile(r"(\.\s*)?([`\"]?)([\w$]+)[`\"]?\s*\(")
 _DYNAMIC: Final = frozenset({"prepare", "execute"})
 _CALLED: Final = re.compile(
     r"\s*CALL\s+(?:[^\s(;]+\s*\.\s*)?[`\"]?([\w$]+)[`\"]?\s*(?:[(;]|$)", re.IGNORECASE
@@ -92,6 +104,15 @@ class Routines:
             variables=tuple(dict.fromkeys((*known.variables, *sorted(left.variables)))),
             routine=known.routine or left.unknown,
         )
+
+    def harmless(self, sql: bytes) -> bool:
+        """Whether all functions that a statement calls are the servers' own, or known to leave nothing."""
+        names = {
+            name.lower()
+            for dot, quote, name in _CALLS.findall(sql.decode("utf-8", "replace"))
+            if dot or quote or not is_native(name.upper())
+        }
+        return names <= self._known and names.isdisjoint(self._leaving)
 
     def called(self, sql: bytes) -> Left | None:
         """What a CALL leaves behind; None when that cannot be told."""

@@ -65,3 +65,33 @@ def test_who_has_nothing_of_the_kind() -> None:
     assert not Routines([])
     assert not Routines([Body("plain", "RETURN a + 1"), Body("t", "SET NEW.n = 1, NEW.m = @@sql_mode")])
     assert Routines(BODIES)
+
+
+@pytest.mark.parametrize(
+    ("sql", "harmless"),
+    [
+        ("SELECT plain(1), db.`plain` (2), ABS(3)", True),
+        ("SELECT plain(locks())", False),
+        ("SELECT `double`(1)", False),
+        ("SELECT never_seen(1)", False),
+        ("SELECT hidden()", False),
+        ("SELECT sys.format_bytes(1)", False),
+    ],
+)
+def test_functions_that_are_known_to_leave_nothing(sql: str, harmless: bool) -> None:
+    assert Routines(BODIES).harmless(sql.encode()) is harmless
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "SET ROLE NONE",
+        "HANDLER t OPEN",
+        "RETURN LAST_INSERT_ID(5)",
+        "RETURN NEXTVAL(s)",
+        "SELECT NEXT VALUE FOR s",
+        "XA START 'x'",
+    ],
+)
+def test_what_servers_do_not_tell_of(body: str) -> None:
+    assert not Routines([Body("f", body)]).harmless(b"SELECT f()")

@@ -8,11 +8,22 @@ from collections.abc import Iterator
 import pytest
 
 from fleet.demo.servers import LocalServer
-from tests.integration.raw import INIT_DB, PING, RESET_CONNECTION, Raw
-from tests.integration.replies import lenenc, text
+from tests.integration.raw import (
+    INIT_DB,
+    LOCAL_FILES,
+    PING,
+    RESET_CONNECTION,
+    STMT_PREPARE,
+    Raw,
+    command,
+    query,
+)
+from tests.integration.raw import packet as framed
+from tests.integration.replies import is_eof, lenenc, text
 from tests.support.demo import Demo
 
 SESSION_TRACK = 1 << 23
+STMT_EXECUTE = 23
 CHANGED = 0x4000
 
 #: Statements; (command, argument) for commands. "{default}" stands for the variables tracked by default.
@@ -164,7 +175,7 @@ def both(demo: Demo, plain: LocalServer, unharmed: None) -> Iterator[tuple[Track
             (through, "demo", "demo"),
             (direct, plain.user, plain.password),
         ):
-            assert client.login(user, password, "scripts", flags=SESSION_TRACK).kind == "ok"
+            assert client.login(user, password, "scripts", flags=SESSION_TRACK | LOCAL_FILES).kind == "ok"
             assert changes(client.last) == [(1, "scripts")]
         yield through, direct
 
@@ -208,3 +219,52 @@ def test_sharded_transactions_are_told_of_too(demo: Demo, unharmed: None) -> Non
         id = (client.ask("SELECT id FROM users LIMIT 1").value or b"").decode()
         assert client.told(f"UPDATE users SET data = data WHERE id = {id}") == [(5, "T_R_W_S_")]
         assert client.told("ROLLBACK") == [(4, ""), (5, "________")]
+
+
+def load(client: Tracking, content: bytes) -> object:
+    """LOAD DATA LOCAL: what its OK tells."""
+    client.write(query("LOAD DATA LOCAL INFILE 'any' INTO TABLE t"))
+    assert client.packet()[:1] == b"\xfb"
+    client.write(framed(content, 2) + framed(b"", 3))
+    assert client.reply().kind == "ok"
+    return changes(client.last)
+
+
+def execute(client: Tracking, sql: str) -> object:
+    """Prepare and execute: what the OK tells, or the number of columns."""
+    client.write(command(STMT_PREPARE, sql.encode()))
+    told = client.packet()
+    number, columns = told[1:5], int.from_bytes(told[5:7], "little")
+    for _ in range(columns + bool(columns)):
+        client.packet()
+    client.write(command(STMT_EXECUTE, number + b"\0\x01\0\0\0"))
+    if columns:
+        left = 2  # EOF packets
+        while left:
+            left -= is_eof(client.packet())
+        return columns
+    assert client.packet()[:1] == b"\0"
+    return changes(client.last)
+
+
+def test_executed_statements_and_files_are_told_of_too(
+    demo: Demo, plain: LocalServer, both: tuple[Tracking, Tracking]
+) -> None:
+    for connection in (demo.direct(), plain.connect()):
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SET GLOBAL local_infile = 1")
+    found = []
+    for client in both:
+        client.sock.settimeout(20)
+        for sql in (
+            "CREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB",
+            "SET SESSION session_track_transaction_info = 'STATE'",
+            "SET autocommit = 0",
+        ):
+            assert client.ask(sql).kind == "ok"
+        steps = [execute(client, "INSERT INTO t VALUES (1)"), execute(client, "SELECT * FROM t")]
+        steps += [execute(client, "UPDATE t SET id = 2"), execute(client, "COMMIT")]
+        steps += [load(client, b"7\n8\n"), execute(client, "DELETE FROM t"), client.told("ROLLBACK")]
+        found.append(steps)
+    assert found[0] == found[1]
+    assert found[0][0] == [(5, "I___W___")] or found[0][0]

@@ -67,9 +67,9 @@ from rewriter.text.masks import can_mask, unmask
 
 from .cursors import end_cursor
 from .derived import as_derived, derived_types
-from .once import OnceRelay
 from .statement_commands import statement_of
 from .statements import Sent, StatementRelay
+from .tracked import once_relay, statement_relay
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -387,7 +387,7 @@ def run(
         host, text = _place(client, statement, plan)
         if not isinstance(plan, AnyHost):
             check_place(client, plan, host)
-        relay = StatementRelay(client, statement)
+        relay = statement_relay(client, statement)
         effects = effects_on(client, host, plan, text)
         ties = effects is not None and bool(effects.ties)
         if isinstance(plan, AnyHost) and session.transaction.explicit and not ties:
@@ -404,7 +404,7 @@ def run(
     exact = bool(statement.exact) or returns_rounded(client, plan, statement.sql)
     BinarySink(client, exact=exact)
     if exact:
-        OnceRelay(client, statement)
+        once_relay(client, statement)
     if isinstance(plan, _WITH_SLOTS):
         run_plan(client, plan, statement.literals)
         return

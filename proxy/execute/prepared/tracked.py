@@ -1,4 +1,4 @@
-"""A relay for sessions that want to be told of their transactions: servers' OK packets are added to."""
+"""Relays for sessions that want to be told of their transactions: servers' OK packets are added to."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.execute.composed import composed, leaves_database
+from proxy.execute.files import FileRelay
 from proxy.execute.relay import Relay
 from proxy.session.tracking import follows_replies
 from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet
 from rewriter.route.origins import Origins
 
+from .once import OnceRelay
+from .statements import StatementRelay
+
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
+    from proxy.session.prepared import Statement
 
 _STATE_WORDS = (b"PREPARE", b"DEALLOCATE", b"CREATE TEMPORARY", b"DROP TEMPORARY", b"DROP PREPARE")
 
@@ -33,7 +38,8 @@ class TrackedRelay(Relay):
         if tracker is not None and said.err is None:
             ok = said.ok
             if ok is None:
-                tracker.touched |= {"R", "S"}
+                if said.rows_begun:  # else it is the request for a file
+                    tracker.touched |= {"R", "S"}
             elif data[4:5] == b"\0":
                 word = self.sql.lstrip()[:20].upper()
                 tracker.changed = word.startswith(_STATE_WORDS)
@@ -55,8 +61,45 @@ def _touched(word: bytes, sql: bytes) -> set[str]:
     return {"R", "W"} if b"SELECT" in sql.upper() else {"W"}
 
 
+class TrackedStatementRelay(StatementRelay, TrackedRelay):
+    """COM_STMT_EXECUTE of what one host runs."""
+
+    __slots__ = ()
+
+
+class TrackedOnceRelay(OnceRelay, TrackedRelay):
+    """A statement that is prepared for one time."""
+
+    __slots__ = ()
+
+
+class TrackedFileRelay(FileRelay, TrackedRelay):
+    """LOAD DATA LOCAL."""
+
+    __slots__ = ()
+
+
+def statement_relay(client: ClientConnection, statement: Statement) -> StatementRelay:
+    """The relay for one command on a prepared statement."""
+    return (TrackedStatementRelay if _is_told(client) else StatementRelay)(client, statement)
+
+
+def once_relay(client: ClientConnection, statement: Statement) -> OnceRelay:
+    """Put a relay for one execution in the place of the client's."""
+    return (TrackedOnceRelay if _is_told(client) else OnceRelay)(client, statement)
+
+
+def file_relay(client: ClientConnection) -> FileRelay:
+    """The relay for one LOAD DATA LOCAL."""
+    return (TrackedFileRelay if _is_told(client) else FileRelay)(client)
+
+
+def _is_told(client: ClientConnection) -> bool:
+    return client.session.tracker is not None and follows_replies(client.session)
+
+
 def choose_relay(client: ClientConnection) -> None:
     """Give the client the relay that its `session_track_*` variables ask for."""
-    wanted = TrackedRelay if client.session.tracker is not None and follows_replies(client.session) else Relay
+    wanted = TrackedRelay if _is_told(client) else Relay
     if type(client.relay) is not wanted:
         client.relay = wanted(client)
