@@ -21,7 +21,7 @@ from proxy.execute.task import TaskWork
 from proxy.execute.trace import effects_on, read_variables, tie, trace
 from proxy.facts import ask_defaults
 from proxy.session.reading import charset_of, sql_modes
-from proxy.session.settings import RESULTS, variable_name
+from proxy.session.settings import RESULTS, TRACKING, variable_name
 from proxy.session.state import Diagnostic, Role
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import query_packet
@@ -207,6 +207,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         touched += [RESULTS] if "character_set_results" in touched else []
         uses_up = tables and session.settings is not session.settings.base
         packets, count = preludes(session, conn) if tables else (b"", 0)
+        was = conn.unclean
         conn.settings = session.settings.base.unsure_of(touched)  # until it is known what was set
         reply = await Collector(own=False).run(conn, packets + query_packet(b"SET " + statement), count)
         if reply.err is not None:
@@ -224,6 +225,9 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         changed = await read_back(conn, names)
         _check_reading(changed)
         effects = effects_on(client, host, plan, client.sql)
+        others = tables or (effects is not None and (effects.runs or effects.routine))
+        if not others and TRACKING.isdisjoint(touched):
+            conn.unclean = was  # it has changed what is read back, and nothing else
         if effects is not None:
             if effects.ties or effects.unties:
                 tie(session, conn, effects, values)

@@ -42,9 +42,9 @@ LOGIN_VALUES: Mapping[str, bytes] = {
 
 
 #: What every connection has, whatever its session sets: the server then tells of each statement that changes
-#: something of its session. What sessions set of such variables, the proxy keeps for itself.
+#: something of its session. What sessions set of these variables, the proxy keeps for itself.
 _TRACKED = b",session_track_state_change=1"
-TRACKING = "session_track_"
+TRACKING = frozenset({"session_track_state_change", "session_track_transaction_info"})
 
 #: How NULL is written as the value of a user variable that has a type.
 TYPED_NULL = b"CAST(NULL AS "
@@ -157,7 +157,7 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
         if name not in new and name not in _NO_WAY_BACK
     }
     wanted.update({name: value for name, value in new.items() if old.get(name) != value})
-    for name in [name for name in wanted if name.startswith(TRACKING)]:
+    for name in TRACKING & wanted.keys():
         del wanted[name]
     first = b""
     if wanted.pop(RESULTS, None) is not None or "character_set_results" in wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from proxy.errors import ProxyError
@@ -11,7 +12,7 @@ from rewriter.plan import Plan, Values
 from rewriter.route.values import LOCK_HOLDERS, NUMBERED
 from rewriter.text.literals import NotPlain, parameter_integer
 
-from .settings import TYPED_NULL
+from .settings import TRACKING, TYPED_NULL
 from .state import Session
 
 _CRC32: Final = [zlib.crc32(bytes((byte,))) ^ zlib.crc32(b"\0") for byte in range(256)]
@@ -55,6 +56,11 @@ def _in_transaction(session: Session) -> bytes:
     return b"%d" % session.transaction.open if session.env.mariadb else b"@@in_transaction"
 
 
+def _tracking(name: str, session: Session) -> bytes:
+    """What connections have for the proxy's own sake: the session's own, or else the servers' default."""
+    return session.settings.get(name) or b"@@global." + name.encode()
+
+
 _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "LAST_INSERT_ID()": lambda session: b"%d" % session.last_insert_id,
     "@@last_insert_id": lambda session: b"%d" % session.last_insert_id,
@@ -74,6 +80,9 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
     "@@have_ssl": lambda session: b"'YES'" if session.tls else b"'DISABLED'",
     "@@pseudo_thread_id": lambda session: b"%d" % session.id,
 }
+
+
+_SLOTS |= {f"@@{name}": partial(_tracking, name) for name in TRACKING}
 
 
 def parameter(session: Session, name: str) -> bytes:

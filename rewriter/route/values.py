@@ -163,6 +163,10 @@ SLOT_VARIABLES: Final = {
     "@@global.have_ssl": "@@have_ssl",
     "@@in_transaction": "@@in_transaction",
     "@@session.in_transaction": "@@in_transaction",
+    "@@session_track_state_change": "@@session_track_state_change",
+    "@@session.session_track_state_change": "@@session_track_state_change",
+    "@@session_track_transaction_info": "@@session_track_transaction_info",
+    "@@session.session_track_transaction_info": "@@session_track_transaction_info",
 }
 
 
