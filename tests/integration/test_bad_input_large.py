@@ -246,4 +246,4 @@ def test_too_long(own: MakeOwn) -> None:
         f"SELECT DISTINCT id FROM pins WHERE data = '{long}'",
         f"INSERT INTO users (data) VALUES ('{long}')",
     ):
-        check(client, sql, 1153, "08S01", "limits.max_statement")
+        check(client, sql, 1153, "HY000", "limits.max_statement")
