@@ -4,6 +4,7 @@
 # make fuzz    generated statements against one plain server; ARGS="--seed 7 --count 2000"
 #              or on random schemas: ARGS="--schemas 20 --count 300"; as prepared statements: --binary
 #              WHAT=packets: spoilt packets instead; ARGS="--seed 7 --count 20000" or ARGS=--cuts
+#              WHAT=readings: texts that a server may read otherwise than the proxy, with other rights or routes
 # make clean   what setup and the tools have made
 
 PYTHON_BIN := .venv/bin
@@ -11,6 +12,9 @@ ARGS ?=
 # so many tests run side by side: one flavour of servers each
 JOBS ?= 2
 WHAT ?= statements
+FUZZ_statements := differential
+FUZZ_packets := fuzz
+FUZZ_readings := fuzz.readings
 
 .PHONY: setup demo fuzz test lint format bench clean
 .DEFAULT_GOAL := setup
@@ -35,7 +39,7 @@ format: setup
 	$(PYTHON_BIN)/ruff format .
 
 fuzz: setup
-	@exec $(PYTHON_BIN)/python -m tests.$(if $(filter packets,$(WHAT)),fuzz,differential) $(ARGS)
+	@exec $(PYTHON_BIN)/python -m tests.$(FUZZ_$(WHAT)) $(ARGS)
 
 bench: setup
 	@exec $(PYTHON_BIN)/python -m bench $(ARGS)
