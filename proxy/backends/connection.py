@@ -330,7 +330,7 @@ class BackendConnection(asyncio.Protocol):
         autocommit = self.settings.values.get("autocommit", b"0" if self.without_autocommit else b"1")
         now = b"1" if scanner.status & _AUTOCOMMIT else b"0"
         if autocommit != now and autocommit in (b"0", b"1"):
-            if not changed:
+            if not (changed or receiver.own):
                 self._fail(ProxyError("unclean_connection", host=self.host, state=_AUTOCOMMIT_IS[now]))
                 return b""
             self.settings = self.settings.with_values({"autocommit": now})

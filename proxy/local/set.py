@@ -180,7 +180,9 @@ class _Simple:
         if self.next:
             session.set_next(b", ".join(self.next))
         if self.settings:
-            session.take_settings(session.settings.with_values(self.settings))
+            settings = session.settings.with_values(self.settings)
+            session.keep(settings.user_bytes - session.settings.user_bytes)
+            session.settings = settings
         if session.tracker is not None:
             self._track(session.tracker)
         was = session.autocommit
@@ -226,8 +228,10 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         _check_reading(changed)
         effects = effects_on(client, host, plan, client.sql)
         others = tables or (effects is not None and (effects.runs or effects.routine))
-        if not others and TRACKING.isdisjoint(touched):
-            conn.unclean = was  # it has changed what is read back, and nothing else
+        if not TRACKING.isdisjoint(touched):
+            conn.unclean = True  # the server may tell nothing more
+        elif not others:
+            conn.unclean = was  # what it has changed is read back
         if effects is not None:
             if effects.ties or effects.unties:
                 tie(session, conn, effects, values)
