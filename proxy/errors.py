@@ -187,6 +187,11 @@ _KINDS = (
         "execute command denied to user '{user}'@'%' for routine '{routine}': the user is confined to databases, and what the routine reads cannot be seen.",
         "Use the tables themselves, or have the user's statements run under an account of its own (backends.accounts).",
     ),
+    ErrorKind(
+        "function_not_on_shards", 1305, "42000",
+        "FUNCTION {function} does not exist on the shards: a statement on sharded tables can call the servers' own functions.",
+        "Call a stored function in a statement of its own.",
+    ),
     # Routing
     ErrorKind("syntax_error", 1064, "42000", "{reason}"),
     ErrorKind(

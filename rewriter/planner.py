@@ -24,7 +24,7 @@ from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
 from .plans import Builtin, Everywhere, Gather, Insert, OneHost, Opened, ReadThenWrite, Several, Sharded
-from .route.context import Statement, not_yet, refused
+from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
@@ -407,7 +407,7 @@ def _planned(statement: Statement) -> Plan:
         for rule in RULES:
             plan = rule(statement)
             if plan is not None:
-                return _guarded(statement.source, checked(statement, plan))
+                return _guarded(statement, checked(statement, plan))
     except Refuse as refusal:
         return refused(refusal)
     except RecursionError:
@@ -420,16 +420,13 @@ def _planned(statement: Statement) -> Plan:
 _SHARDED: Final = (Sharded, Insert, Gather, ReadThenWrite, Everywhere)
 
 
-def _guarded(source: Source, plan: Plan) -> Plan:
+def _guarded(statement: Statement, plan: Plan) -> Plan:
     """The plan, but stored functions are not where the shards are."""
-    foreign = foreign_calls(source) if isinstance(plan, _SHARDED) else ()
-    if not foreign:
-        return plan
-    return not_yet(
-        f"the function {foreign[0]} in a statement on sharded tables",
-        "stored functions are in databases that are not sharded",
-        "Call it in a statement of its own, or use the servers' own functions.",
-    )
+    source = statement.source
+    if isinstance(plan, _SHARDED):
+        for at in foreign_calls(source, mariadb=statement.names.env.mariadb):
+            return Reject(error="function_not_on_shards", arguments={"function": source.at(at).name})
+    return plan
 
 
 def _unreadable(reason: str) -> Plan:

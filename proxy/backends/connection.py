@@ -21,8 +21,8 @@ from typing import Protocol
 
 from proxy.errors import ProxyError
 from proxy.session.settings import FRESH, Settings
-from proxy.wire.constants import Status
-from proxy.wire.packets import Err, ProtocolError, parse_err, parse_ok
+from proxy.wire.constants import MAX_PAYLOAD, Status
+from proxy.wire.packets import FIRST_NUMBER, Err, ProtocolError, parse_err, parse_ok, reply_numbers
 from proxy.wire.replies import FIRST, ReplyScanner
 from proxy.wire.states import rewritten, untracked
 
@@ -33,7 +33,6 @@ _AUTOCOMMIT = int(Status.AUTOCOMMIT)
 _CHANGED = int(Status.SESSION_STATE_CHANGED)
 _WATCHED = _IN_TRANS | _AUTOCOMMIT | _CHANGED
 _HOLD_LIMIT = 1 << 20
-_FIRST_NUMBER = 1
 _AUTOCOMMIT_IS = {b"0": "autocommit is off", b"1": "autocommit is on"}
 
 
@@ -105,6 +104,7 @@ class BackendConnection(asyncio.Protocol):
 
     __slots__ = (
         "_held",
+        "_numbers",
         "_plain",
         "_prelude_error",
         "_prelude_tail",
@@ -141,7 +141,7 @@ class BackendConnection(asyncio.Protocol):
         self.host = host
         self.owner = owner
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before the connection is handed out
-        self.scanner = ReplyScanner(_FIRST_NUMBER)
+        self.scanner = ReplyScanner(FIRST_NUMBER)
         self.receiver: Receiver | None = None
         self.settings: Settings = FRESH
         self.database: str | None = None
@@ -167,6 +167,7 @@ class BackendConnection(asyncio.Protocol):
         self.idle_since = 0.0
         self._plain = False  # nothing of the reply was read yet, and it is one, with no prelude before it
         self._preludes = 0
+        self._numbers: list[int] | None = None  # of the replies' first packets, where one is not 1
         self._prelude_error: Err | None = None
         self._prelude_tail = b""
         self._held = b""  # the unfinished packet at the end of what was read: given on when it is whole
@@ -184,13 +185,19 @@ class BackendConnection(asyncio.Protocol):
         `reply_done` is called for each reply; the connection is free after the last. On a connection that is
         closed already the receiver hears `reply_lost`, from the event loop.
         """
+        numbers = None if len(packets) <= MAX_PAYLOAD else reply_numbers(packets)
         if self.receiver is _UNHEARD:
+            if numbers is not None or self._numbers is not None:
+                begun = self._numbers[-self._preludes :] if self._numbers else [FIRST_NUMBER] * self._preludes
+                numbers = begun + (numbers or [FIRST_NUMBER] * (preludes + replies))
             preludes += self._preludes
         elif self.receiver is not None:
             raise RuntimeError("a statement is under way on this connection")
         self.receiver = receiver
         self.replies = replies
         self.scanner.start(state)
+        self._numbers = numbers
+        self.scanner.first_number = FIRST_NUMBER if numbers is None or not replies else numbers[-replies]
         self._preludes = preludes
         self._plain = not preludes and replies == 1 and state == FIRST
         if self.closed:
@@ -200,13 +207,15 @@ class BackendConnection(asyncio.Protocol):
 
     def ask(self, packet: bytes, receiver: Receiver) -> None:
         """`send` for one command that is answered by one reply: the usual case."""
-        if self.receiver is not None or self.closed:
+        if self.receiver is not None or self.closed or len(packet) > MAX_PAYLOAD:
             self.send(packet, receiver)
             return
         self.receiver = receiver
         self.replies = 1
         self._plain = True
         self.scanner.start()
+        self._numbers = None
+        self.scanner.first_number = FIRST_NUMBER
         self.transport.write(packet)
 
     def tell(self, packet: bytes) -> None:
@@ -315,6 +324,8 @@ class BackendConnection(asyncio.Protocol):
         receiver.reply_done(self)
         if more:
             self.scanner.start()
+            if self._numbers is not None:
+                self.scanner.first_number = self._numbers[-self.replies]
 
     def _judged(self, receiver: Receiver, data: bytes) -> bytes:
         """The last bytes of a reply with unusual status flags, as the receiver gets them. b"" when they do
@@ -363,13 +374,14 @@ class BackendConnection(asyncio.Protocol):
     def _take_preludes(self, data: bytes) -> bytes:
         """Take the preludes' replies off; returns what follows them."""
         data = self._prelude_tail + data
-        pos = 0
+        pos, numbers = 0, self._numbers
         while self._preludes and len(data) - pos >= 4:
             stop = pos + 4 + int.from_bytes(data[pos : pos + 3], "little")
             if stop > len(data):
                 break
             payload = data[pos + 4 : stop]
-            if data[pos + 3] != _FIRST_NUMBER:
+            number = FIRST_NUMBER if numbers is None else numbers[-self._preludes - self.replies]
+            if not FIRST_NUMBER <= data[pos + 3] <= number:
                 raise ProtocolError("what was sent is not an answer to what was asked")
             pos = stop
             self._preludes -= 1

@@ -239,7 +239,7 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
     if plan.effects is not None and plan.effects.routine:
         check_results(client.session, sql)
     effects = plan.effects
-    if client.services.routines or (effects is not None and effects.runs):
+    if client.services.routines or (effects is not None and effects.calls):
         effects = effects_on(client, host, plan, sql)
     client.relay.run(host, sql, plan.database, effects=effects, literals=literals, origins=plan.origins)
 

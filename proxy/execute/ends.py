@@ -73,7 +73,7 @@ async def settle(
                 await trace_routine(client, conn, changed=effects.changed)
                 # it may have set how texts are read: the session's own is said anew before its next statement
                 conn.settings = conn.settings.unsure_of(READING)
-            elif effects is not None and (effects.runs or effects.changed):
+            elif effects is not None and (effects.calls or effects.changed):
                 await trace_code(client, conn, effects)
             if effects is not None and effects.defines:
                 await client.services.routines_changed(conn.host)

@@ -121,11 +121,11 @@ def effects_on(client: ClientConnection, host: str, plan: Plan, sql: bytes) -> E
     routines, effects = services.routines.get(host), plan.effects
     if routines is not None:
         effects = routines.added(effects, sql)
-    if effects is not None and effects.runs:
+    if effects is not None and effects.calls:
         bodies = services.bodies.get(host)
-        if bodies is not None and bodies.harmless(sql):
+        if bodies is not None and bodies.harmless(effects.calls):
             # should one have become another since: MariaDB tells at once, MySQL in its next OK
-            effects = effects._replace(runs=False, reads=effects.reads or not client.session.env.mariadb)
+            effects = effects._replace(calls=(), reads=effects.reads or not client.session.env.mariadb)
     return effects
 
 
@@ -141,7 +141,7 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
         if session.database == effects.database:  # it is dropped: there is no current one then
             session.database = None
             session.refresh_env()
-    if effects.routine or effects.runs:
+    if effects.routine or effects.calls:
         conn.unclean = True
     if effects.reads:
         conn.unread = True
@@ -149,8 +149,8 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
     if made and ok is not None and ok.insert_id:
         session.last_insert_id = ok.insert_id
     counted = not counts(session, effects, ok, conn.scanner.rows, literals)
-    asks = effects.routine or effects.runs or effects.changed or effects.defines or effects.tables
-    return made is None or not counted or asks or bool(effects.variables)
+    asks = effects.routine or effects.changed or effects.defines or effects.tables
+    return made is None or not counted or asks or bool(effects.calls or effects.variables)
 
 
 async def trace(

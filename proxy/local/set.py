@@ -227,7 +227,7 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
         changed = await read_back(conn, names)
         _check_reading(changed)
         effects = effects_on(client, host, plan, client.sql)
-        others = tables or (effects is not None and (effects.runs or effects.routine))
+        others = tables or (effects is not None and (bool(effects.calls) or effects.routine))
         if not TRACKING.isdisjoint(touched):
             conn.unclean = True  # the server may tell nothing more
         elif not others:

@@ -14,14 +14,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 from struct import error as StructError
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from .constants import MAX_PAYLOAD, Status
+from .constants import MAX_PAYLOAD, Command, Status
 
 _U16 = Struct("<H")
 _QUERY = Struct("<IB")
 _U16_U16 = Struct("<HH")
 _U64 = Struct("<Q")
+FIRST_NUMBER: Final = 1
+"""The sequence number of a reply's first packet, when the command was one packet."""
+_UNANSWERED: Final = frozenset({Command.STMT_SEND_LONG_DATA, Command.STMT_CLOSE, Command.QUIT})
 
 
 class ProtocolError(Exception):
@@ -100,6 +103,24 @@ def frame(payload: bytes, seq: int = 0) -> bytes:
         pieces.append(chunk)
         seq += 1
     return b"".join(pieces)
+
+
+def reply_numbers(packets: bytes) -> list[int]:
+    """The sequence number of each reply's first packet to some commands: the one behind the command's last.
+    Commands that are not answered have none.
+    """
+    found: list[int] = []
+    pos = 0
+    while pos < len(packets):
+        command = packets[pos + 4]
+        length = MAX_PAYLOAD
+        while length == MAX_PAYLOAD and pos < len(packets):
+            length = int.from_bytes(packets[pos : pos + 3], "little")
+            number = packets[pos + 3] + 1 & 0xFF
+            pos += 4 + length
+        if command not in _UNANSWERED:
+            found.append(number)
+    return found
 
 
 def query_packet(sql: bytes) -> bytes:

@@ -56,7 +56,6 @@ class ReplyScanner:
         "_continued",
         "_definitions",
         "_fed",
-        "_first_number",
         "_header",
         "_new",
         "_out",
@@ -66,6 +65,7 @@ class ReplyScanner:
         "err",
         "expected",
         "files",
+        "first_number",
         "matched",
         "ok",
         "ok_size",
@@ -80,8 +80,10 @@ class ReplyScanner:
     )  # fmt: skip
 
     def __init__(self, first: int | None = None) -> None:
-        """`first`: the number that a reply's first packet must have."""
-        self._first_number = first
+        """`first`: the number that a reply's first packet must have, at most (an error may come before all of
+        a command was read). None: any.
+        """
+        self.first_number = first
         self.status = 0
         self.rows = 0
         self.ok_size = 0  # of the last OK packet, with its header
@@ -156,7 +158,7 @@ class ReplyScanner:
                 ok = parse_ok(data[4:])
             except ProtocolError:
                 return False  # `feed` will tell
-            if ok.status & _MORE or (self._first_number is not None and data[3] != self._first_number):
+            if ok.status & _MORE or (self.first_number is not None and not 0 < data[3] <= self.first_number):
                 return False
             self.ok_size = last + 9
             self.ok, self.warnings, self.status = ok, ok.warnings, ok.status
@@ -179,7 +181,7 @@ class ReplyScanner:
         self._skip = 0
         if self._new and end > 4:
             self._new = False
-            if self._first_number is not None and data[3] != self._first_number:
+            if self.first_number is not None and not 0 < data[3] <= self.first_number:
                 raise ProtocolError(_no_answer(data[4:]))
         unpack = _U32.unpack_from
         state = self.state

@@ -12,10 +12,11 @@ from config.layout import Layout
 from rewriter.splice import Part
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Span
+from rewriter.text.natives import ID_FUNCTIONS
 from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
 
 from .scope import Refuse
-from .values import ID_FUNCTIONS, LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at
+from .values import LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at
 
 
 @dataclass(frozen=True, slots=True)

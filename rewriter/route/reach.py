@@ -12,29 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from rewriter.text.places import is_of_rows, tables_expected
 from rewriter.text.tokens import OPERATOR, Source
 
 from .scope import INFORMATION_SCHEMA
 
-_ROWS: Final = frozenset(
-    {"SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "REPLACE", "UPDATE", "DELETE"}
-    | {"EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DO"}
-)
-"""Statements whose tables stand behind the words below."""
-
-_LISTS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "USING", "DELETE"})
-_MORE: Final = _LISTS | {"TABLES", "VIEW", "TO"}
-_FIRST: Final = frozenset({"INSERT", "REPLACE", "DELETE", "EXPLAIN", "DESCRIBE", "DESC"})
-_BETWEEN: Final = frozenset(
-    {"IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "ONLY", "OJ", "LATERAL"}
-)
-_ENDS: Final = frozenset(
-    {"SELECT", "SET", "WHERE", "VALUES", "VALUE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "FOR"}
-    | {"UNION", "EXCEPT", "INTERSECT", "RETURNING", "PARTITION"}
-)
-_LOCKING: Final = frozenset(
-    {"OF", "NOWAIT", "SKIP", "WAIT", "UNION", "EXCEPT", "INTERSECT", "INTO", "LIMIT", ""}
-)
 _EXPRESSION: Final = frozenset(
     {"SELECT", "DISTINCT", "ALL", "WHERE", "AND", "OR", "NOT", "XOR", "BY", "HAVING", "WHEN", "THEN", "ELSE"}
     | {
@@ -111,13 +93,12 @@ def reached(source: Source) -> tuple[str, ...]:
     others. Names are as written.
     """
     found: dict[str, None] = dict.fromkeys(_shown(source))
-    by_rows = source.tokens[0].text in _ROWS
-    expected = _expected(source, _LISTS if by_rows else _MORE)
+    by_rows, places = is_of_rows(source), tables_expected(source)
     bare = set() if by_rows else _bare(source)
     for at, token in enumerate(source.tokens):
         if not source.is_name(at) or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
             continue
-        qualified = at in expected and source.is_name(at + 2)
+        qualified = at in places and source.is_name(at + 2)
         whole = source.is_op(at + 3, ".", "(") and source.is_name(at + 2)
         row = source.is_word(at, "NEW", "OLD") and source.is_word(0, "CREATE")
         outside = not by_rows and not row and (token.name not in bare or not _in_expression(source, at))
@@ -126,11 +107,6 @@ def reached(source: Source) -> tuple[str, ...]:
         if token.name.lower() != INFORMATION_SCHEMA or not is_view_for_all(source.at(at + 2).name):
             found[token.name] = None
     return tuple(found)
-
-
-def expected(source: Source) -> set[int]:
-    """The places where a table's name is expected."""
-    return _expected(source, _LISTS if source.tokens[0].text in _ROWS else _MORE)
 
 
 def _bare(source: Source) -> set[str]:
@@ -167,58 +143,6 @@ def _shown(source: Source) -> Iterator[str]:
         elif source.is_word(at, "FROM", "IN"):
             of_table = False
         at += 1
-
-
-def _expected(source: Source, lists: frozenset[str]) -> set[int]:
-    """The places where a table's name is expected. `lists`: words that one, or several, stand behind."""
-    found: set[int] = set()
-    state, awaits, clauses = "", False, True  # "": an expression; "list" of tables; "on": a join's condition
-    outer: list[tuple[str, bool, bool]] = []
-    for at, token in enumerate(source.tokens):
-        if source.is_op(at, "(", "{"):
-            outer.append((state, False, clauses))
-            if not awaits:
-                state, clauses = "", source.is_word(at + 1, "SELECT", "WITH", "VALUES", "TABLE")
-        elif source.is_op(at, ")", "}"):
-            state, awaits, clauses = outer.pop() if outer else ("", False, True)
-        elif source.is_op(at, ","):
-            awaits = state != ""
-            state = "list" if awaits else ""
-        elif not source.is_name(at) or source.is_op(at - 1, "."):
-            continue
-        elif awaits and not (token.kind == "word" and token.text in _BETWEEN | _ENDS | lists):
-            found.add(at)
-            awaits = False
-        elif token.kind == "word":
-            state, awaits, clauses = _next(source, at, lists, state, awaits, clauses)
-    return found
-
-
-def _next(
-    source: Source, at: int, lists: frozenset[str], state: str, awaits: bool, clauses: bool
-) -> tuple[str, bool, bool]:
-    """What is expected behind the word at `at`."""
-    word = source.tokens[at].text
-    if word == "SELECT":
-        return "", False, True
-    if not clauses:
-        return state, awaits, clauses
-    if word in lists or (word in _FIRST and at == 0) or word in ("INSERT", "REPLACE", "CALL", "HANDLER"):
-        assigns = word == "UPDATE" and source.is_word(at - 1, "KEY")
-        locks = word == "UPDATE" and source.is_word(at - 1, "FOR") and source.at(at + 1).text in _LOCKING
-        modifier = word == "STRAIGHT_JOIN" and not state
-        columns = word == "USING" and source.is_op(at + 1, "(")
-        function = word in ("INSERT", "REPLACE") and source.is_op(at + 1, "(")
-        if modifier or function:
-            return state, awaits, clauses
-        if columns:
-            return "on", False, clauses
-        return ("", False, clauses) if assigns or locks else ("list", True, clauses)
-    if word == "ON" and state:
-        return ("", False, clauses) if source.is_word(at + 1, "DUPLICATE") else ("on", False, clauses)
-    if word in _ENDS:
-        return "", False, clauses
-    return state, awaits, clauses
 
 
 def functions(source: Source) -> tuple[str, ...]:

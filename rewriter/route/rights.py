@@ -15,19 +15,15 @@ from typing import Final, NamedTuple
 from rewriter.plan import Access
 from rewriter.text.calls import NATIVE_SCHEMAS, sequences, with_plain_calls
 from rewriter.text.literals import NotPlain, unquote
-from rewriter.text.native import NATIVE
+from rewriter.text.natives import foreign_calls, is_sequences
 from rewriter.text.opening import opened
+from rewriter.text.places import tables_expected
 from rewriter.text.prefixes import behind_explain, behind_set_statement, is_explain, tail
 from rewriter.text.statement import PRIVILEGED, QUERIES, WRITES
 from rewriter.text.tokens import (
-    HEX,
-    INTEGER,
     NAME,
-    NUMBER,
-    PREFIXED,
     STRING,
     SYSTEM,
-    VARIABLE,
     WORD,
     Source,
     Unreadable,
@@ -35,9 +31,8 @@ from rewriter.text.tokens import (
 )
 
 from .context import Statement
-from .reach import expected, is_view_for_all, reached, tells_of_others
+from .reach import is_view_for_all, reached, tells_of_others
 from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
-from .values import ID_FUNCTIONS
 
 EVERY_DATABASE: Final = "*"
 """Stands among the databases of a statement that shows what is in any of them."""
@@ -80,7 +75,6 @@ _TELLING_VARIABLES: Final = (
     "pwd",
     "secret",
 )
-_SEQUENCES: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})
 _WRITING: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
 _BLOCKS: Final = frozenset({"BEGIN", "START"})
 _OF_SESSION: Final = frozenset({"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "USE", "KILL", "UNLOCK"})
@@ -162,21 +156,6 @@ _OPTIONS: Final = frozenset(
     }
     | {"DELAY_KEY_WRITE", "PACK_KEYS", "STATS_PERSISTENT", "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES"}
     | {"TRANSACTIONAL", "COMPRESSION", "IGNORE", "REPLACE"}
-)
-_OPERANDS: Final = frozenset({STRING, INTEGER, NUMBER, HEX, PREFIXED, NAME, VARIABLE, SYSTEM})
-_NO_CALL_BEHIND: Final = (
-    "AS",
-    "INTO",
-    "TABLE",
-    "WITH",
-    "RECURSIVE",
-    "KEY",
-    "INDEX",
-    "UNIQUE",
-    "CONSTRAINT",
-    "REFERENCES",
-    "EXISTS",
-    "LIKE",
 )
 
 
@@ -446,46 +425,24 @@ def _told(source: Source, first: int) -> Access:
 
 def _calls(source: Source, names: Names) -> Rights:
     """What the functions that are called need."""
-    native = NATIVE[names.env.mariadb]
     access, unseen = Access.NONE, ""
-    tables: set[int] | None = None
     if source.is_word(0, "CALL"):
         unseen = source.at(1).name
     for at, token in enumerate(source.tokens):
         if not source.is_op(at + 1, "(") or token.kind not in (WORD, NAME):
             continue
         name = token.name.upper()
-        if not source.is_op(at - 1, "."):
-            if name in FOR_ADMINS or name.startswith(_FOR_ADMINS):
+        if source.is_op(at - 1, "."):
+            of_servers = source.at(at - 2).name.lower() in NATIVE_SCHEMAS
+            if name in FOR_ADMINS and of_servers:
                 access = Access.ADMIN
-            elif name in _SEQUENCES and token.kind == WORD and names.env.mariadb:
-                access = max(access, Access.READ if name == "LASTVAL" else Access.WRITE)
-                continue
-            if token.kind == WORD and (name in native or name in ID_FUNCTIONS):
-                continue
-        elif name in FOR_ADMINS and source.at(at - 2).name.lower() in NATIVE_SCHEMAS:
+        elif name in FOR_ADMINS or name.startswith(_FOR_ADMINS):
             access = Access.ADMIN
-        if tables is None:
-            tables = expected(source)
-        if not _is_declared(source, at, tables):
-            access, unseen = max(access, Access.WRITE), unseen or token.name
+        elif token.kind == WORD and is_sequences(name, mariadb=names.env.mariadb):
+            access = max(access, Access.READ if name == "LASTVAL" else Access.WRITE)
+    for at in foreign_calls(source, mariadb=names.env.mariadb):
+        access, unseen = max(access, Access.WRITE), unseen or source.at(at).name
     return Rights(access, unseen=unseen)
-
-
-def _is_declared(source: Source, at: int, tables: set[int]) -> bool:
-    """Whether a parenthesis behind the name at `at` makes it no call: of columns, of an index, of a view."""
-    first = at
-    while source.is_op(first - 1, ".") and source.is_name(first - 2):
-        first -= 2
-    if first in tables or source.is_word(first - 1, *_NO_CALL_BEHIND) or source.is_op(first - 1, ")"):
-        return True
-    if source.at(first - 1).kind in _OPERANDS:
-        return True  # two operands side by side: the second one is no function
-    close = source.closing[at + 1]
-    if source.is_word(close + 1, "AS") and source.is_op(close + 2, "("):
-        return True  # WITH a (x) AS (…)
-    length = close == at + 3 and source.at(at + 2).kind == INTEGER
-    return length and source.is_word(0, "CREATE") and source.is_word(1, "TEMPORARY")
 
 
 # -- databases
@@ -541,7 +498,7 @@ def _labels(source: Source) -> set[str]:
 
 def _tells(source: Source) -> bool:
     """Whether a statement in information_schema names one of its views that is not for all."""
-    tables, ctes = expected(source), _ctes(source)
+    tables, ctes = tables_expected(source), _ctes(source)
     for at, token in enumerate(source.tokens):
         if source.is_name(at) and not source.is_op(at + 1, ".", "("):
             unknown = at in tables and token.name not in ctes and not is_view_for_all(token.name)

@@ -23,6 +23,7 @@ from rewriter.text.literals import (
     slot_text,
     unquote,
 )
+from rewriter.text.natives import ID_FUNCTIONS
 from rewriter.text.tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, VARIABLE, Source
 
 
@@ -134,7 +135,6 @@ _OPERATIONS: Final[dict[str, Callable[[Layout | None, list[int]], int]]] = {
     "LOCAL_OF": _field("local"),
 }
 
-ID_FUNCTIONS: Final = frozenset({"MAKE_ID", "SHARD_OF", "TYPE_OF", "LOCAL_OF"})
 SLOT_FUNCTIONS: Final = {
     "LAST_INSERT_ID": "LAST_INSERT_ID()",
     "DATABASE": "DATABASE()",

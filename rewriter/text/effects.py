@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from .found_rows import Found, found_rows_of
-from .natives import PLAIN_VERBS, calls_foreign
+from .natives import foreign_calls
 from .prefixes import behind_set_statement, tail
 from .tokens import STRING, VARIABLE, WORD, Source
 
@@ -28,7 +28,9 @@ class Effects(NamedTuple):
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
     `defines`: it changes which triggers, functions, procedures or views there are. `locks`: it takes, ends or
     asks for locks of GET_LOCK, which all must be on one host. `keeps_row_count`: ROW_COUNT() stays. `tables`:
-    it defines tables that the schema's databases may have.
+    it defines tables that the schema's databases may have. `calls`: functions that are none of the servers'
+    own, by their last names in lower case. `reads`: the server may tell of a change in its next reply only.
+    `changed` is set by the executor: the server has told of one.
     """
 
     ties: tuple[Tie, ...] = ()
@@ -43,11 +45,19 @@ class Effects(NamedTuple):
     locks: bool = False
     keeps_row_count: bool = False
     tables: bool = False
-    runs: bool = False
+    calls: tuple[str, ...] = ()
     reads: bool = False
     changed: bool = False
 
 
+_VERBS: Final = """
+    ALTER ANALYZE BACKUP BINLOG CACHE CHANGE CHECK CHECKSUM CLONE COMMIT CREATE DEALLOCATE DELETE DESC
+    DESCRIBE DO DROP EXPLAIN FLUSH GET GRANT HANDLER HELP IMPORT INSERT INSTALL KILL LOAD LOCK OPTIMIZE
+    PREPARE PURGE RELEASE RENAME REPAIR REPLACE RESET RESIGNAL RESTART REVOKE ROLLBACK SAVEPOINT SELECT SET
+    SHOW SHUTDOWN SIGNAL START STOP TABLE TRUNCATE UNINSTALL UNLOCK UPDATE USE VALUES WITH XA
+"""
+_PLAIN_VERBS: Final = frozenset(_VERBS.split())
+"""What begins a statement that runs no procedure, prepared text or compound statement by itself."""
 _NONE: Final = Effects()
 _PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
 _READING: Final = frozenset(
@@ -75,9 +85,14 @@ def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
             _insert_id(source, verb),
             keeps_row_count=verb == "GET",
             locks=any(_calls(source, at, _LOCKING) for at in range(len(source.tokens))),
-            runs=calls_foreign(source),
+            calls=_called(source, mariadb=mariadb),
         )
     return found if found != _NONE else None
+
+
+def _called(source: Source, *, mariadb: bool) -> tuple[str, ...]:
+    places = foreign_calls(source, mariadb=mariadb)
+    return tuple(dict.fromkeys(source.at(at).name.lower() for at in places))
 
 
 def may_read_views(source: Source) -> bool:
@@ -94,7 +109,7 @@ def _runs_routine(source: Source, verb: str) -> bool:
         return True
     if verb == "BEGIN":
         return source.is_word(1, "NOT")
-    return bool(verb) and verb not in PLAIN_VERBS
+    return bool(verb) and verb not in _PLAIN_VERBS
 
 
 def _calls(source: Source, at: int, functions: frozenset[str]) -> bool:

@@ -1,129 +1,100 @@
-"""The servers' own functions, and the words that begin statements without a body: what is none of these may
-run code that the proxy has not read.
+"""The functions that are called, and whether they are the servers' own: what is not may run code that the
+proxy has not read.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from .tokens import NAME, WORD, Source
+from .native import NATIVE
+from .places import tables_expected
+from .tokens import HEX, INTEGER, NAME, NUMBER, PREFIXED, STRING, SYSTEM, VARIABLE, WORD, Source
 
-_NATIVE: Final = """
-    ABS ACOS ADDDATE ADDTIME ADD_MONTHS AES_DECRYPT AES_ENCRYPT AGAINST ALL AND ANY ANY_VALUE AS ASCII ASIN
-    ATAN ATAN2 AVG BENCHMARK BETWEEN BIGINT BIN BINARY BINLOG_GTID_POS BIN_TO_UUID BIT BIT_AND BIT_COUNT
-    BIT_LENGTH BIT_OR BIT_XOR BLOB BY CALL CASE CAST CEIL CEILING CHAR CHARACTER CHARACTER_LENGTH CHARSET
-    CHAR_LENGTH CHR COALESCE COERCIBILITY COLLATE COLLATION COLUMNS COLUMN_ADD COLUMN_CHECK COLUMN_CREATE
-    COLUMN_DELETE COLUMN_EXISTS COLUMN_JSON COLUMN_LIST COMPRESS CONCAT CONCAT_OPERATOR_ORACLE CONCAT_WS
-    CONNECTION_ID CONTAINS CONV CONVERT CONVERT_TZ COS COT COUNT CRC32 CRC32C CROSS CUME_DIST CURDATE
-    CURRENT_DATE CURRENT_ROLE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURTIME DATABASE DATE DATEDIFF
-    DATETIME DATE_ADD DATE_FORMAT DATE_SUB DAY DAYNAME DAYOFMONTH DAYOFWEEK DAYOFYEAR DEC DECIMAL DECODE
-    DECODE_HISTOGRAM DECODE_ORACLE DEFAULT DEGREES DENSE_RANK DES_DECRYPT DES_ENCRYPT DISTANCE DISTINCT
-    DISTINCTROW DIV DO DOUBLE DUPLICATE ELSE ELSEIF ELT ENCODE ENCRYPT ENUM ESCAPE EXCEPT EXISTS EXP
-    EXPORT_SET EXTRACT EXTRACTVALUE FIELD FIND_IN_SET FIRST_VALUE FIXED FLOAT FLOOR FOR FORMAT FORMAT_BYTES
-    FORMAT_PICO_TIME FOUND_ROWS FROM FROM_BASE64 FROM_DAYS FROM_UNIXTIME FROM_VECTOR GEOMETRY
-    GEOMETRYCOLLECTION GET_FORMAT GET_LOCK GREATEST GROUP GROUPING GROUP_CONCAT GTID_SUBSET GTID_SUBTRACT
-    HAVING HEX HIGH_PRIORITY HOUR ICU_VERSION IF IFNULL IGNORE IN INDEX INET6_ATON INET6_NTOA INET_ATON
-    INET_NTOA INNER INSERT INSTR INT INTEGER INTERSECT INTERVAL IS ISNULL IS_FREE_LOCK IS_IPV4 IS_IPV4_COMPAT
-    IS_IPV4_MAPPED IS_IPV6 IS_USED_LOCK IS_UUID ITERATE JOIN JSON_ARRAY JSON_ARRAYAGG JSON_ARRAY_APPEND
-    JSON_ARRAY_INSERT JSON_COMPACT JSON_CONTAINS JSON_CONTAINS_PATH JSON_DEPTH JSON_DETAILED
-    JSON_DUALITY_OBJECT JSON_EQUALS JSON_EXISTS JSON_EXTRACT JSON_INSERT JSON_KEYS JSON_LENGTH JSON_LOOSE
-    JSON_MEMBER_OF JSON_MERGE JSON_MERGE_PATCH JSON_MERGE_PRESERVE JSON_NORMALIZE JSON_OBJECT JSON_OBJECTAGG
-    JSON_OVERLAPS JSON_PRETTY JSON_QUERY JSON_QUOTE JSON_REMOVE JSON_REPLACE JSON_SCHEMA_VALID
-    JSON_SCHEMA_VALIDATION_REPORT JSON_SEARCH JSON_SET JSON_STORAGE_FREE JSON_STORAGE_SIZE JSON_TABLE
-    JSON_TYPE JSON_UNQUOTE JSON_VALID JSON_VALUE KEY LAG LAST_DAY LAST_INSERT_ID LAST_VALUE LATERAL LCASE
-    LEAD LEAST LEFT LENGTH LENGTHB LIKE LIMIT LINESTRING LN LOAD_FILE LOCALTIME LOCALTIMESTAMP LOCAL_OF
-    LOCATE LOG LOG10 LOG2 LOWER LPAD LPAD_ORACLE LTRIM LTRIM_ORACLE MAKEDATE MAKETIME MAKE_ID MAKE_SET
-    MASTER_GTID_WAIT MASTER_POS_WAIT MATCH MAX MBRCONTAINS MBRCOVEREDBY MBRCOVERS MBRDISJOINT MBREQUALS
-    MBRINTERSECTS MBROVERLAPS MBRTOUCHES MBRWITHIN MD5 MEDIAN MEDIUMINT MEMBER MICROSECOND MID MIN MINUTE
-    MOD MONTH MONTHNAME MULTILINESTRING MULTIPOINT MULTIPOLYGON NAME_CONST NATURAL_SORT_KEY NCHAR NOT NOW
-    NTH_VALUE NTILE NULLIF NUMERIC NVARCHAR NVL NVL2 OCT OCTET_LENGTH OFFSET OLD_PASSWORD ON OR ORD ORDER
-    OUTER OVER OVERLAPS PARTITION PASSWORD PATH PERCENTILE_CONT PERCENTILE_DISC PERCENT_RANK PERIOD_ADD
-    PERIOD_DIFF PI POINT POLYGON POSITION POW POWER PS_CURRENT_THREAD_ID PS_THREAD_ID QUALIFY QUARTER QUOTE
-    RADIANS RAND RANDOM_BYTES RANK REAL REGEXP REGEXP_INSTR REGEXP_LIKE REGEXP_REPLACE REGEXP_SUBSTR
-    RELEASE_ALL_LOCKS RELEASE_LOCK REPEAT REPLACE REPLACE_ORACLE RETURN REVERSE RIGHT RLIKE ROLES_GRAPHML
-    ROLLUP ROUND ROW ROWNUM ROW_COUNT ROW_NUMBER RPAD RPAD_ORACLE RTRIM RTRIM_ORACLE SCHEMA SECOND
-    SEC_TO_TIME SELECT SEPARATOR SESSION_USER SET SETVAL SFORMAT SHA SHA1 SHA2 SHARD_OF SIGN SIGNED SIN
-    SLEEP SMALLINT SOME SOUNDEX SOUNDS SOURCE_POS_WAIT SPACE SQL_BIG_RESULT SQL_BUFFER_RESULT SQL_CACHE
-    SQL_CALC_FOUND_ROWS SQL_NO_CACHE SQL_SMALL_RESULT SQL_TSI_DAY SQL_TSI_HOUR SQL_TSI_MINUTE SQL_TSI_MONTH
-    SQL_TSI_SECOND SQL_TSI_YEAR SQRT STATEMENT_DIGEST STATEMENT_DIGEST_TEXT STD STDDEV STDDEV_POP
-    STDDEV_SAMP STRAIGHT_JOIN STRCMP STRING_TO_VECTOR STR_TO_DATE ST_AREA ST_ASBINARY ST_ASGEOJSON ST_ASTEXT
-    ST_ASWKB ST_ASWKT ST_BOUNDARY ST_BUFFER ST_BUFFER_STRATEGY ST_CENTROID ST_COLLECT ST_CONTAINS
-    ST_CONVEXHULL ST_CROSSES ST_DIFFERENCE ST_DIMENSION ST_DISJOINT ST_DISTANCE ST_DISTANCE_SPHERE
-    ST_ENDPOINT ST_ENVELOPE ST_EQUALS ST_EXTERIORRING ST_FRECHETDISTANCE ST_GEOHASH ST_GEOMCOLLFROMTEXT
-    ST_GEOMCOLLFROMTXT ST_GEOMCOLLFROMWKB ST_GEOMETRYCOLLECTIONFROMTEXT ST_GEOMETRYCOLLECTIONFROMWKB
-    ST_GEOMETRYFROMTEXT ST_GEOMETRYFROMWKB ST_GEOMETRYN ST_GEOMETRYTYPE ST_GEOMFROMGEOJSON ST_GEOMFROMTEXT
-    ST_GEOMFROMWKB ST_HAUSDORFFDISTANCE ST_INTERIORRINGN ST_INTERSECTION ST_INTERSECTS ST_ISCLOSED
-    ST_ISEMPTY ST_ISRING ST_ISSIMPLE ST_ISVALID ST_LATFROMGEOHASH ST_LATITUDE ST_LENGTH ST_LINEFROMTEXT
-    ST_LINEFROMWKB ST_LINEINTERPOLATEPOINT ST_LINEINTERPOLATEPOINTS ST_LINESTRINGFROMTEXT
-    ST_LINESTRINGFROMWKB ST_LONGFROMGEOHASH ST_LONGITUDE ST_MAKEENVELOPE ST_MLINEFROMTEXT ST_MLINEFROMWKB
-    ST_MPOINTFROMTEXT ST_MPOINTFROMWKB ST_MPOLYFROMTEXT ST_MPOLYFROMWKB ST_NUMGEOMETRIES ST_NUMINTERIORRING
-    ST_NUMINTERIORRINGS ST_NUMPOINTS ST_OVERLAPS ST_POINTATDISTANCE ST_POINTFROMGEOHASH ST_POINTFROMTEXT
-    ST_POINTFROMWKB ST_POINTN ST_POINTONSURFACE ST_POLYFROMTEXT ST_POLYFROMWKB ST_POLYGONFROMTEXT
-    ST_POLYGONFROMWKB ST_RELATE ST_SIMPLIFY ST_SRID ST_STARTPOINT ST_SWAPXY ST_SYMDIFFERENCE ST_TOUCHES
-    ST_TRANSFORM ST_UNION ST_VALIDATE ST_WITHIN ST_X ST_Y SUBDATE SUBSTR SUBSTRING SUBSTRING_INDEX
-    SUBSTR_ORACLE SUBTIME SUM SYSDATE SYSTEM_USER SYS_GUID TABLE TAN TEXT THEN TIME TIMEDIFF TIMESTAMP
-    TIMESTAMPADD TIMESTAMPDIFF TIME_FORMAT TIME_TO_SEC TINYINT TO_BASE64 TO_CHAR TO_DAYS TO_SECONDS
-    TO_VECTOR TRIM TRIM_ORACLE TRUNCATE TYPE_OF UCASE UNCOMPRESS UNCOMPRESSED_LENGTH UNHEX UNION UNIQUE
-    UNIX_TIMESTAMP UNSIGNED UNTIL UPDATE UPDATEXML UPPER USER USING UTC_DATE UTC_TIME UTC_TIMESTAMP UUID
-    UUID_SHORT UUID_TO_BIN VALIDATE_PASSWORD_STRENGTH VALUE VALUES VARBINARY VARCHAR VARIANCE VAR_POP
-    VAR_SAMP VECTOR VECTOR_DIM VECTOR_TO_STRING VEC_DISTANCE VEC_DISTANCE_COSINE VEC_DISTANCE_EUCLIDEAN
-    VEC_FROMTEXT VEC_TOTEXT VERSION WAIT_FOR_EXECUTED_GTID_SET WEEK WEEKDAY WEEKOFYEAR WEIGHT_STRING WHEN
-    WHERE WHILE WINDOW WITH WITHIN WSREP_LAST_SEEN_GTID WSREP_LAST_WRITTEN_GTID WSREP_SYNC_WAIT_UPTO_GTID
-    XOR YEAR YEARWEEK
-"""
-NATIVE: Final = frozenset(_NATIVE.split())
-"""Words before a parenthesis that call no stored function: as MariaDB 10.11 and MySQL 9 know them, with
-types and other words of the language."""
-
-_PLAIN_VERBS: Final = """
-    ALTER ANALYZE BACKUP BINLOG CACHE CHANGE CHECK CHECKSUM CLONE COMMIT CREATE DEALLOCATE DELETE DESC
-    DESCRIBE DO DROP EXPLAIN FLUSH GET GRANT HANDLER HELP IMPORT INSERT INSTALL KILL LOAD LOCK OPTIMIZE
-    PREPARE PURGE RELEASE RENAME REPAIR REPLACE RESET RESIGNAL RESTART REVOKE ROLLBACK SAVEPOINT SELECT SET
-    SHOW SHUTDOWN SIGNAL START STOP TABLE TRUNCATE UNINSTALL UNLOCK UPDATE USE VALUES WITH XA
-"""
-PLAIN_VERBS: Final = frozenset(_PLAIN_VERBS.split())
-"""What begins a statement that runs no procedure, prepared text or compound statement by itself."""
-
-_TABLES: Final = (
-    "INTO",
-    "CALL",
-    "TABLE",
+ID_FUNCTIONS: Final = frozenset({"MAKE_ID", "SHARD_OF", "TYPE_OF", "LOCAL_OF"})
+"""The proxy's own, which no server gets to see."""
+_NEWER: Final = frozenset(
+    {"VEC_DISTANCE", "VEC_DISTANCE_COSINE", "VEC_DISTANCE_EUCLIDEAN", "VEC_FROMTEXT", "VEC_TOTEXT"}
+)
+"""Of MariaDB 11.7 and later."""
+_CLASSIC: Final = frozenset({"MD5", "SHA", "SHA1"})
+"""In MySQL 9.6 and later they come with a component."""
+_BY_ARGUMENTS: Final = frozenset(
+    {"POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"}
+)
+"""On MariaDB stored functions may have these names, but for as many arguments as the own ones have."""
+_SEQUENCES: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})
+_OPERANDS: Final = frozenset({STRING, INTEGER, NUMBER, HEX, PREFIXED, NAME, VARIABLE, SYSTEM})
+_NO_CALL_BEHIND: Final = (
     "AS",
+    "INTO",
+    "TABLE",
     "WITH",
     "RECURSIVE",
+    "KEY",
+    "INDEX",
+    "UNIQUE",
+    "CONSTRAINT",
     "REFERENCES",
-    "INSERT",
-    "REPLACE",
-    "IGNORE",
-    "PARTITION",
+    "EXISTS",
+    "LIKE",
 )
 
 
-def is_native(word: str) -> bool:
-    """Whether an unquoted word (upper case) before a parenthesis is the servers' own."""
-    return word in NATIVE
+def is_native(word: str, *, mariadb: bool) -> bool:
+    """Whether an unquoted word (upper case) before a parenthesis is the servers' or the proxy's own."""
+    return word in NATIVE[mariadb] or word in ID_FUNCTIONS or word in (_NEWER if mariadb else _CLASSIC)
 
 
-def foreign_calls(source: Source) -> list[str]:
-    """The names, in lower case, of functions that are called and are none of the servers' own."""
-    found: dict[str, None] = {}
+def is_sequences(word: str, *, mariadb: bool) -> bool:
+    """Whether an unquoted word (upper case) before a parenthesis reads or moves a sequence."""
+    return mariadb and word in _SEQUENCES
+
+
+def foreign_calls(source: Source, *, mariadb: bool) -> tuple[int, ...]:
+    """The places of the names of functions that are called and are none of the servers' own, nor for a
+    sequence. Names before a parenthesis that are no calls are left out where that is certain.
+    """
+    found: list[int] = []
+    tables: set[int] | None = None
     for at, token in enumerate(source.tokens):
         if token.kind not in (WORD, NAME) or not source.is_op(at + 1, "("):
             continue
-        first = at
-        while source.is_op(first - 1, ".") and first > 1:
-            first -= 2
-        closing = source.closing[at + 1]
-        if source.is_word(closing + 1, "AS") and source.is_op(closing + 2, "("):
-            continue  # WITH name (columns) AS (…)
-        if (first == at and token.kind == WORD and is_native(token.text)) or source.is_word(
-            first - 1, *_TABLES
-        ):
-            continue
-        found[token.name.lower()] = None
-    return list(found)
+        if token.kind == WORD and not source.is_op(at - 1, "."):
+            if is_native(token.text, mariadb=mariadb) or is_sequences(token.text, mariadb=mariadb):
+                continue
+            if mariadb and token.text in _BY_ARGUMENTS and _fits(source, at):
+                continue
+        if tables is None:
+            tables = tables_expected(source)
+        if not _is_declared(source, at, tables):
+            found.append(at)
+    return tuple(found)
 
 
-def calls_foreign(source: Source) -> bool:
-    """Whether there are any."""
-    return bool(foreign_calls(source))
+def _fits(source: Source, at: int) -> bool:
+    """Whether a geometry's function has arguments that make it the server's own."""
+    inner = range(at + 2, source.closing[at + 1])
+    if source.at(at).text != "POINT":
+        return len(inner) > 0
+    commas, end = 0, -1
+    for k in inner:
+        if k > end:
+            commas += source.is_op(k, ",")
+            end = source.closing.get(k, end) if source.is_op(k, "(") else end
+    return commas == 1
+
+
+def _is_declared(source: Source, at: int, tables: set[int]) -> bool:
+    """Whether a parenthesis behind the name at `at` makes it no call: of columns, of an index, of a view."""
+    first = at
+    while source.is_op(first - 1, ".") and source.is_name(first - 2):
+        first -= 2
+    if first in tables or source.is_word(first - 1, *_NO_CALL_BEHIND) or source.is_op(first - 1, ")"):
+        return True
+    if source.at(first - 1).kind in _OPERANDS:
+        return True  # two operands side by side: the second one is no function
+    close = source.closing[at + 1]
+    if source.is_word(close + 1, "AS") and source.is_op(close + 2, "("):
+        return True  # WITH a (x) AS (…)
+    length = close == at + 3 and source.at(at + 2).kind == INTEGER
+    return length and source.is_word(0, "CREATE") and source.is_word(1, "TEMPORARY")

@@ -12,7 +12,6 @@ from functools import reduce
 from typing import Final, NamedTuple
 
 from .effects import Effects, Tie
-from .natives import is_native
 
 _WORD: Final = re.compile(r"[\w$]+")
 _VARIABLE: Final = re.compile(r"(?<!@)@(?:([\w$.]+)|`((?:[^`]|``)+)`|'((?:[^']|'')+)'|\"((?:[^\"]|\"\")+)\")")
@@ -42,7 +41,6 @@ _TIES: Final[tuple[tuple[re.Pattern[str], Tie], ...]] = (
 )
 """What no server tells of by session tracking is all here: locks, user variables that a query assigns, the
 next transaction, roles, handlers, sequences, LAST_INSERT_ID(value)."""
-_CALLS: Final = re.compile(r"(\.\s*)?([`\"]?)([\w$]+)[`\"]?\s*\(")
 _DYNAMIC: Final = frozenset({"prepare", "execute"})
 _CALLED: Final = re.compile(
     r"\s*CALL\s+(?:[^\s(;]+\s*\.\s*)?[`\"]?([\w$]+)[`\"]?\s*(?:[(;]|$)", re.IGNORECASE
@@ -105,13 +103,9 @@ class Routines:
             routine=known.routine or left.unknown,
         )
 
-    def harmless(self, sql: bytes) -> bool:
-        """Whether all functions that a statement calls are the servers' own, or known to leave nothing."""
-        names = {
-            name.lower()
-            for dot, quote, name in _CALLS.findall(sql.decode("utf-8", "replace"))
-            if dot or quote or not is_native(name.upper())
-        }
+    def harmless(self, calls: Iterable[str]) -> bool:
+        """Whether all these functions are known to leave nothing."""
+        names = frozenset(calls)
         return names <= self._known and names.isdisjoint(self._leaving)
 
     def called(self, sql: bytes) -> Left | None:

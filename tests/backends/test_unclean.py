@@ -6,7 +6,8 @@ import pytest
 
 from proxy.backends.connection import BackendConnection
 from proxy.session.settings import LOGIN
-from proxy.wire.packets import err_packet, lenenc_bytes, ok_packet
+from proxy.wire.constants import MAX_PAYLOAD
+from proxy.wire.packets import err_packet, frame, lenenc_bytes, ok_packet
 from tests.backends.fakes import OK, FakeOwner, FakeTransport, Recorder, connection
 from tests.wire.streams import Rows, reply_packets
 
@@ -124,6 +125,46 @@ def test_what_answers_nothing_that_was_asked(reply: bytes, pieces: int) -> None:
     for at in range(pieces):
         if not conn.closed:
             conn.data_received(reply[at * len(reply) // pieces : (at + 1) * len(reply) // pieces])
+    assert [name for name, _ in receiver.lost] == ["backend_protocol"]
+    assert owner.closed == [conn]
+
+
+LARGE = frame(b"\x03" + b"x" * MAX_PAYLOAD)
+SMALL = frame(b"\x03SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("commands", "preludes", "replies", "numbers"),
+    [
+        (LARGE, 0, 1, [2]),
+        (LARGE, 0, 1, [1]),  # an error before all was read
+        (SMALL + LARGE, 0, 2, [1, 2]),
+        (LARGE + SMALL, 0, 2, [2, 1]),
+        (LARGE + SMALL, 1, 1, [2, 1]),
+        (LARGE + SMALL + LARGE, 2, 1, [2, 1, 2]),
+    ],
+)
+def test_answers_to_what_is_larger_than_a_packet(
+    commands: bytes, preludes: int, replies: int, numbers: list[int]
+) -> None:
+    """Its packets have numbers, too."""
+    receiver = Recorder()
+    conn, _, owner = asked(receiver)
+    conn.data_received(OK)
+    for pending in (False, True):
+        receiver = Recorder()
+        if pending:
+            conn.tell(LARGE)
+        conn.send(commands, receiver, preludes, replies=replies)
+        for number in [2, *numbers] if pending else numbers:
+            conn.data_received(ok_packet(number, AUTOCOMMIT))
+        assert receiver.ends == replies
+        assert not receiver.lost
+        conn.ask(SMALL, receiver)
+        conn.data_received(OK)
+        assert receiver.ends == replies + 1
+    conn.ask(SMALL, receiver)
+    conn.data_received(ok_packet(2, AUTOCOMMIT))
     assert [name for name, _ in receiver.lost] == ["backend_protocol"]
     assert owner.closed == [conn]
 

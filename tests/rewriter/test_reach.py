@@ -151,8 +151,7 @@ def test_stored_functions_on_sharded_tables(sql: str) -> None:
     """Each shard would run one of its own, if there is any, on connections that all share."""
     found = plan(sql, "demo")
     assert isinstance(found, Reject)
-    assert found.error == "not_supported_yet"
-    assert "stored functions" in found.arguments["reason"]
+    assert found.error == "function_not_on_shards"
 
 
 def test_which_databases_are_named() -> None:

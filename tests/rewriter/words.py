@@ -132,7 +132,7 @@ SELECTS: Final = (
     "SELECT {w} FROM k HAVING {w} > 5",
     "SELECT x AS {w} FROM j, k HAVING {w} > 1 ORDER BY 1",
     "SELECT SUM(x) OVER (PARTITION BY {w} ORDER BY x) FROM k",
-    "SELECT SUM(x) OVER (ORDER BY {w} ROWS UNBOUNDED PRECEDING) FROM k",
+    "SELECT SUM(x) OVER (ORDER BY {w}, x ROWS UNBOUNDED PRECEDING) FROM k",
     "SELECT SUM(x) OVER {w} FROM k WINDOW {w} AS (ORDER BY x)",
     "SELECT x FROM k WHERE x = 1 UNION SELECT {w} FROM k",
     "(SELECT {w} FROM k) ORDER BY {w} LIMIT 1",
@@ -210,6 +210,7 @@ class Asked:
             "CREATE DATABASE words",
             "USE words",
             "SET SESSION sql_mode = ''",
+            "SET timestamp = 1700000000",  # some of the words are the time
         ):
             self.cursor.execute(sql)
 

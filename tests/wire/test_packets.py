@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.wire import packets
+from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import (
     Err,
     Ok,
@@ -26,6 +27,7 @@ from proxy.wire.packets import (
     read_lenenc,
     read_lenenc_bytes,
     read_nul_bytes,
+    reply_numbers,
 )
 from tests.wire.streams import cuts, packet, physical
 
@@ -282,3 +284,15 @@ def test_a_large_packet_in_small_reads() -> None:
     for start in range(0, len(sent), 1 << 18):
         found += reader.feed(sent[start : start + (1 << 18)])
     assert found == [(1, payload)]
+
+
+def test_the_numbers_of_replies() -> None:
+    """Behind a command's last packet; commands without an answer have none."""
+    full = b"\xff\xff\xff"
+    one = frame(b"\x03SELECT 1")
+    exact = frame(b"\x03" + b"x" * (MAX_PAYLOAD - 1))
+    assert exact[:4] == full + b"\0"
+    assert exact[-4:] == b"\0\0\0\1"
+    assert reply_numbers(one) == [1]
+    assert reply_numbers(exact + one) == [2, 1]
+    assert reply_numbers(frame(b"\x18" + exact) + one + frame(b"\x19\1\0\0\0")) == [1]

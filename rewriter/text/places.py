@@ -1,0 +1,89 @@
+"""Where a statement may name tables, told by its words alone: for what is not read clause by clause."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .tokens import Source
+
+_ROWS: Final = frozenset(
+    {"SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "REPLACE", "UPDATE", "DELETE"}
+    | {"EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DO"}
+)
+"""Statements whose tables stand behind the words below."""
+
+_LISTS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "USING", "DELETE"})
+_MORE: Final = _LISTS | {"TABLES", "VIEW", "TO"}
+_FIRST: Final = frozenset({"INSERT", "REPLACE", "DELETE", "EXPLAIN", "DESCRIBE", "DESC"})
+_BETWEEN: Final = frozenset(
+    {"IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "ONLY", "OJ", "LATERAL"}
+)
+_ENDS: Final = frozenset(
+    {"SELECT", "SET", "WHERE", "VALUES", "VALUE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "FOR"}
+    | {"UNION", "EXCEPT", "INTERSECT", "RETURNING", "PARTITION"}
+)
+_LOCKING: Final = frozenset(
+    {"OF", "NOWAIT", "SKIP", "WAIT", "UNION", "EXCEPT", "INTERSECT", "INTO", "LIMIT", ""}
+)
+
+
+def is_of_rows(source: Source) -> bool:
+    """Whether the statement is a query or a change of rows, or explains one."""
+    return source.at(0).text in _ROWS
+
+
+def tables_expected(source: Source) -> set[int]:
+    """The places where a table's name is expected."""
+    return _expected(source, _LISTS if is_of_rows(source) else _MORE)
+
+
+def _expected(source: Source, lists: frozenset[str]) -> set[int]:
+    """The places where a table's name is expected. `lists`: words that one, or several, stand behind."""
+    found: set[int] = set()
+    state, awaits, clauses = "", False, True  # "": an expression; "list" of tables; "on": a join's condition
+    outer: list[tuple[str, bool, bool]] = []
+    for at, token in enumerate(source.tokens):
+        if source.is_op(at, "(", "{"):
+            outer.append((state, False, clauses))
+            if not awaits:
+                state, clauses = "", source.is_word(at + 1, "SELECT", "WITH", "VALUES", "TABLE")
+        elif source.is_op(at, ")", "}"):
+            state, awaits, clauses = outer.pop() if outer else ("", False, True)
+        elif source.is_op(at, ","):
+            awaits = state != ""
+            state = "list" if awaits else ""
+        elif not source.is_name(at) or source.is_op(at - 1, "."):
+            continue
+        elif awaits and not (token.kind == "word" and token.text in _BETWEEN | _ENDS | lists):
+            found.add(at)
+            awaits = False
+        elif token.kind == "word":
+            state, awaits, clauses = _next(source, at, lists, state, awaits, clauses)
+    return found
+
+
+def _next(
+    source: Source, at: int, lists: frozenset[str], state: str, awaits: bool, clauses: bool
+) -> tuple[str, bool, bool]:
+    """What is expected behind the word at `at`."""
+    word = source.tokens[at].text
+    if word == "SELECT":
+        return "", False, True
+    if not clauses:
+        return state, awaits, clauses
+    if word in lists or (word in _FIRST and at == 0) or word in ("INSERT", "REPLACE", "CALL", "HANDLER"):
+        assigns = word == "UPDATE" and source.is_word(at - 1, "KEY")
+        locks = word == "UPDATE" and source.is_word(at - 1, "FOR") and source.at(at + 1).text in _LOCKING
+        modifier = word == "STRAIGHT_JOIN" and not state
+        columns = word == "USING" and source.is_op(at + 1, "(")
+        function = word in ("INSERT", "REPLACE") and source.is_op(at + 1, "(")
+        if modifier or function:
+            return state, awaits, clauses
+        if columns:
+            return "on", False, clauses
+        return ("", False, clauses) if assigns or locks else ("list", True, clauses)
+    if word == "ON" and state:
+        return ("", False, clauses) if source.is_word(at + 1, "DUPLICATE") else ("on", False, clauses)
+    if word in _ENDS:
+        return "", False, clauses
+    return state, awaits, clauses

@@ -1,0 +1,66 @@
+"""Which functions that are called are the servers' own."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewriter.env import Env
+from rewriter.shape import lift
+from rewriter.text.natives import foreign_calls
+from rewriter.text.tokens import read
+
+
+def called(sql: str, *, mariadb: bool) -> list[str]:
+    source = read(sql.encode(), lift(sql.encode())[1], Env(mariadb=mariadb))
+    return [source.at(at).name for at in foreign_calls(source, mariadb=mariadb)]
+
+
+@pytest.mark.parametrize("mariadb", [True, False])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT ST_AsText(POINT(1, (2))), LINESTRING(POINT(1,2),POINT(2,IF(1,2,3)))",
+        "SELECT d.x FROM (SELECT id FROM pins) d (x), (SELECT 1) AS e (y)",
+        "WITH c (n) AS (SELECT 1), RECURSIVE (m) AS (SELECT 2) SELECT n FROM c",
+        "INSERT INTO demo . pins (id) VALUES (1) ON DUPLICATE KEY UPDATE id = VALUES(id)",
+        "SELECT id FROM pins USE INDEX FOR ORDER BY (a) WHERE a LIKE 'b' ESCAPE ('c')",
+        "SELECT MD5('a'), MAKE_ID(1, 2, 3), CAST(a AS DECIMAL(10, 2)), CONVERT(a, CHAR(3))",
+        "SELECT SUM(a) OVER (ORDER BY b), RANK() OVER w FROM pins WINDOW w AS (ORDER BY c)",
+        "SELECT MATCH (a) AGAINST ('b'), a IN (1), NOT (b), EXISTS (SELECT 1) FROM pins PARTITION (p)",
+    ],
+)
+def test_no_others(sql: str, mariadb: bool) -> None:
+    assert called(sql, mariadb=mariadb) == []
+
+
+@pytest.mark.parametrize("mariadb", [True, False])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT f(1)",
+        "SELECT `f` (1)",
+        "SELECT `abs`(1), f(2)",
+        "SELECT db . f(1)",
+        "SELECT 1 + db.`f`(1)",
+        "SELECT DISTINCT f()",
+        "SELECT a FROM pins WHERE f(a)",
+        "UPDATE pins SET a = f()",
+        "INSERT INTO pins (a) VALUES (f())",
+        "INSERT INTO pins SET a = f(1) ON DUPLICATE KEY UPDATE a = 1",
+        "SELECT 1 FROM pins JOIN boards ON f(1) ORDER BY 1",
+        "SELECT abs(f(1))",
+        "DO f(1)",
+    ],
+)
+def test_others(sql: str, mariadb: bool) -> None:
+    assert [name for name in called(sql, mariadb=mariadb) if name != "abs"] == ["f"]
+
+
+def test_a_geometry_by_its_arguments() -> None:
+    """MariaDB calls stored functions by these names, when the arguments are not its own function's."""
+    assert called("SELECT POINT(1), POINT(1, 2, 3), POINT(1, 2), LINESTRING()", mariadb=True) == [
+        "POINT",
+        "POINT",
+        "LINESTRING",
+    ]
+    assert called("SELECT POINT(1), LINESTRING()", mariadb=False) == []
