@@ -36,8 +36,11 @@ LACKING: Final = frozenset({1049, UNKNOWN_COLUMN, 1146, 1051, 1091})
 _KEPT: Final = 20
 _QUIET: Final = 60.0
 """Seconds in which the log does not repeat itself."""
+_LOOK: Final = 1 << 16
+"""Bytes of a statement in which its tables are looked for."""
 _DATABASE: Final = re.compile(r"'([^'.]+)[.']")
-_COLUMN: Final = re.compile(r"'(?:[^']*\.)?([^'.]+)' in ")
+_COLUMN: Final = re.compile(r"'(?:([^']*)\.)?([^'.]+)' in ")
+_NAMES: Final = re.compile(r"([\w$]+)`?\s*(\.)?")
 
 
 @dataclass(slots=True)
@@ -100,7 +103,7 @@ def note_error(client: ClientConnection, host: str, error: Err) -> None:
     )
     if error.code == UNKNOWN_COLUMN:
         services.columns_doubted(plan)
-        if not _lacks_column(services, text):
+        if not _lacks_column(services, text, client.sql):
             return  # a client's mistake, which no shard could answer otherwise
     if plan is None or isinstance(plan, Physical) or not plan.databases:
         return
@@ -109,6 +112,8 @@ def note_error(client: ClientConnection, host: str, error: Err) -> None:
         services.topology.physical(named[1]) if named is not None and error.code != UNKNOWN_COLUMN else None
     )
     if physical is not None and named is not None:
+        if physical[1] is None:
+            return  # not a shard's: what it lacks, the error says
         where = place(services.topology, named[1], host)
     elif error.code == UNKNOWN_COLUMN:
         where = _asked(client, host)
@@ -119,9 +124,19 @@ def note_error(client: ClientConnection, host: str, error: Err) -> None:
         client.session.diagnostics.append(Diagnostic("Note", error.code, f"{where}: {text}"))
 
 
-def _lacks_column(services: Services, text: str) -> bool:
+def _lacks_column(services: Services, text: str, sql: bytes) -> bool:
+    """Whether one of the statement's tables has the column elsewhere. What is no table's name or alias in
+    the statement cannot have it.
+    """
     found = _COLUMN.search(text)
-    return found is not None and found[1].lower() in services.columns_seen
+    if found is None:
+        return False
+    qualifier, column = (name.lower() for name in ((found[1] or "").rpartition(".")[2], found[2]))
+    written = sql[:_LOOK].decode("utf-8", "replace").lower()
+    names = {name for name, dot in _NAMES.findall(written) if not dot}
+    return not names.isdisjoint(services.columns_seen.get(column, ())) and (
+        not qualifier or qualifier in names
+    )
 
 
 def _asked(client: ClientConnection, host: str) -> str:

@@ -142,7 +142,7 @@ class Services:
         self.all_serving = _all_serving(topology)
         self._coming = schema
         self.problems = ShardProblems()
-        self.columns_seen: frozenset[str] = frozenset()  # by some shards at least, lower case
+        self.columns_seen: Mapping[str, frozenset[str]] = {}  # the tables that have a column, on some shard
         self.recent_changes: list[tuple[float, str]] = []
         self.view_columns: dict[str, dict[str, tuple[str, ...]]] = {}  # by server version and view
         self._definitions: WeakKeyDictionary[Plan, dict[tuple[object, ...], Definitions]] = (

@@ -39,12 +39,12 @@ _LIST = (
 
 
 class Looked(NamedTuple):
-    """What was found: the schema with the columns that the servers have, the names of all columns (lower
-    case) that some shard has, and (where, what) some lack.
+    """What was found: the schema with the columns that the servers have, the tables that have each column on
+    some shard (all names in lower case), and (where, what) some lack.
     """
 
     schema: Schema
-    columns: frozenset[str]
+    columns: Mapping[str, frozenset[str]]
     problems: tuple[tuple[str, str], ...]
 
 
@@ -56,7 +56,9 @@ async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked
         for table in database.tables.values():
             tables.setdefault(table.keyspace, []).append(table)
     found: dict[Table, tuple[Column, ...]] = {}
-    names = {column.name.lower() for some in tables.values() for table in some for column in table.columns}
+    names: dict[str, set[str]] = {}
+    for table in (table for some in tables.values() for table in some):
+        _note(names, table, {column.name.lower() for column in table.columns})
     problems: list[tuple[str, str]] = []
     for name, some in tables.items():
         keyspace = topology.keyspaces.get(name)
@@ -66,7 +68,11 @@ async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked
             found.update(await _keyspace(keyspace, some, backends, names, problems))
         except ProxyError as error:
             log.info("columns not looked at", keyspace=name, reason=str(error))
-    return Looked(schema.with_columns(found), frozenset(names), tuple(problems))
+    return Looked(
+        schema.with_columns(found),
+        {column: frozenset(some) for column, some in names.items()},
+        tuple(problems),
+    )
 
 
 async def _others(schema: Schema, topology: Topology, backends: Backends) -> dict[str, list[str]]:
@@ -90,7 +96,7 @@ async def _keyspace(
     keyspace: Keyspace,
     tables: list[Table],
     backends: Backends,
-    names: set[str],
+    names: dict[str, set[str]],
     problems: list[tuple[str, str]],
 ) -> dict[Table, tuple[Column, ...]]:
     """The columns of a keyspace's tables: what its first shard has, and its last one too, as an ALTER TABLE
@@ -105,7 +111,7 @@ async def _keyspace(
     for table in tables:
         columns = [one[table.name] for one in seen if table.name in one]
         every = {column.name.lower() for some in columns for column in some}
-        names |= every
+        _note(names, table, every)
         for shard, one in zip(shards, seen, strict=True) if columns else ():
             where = _where(keyspace, shard)
             if table.name not in one:
@@ -117,6 +123,11 @@ async def _keyspace(
         others = {column.name for column in columns[-1]}
         found[table] = tuple(column for column in columns[0] if column.name in others)
     return found
+
+
+def _note(names: dict[str, set[str]], table: Table, columns: set[str]) -> None:
+    for column in columns:
+        names.setdefault(column, set()).add(table.name.lower())
 
 
 def _where(keyspace: Keyspace, shard: int | None) -> str:

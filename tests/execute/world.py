@@ -308,7 +308,7 @@ class World:
         self.backends = Backends(self._make_pool)
         self.services = SimpleNamespace(
             backends=self.backends, spawn=self.spawn, stats=Stats(), clients={}, pads={b"x_ci": b"\0 "},
-            slow_after=float("inf"), columns_doubted=lambda plan: None, columns_seen=frozenset(),
+            slow_after=float("inf"), columns_doubted=lambda plan: None, columns_seen={},
             problems=ShardProblems(), memory=Memory(1 << 30),
             notices=self._notices, client_gone=self._gone, routines={}, bodies={},
             execute=lambda client, sql: self.clients[client].plans.pop(0)(client),
