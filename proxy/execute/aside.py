@@ -18,6 +18,7 @@ from rewriter.plans import Bound, Values
 from rewriter.text.effects import Effects
 
 from .ends import connection_lost_in_transaction, give_back, settle
+from .preludes import apply
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -41,12 +42,7 @@ async def borrowed(
     conn = held or await pool.connection(session.settings, database, session.variant, session.user.name)
     try:
         settings = session.settings.base
-        if conn.settings is not settings:
-            statement = settings.statement_from(conn.settings)
-            reply = await Collector().query(conn, statement)
-            if reply.err is not None:
-                raise ProxyError("settings_failed", host=host, reason=reply.err.text())
-            conn.settings = settings
+        await apply(conn, settings)
         if database is not None and conn.database != database:
             reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
             if reply.err is not None:

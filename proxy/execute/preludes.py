@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.errors import ProxyError
 from proxy.session.transaction import XA
 from proxy.wire.packets import query_packet
 from rewriter.text.effects import Effects
@@ -108,9 +110,8 @@ def preludes(
     packets, count = b"", 0
     settings = (settings or session.settings).base
     if conn.settings is not settings:
-        packets = query_packet(settings.statement_from(conn.settings))
+        packets, count = settings.packets_from(conn.settings)
         conn.settings = settings
-        count = 1
     transaction = session.transaction
     if transaction.explicit:
         opens = conn.host not in transaction.opened
@@ -128,3 +129,14 @@ def preludes(
         transaction.opened.add(conn.host)
         transaction.held[conn.host] = conn
     return packets, count
+
+
+async def apply(conn: BackendConnection, settings: Settings) -> None:
+    """Bring a connection into a state. Raises ProxyError."""
+    packets, count = settings.packets_from(conn.settings)
+    if not count:
+        return
+    reply = await Collector().run(conn, packets, count - 1)
+    if reply.err is not None:
+        raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
+    conn.settings = settings

@@ -19,8 +19,8 @@ from proxy.wire.replies import PREPARED
 from rewriter.plans import BindError, Gather, Insert, Plan, Sharded, ShardWrite
 from rewriter.reads.digits import is_rounded
 
-from .fan.loading import apply
 from .gathering.gathered import ServerError
+from .preludes import apply
 from .transcode import definitions, exact_of
 
 if TYPE_CHECKING:

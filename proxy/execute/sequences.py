@@ -20,6 +20,8 @@ from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN
 from proxy.wire.packets import query_packet
 
+from .preludes import apply
+
 if TYPE_CHECKING:
     from proxy.backends import Backends
 
@@ -41,9 +43,7 @@ async def make_ids(
             raise ProxyError("unknown_shard", keyspace=keyspace.name, shard=shard)
         conn = await backends.pool(host).connection(LOGIN, None, OWN)
         try:
-            if conn.settings is not LOGIN:
-                await Collector().query(conn, LOGIN.statement_from(conn.settings))
-                conn.settings = LOGIN
+            await apply(conn, LOGIN)
             sql = _next(keyspace.database_of(shard).decode(), name, layout, count)
             reply = await Collector().run(conn, query_packet(sql))
         finally:

@@ -272,6 +272,10 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
     ProxyError when they cannot be read, or are more than the session may keep: then it has its old ones.
     """
     wanted = list(dict.fromkeys(names))
+    if not session.reads_utf8 and not all(map(str.isascii, wanted)):
+        # in other character sets it is not sure what such a name is: they stay where they are
+        tie(session, conn, Effects(ties=(("settings", ""),)), ())
+        wanted = list(filter(str.isascii, wanted))
     if not wanted:
         return
     parts = []

@@ -22,7 +22,7 @@ from proxy.execute.trace import effects_on, read_variables, tie, trace
 from proxy.facts import ask_defaults
 from proxy.session.reading import charset_of, sql_modes
 from proxy.session.settings import RESULTS, TRACKING, variable_name
-from proxy.session.state import Diagnostic, Role
+from proxy.session.state import Diagnostic, Role, Session
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import query_packet
 from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
@@ -106,6 +106,7 @@ class _Simple:
             self.next.append(characteristic(self.client, name, word(text)))
             return True
         if scope == "user":
+            _check_name(self.client.session, name)
             value = self._portable(text) if assignment.constant and text is not None else None
             if value is None or (value.upper() == b"NULL" and self._hides_variables()):
                 return False
@@ -375,6 +376,7 @@ def _statement(
                 parts.append(b"SESSION `collation_connection` = @@collation_server")
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope == "user":
+            _check_name(client.session, name)
             parts.append(variable_name(name) + b" := " + value)
             variables.append(name)
         else:
@@ -384,6 +386,12 @@ def _statement(
                 names += [f"@@session.{one}" for one in _CHARACTER_SETS[2:]]
     reads = list(dict.fromkeys(names)), list(dict.fromkeys(variables))
     return b", ".join(parts), *reads, b", ".join(everywhere)
+
+
+def _check_name(session: Session, name: str) -> None:
+    """A name that is not ASCII is one in UTF-8 only: raises ProxyError."""
+    if not (name.isascii() or session.reads_utf8):
+        raise ProxyError("variable_name", name=ascii(name)[1:-1], charset=session.env.charset)
 
 
 def _quoted(name: str) -> bytes:

@@ -14,6 +14,9 @@ from math import inf
 from typing import ClassVar
 from weakref import ReferenceType, WeakValueDictionary, ref
 
+from proxy.wire.packets import query_packet
+
+_UTF8 = b"utf8mb4"
 _AUTOCOMMIT = 0x0002
 """The status flag."""
 
@@ -72,6 +75,7 @@ class Settings:
         "_statements",
         "base",
         "idle_limit",
+        "named",
         "status",
         "system",
         "user_bytes",
@@ -86,6 +90,8 @@ class Settings:
     idle_limit: float
     #: Bytes of the user variables.
     user_bytes: int
+    #: Whether the name of a user variable is not ASCII: it must be read in UTF-8.
+    named: bool
     #: The status flags of a connection with them, outside of a transaction, if the server's own default has
     #: autocommit on.
     status: int
@@ -111,6 +117,7 @@ class Settings:
             found.status = 0 if kept.get("autocommit") == b"0" else _AUTOCOMMIT
             found.idle_limit = _seconds(kept.get("wait_timeout"))
             found._statements = {}
+            found.named = not all(map(str.isascii, kept))
             found.user_bytes = sum(
                 len(name) + len(value) + _ENTRY for name, value in kept.items() if name[0] == "@"
             )
@@ -131,6 +138,26 @@ class Settings:
     def get(self, name: str) -> bytes | None:
         """The SQL text of a variable's value, None where the server's own default holds."""
         return self.values.get(name, LOGIN_VALUES.get(name))
+
+    def packets_from(self, other: Settings) -> tuple[bytes, int]:
+        """`statements_from` as commands, and how many they are."""
+        statements = self.statements_from(other)
+        return b"".join(map(query_packet, statements)), len(statements)
+
+    def statements_from(self, other: Settings) -> tuple[bytes, ...]:
+        """What turns a connection with `other` into one with these; nothing for the same.
+
+        A SET is read in the character set that the connection has before it. In some of them a byte of a name
+        takes the backtick behind it along; so where names are not ASCII, UTF-8 is set first.
+        """
+        if other is self:
+            return ()
+        read_in = other.values.get("character_set_client", _UTF8)
+        if not (self.named or other.named) or read_in == _UTF8:
+            return (self.statement_from(other),)
+        between = other.with_values({"character_set_client": _UTF8})
+        last = () if between is self else (self.statement_from(between),)
+        return (b"SET character_set_client=utf8mb4", *last)
 
     def statement_from(self, other: Settings) -> bytes:
         """The SET statement that turns a connection with `other` into one with these; both differ."""

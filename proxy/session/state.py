@@ -118,6 +118,7 @@ class Session:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     transaction: Transaction = field(default_factory=Transaction)
     prepared: Statements = field(default_factory=Statements)
+    reads_utf8: bool = True
     unsafe_charset: bool = False  # bytes of its characters can look like quotes: see wire.charsets
     env: Env = None  # type: ignore[assignment]  # made by refresh_env, which the constructor's user calls
     introduction: Introduction | None = None
@@ -279,6 +280,7 @@ class Session:
             self.settings.get("autocommit") or (b"1" if self.default_autocommit else b"0")
         ) == b"1"
         self.unsafe_charset = charset in NOT_ASCII
+        self.reads_utf8 = charset in ("utf8mb4", "utf8mb3", "utf8")
         self.env = Env(
             database=self.database,
             ansi_quotes="ANSI_QUOTES" in modes,

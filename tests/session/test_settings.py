@@ -191,3 +191,25 @@ def test_what_has_no_default_to_go_back_to() -> None:
     back = LOGIN.statement_from(LOGIN.with_values(values))
     assert back == b"SET foreign_key_checks=@@global.foreign_key_checks,sql_notes=DEFAULT"
     assert LOGIN.statement_from(LOGIN.with_values({"rand_seed1": b"5"})) == b"DO 0"
+
+
+QUOTED = "@`\u4e2d`"
+
+
+@given(some_settings(), some_settings(), st.booleans())
+def test_names_outside_ascii_are_read_in_utf8(old: Settings, new: Settings, first: bool) -> None:
+    """Whichever of both has them: no statement with such a name is read in another character set."""
+    name = {"@\u4e2d": b"1"}
+    old, new = (old.with_values(name), new) if first else (old, new.with_values(name))
+    read_in = old.get("character_set_client")
+    statements = new.statements_from(old)
+    for statement in statements:
+        assert statement.isascii() or read_in == b"utf8mb4"
+        read_in = b"utf8mb4"
+    assert len(statements) <= 2
+    server = Server()
+    server.values = {key.replace("@\u4e2d", QUOTED): value for key, value in state(old).items()}
+    for statement in statements:
+        server.run(statement)
+    assert server.values.pop(QUOTED, b"NULL") == new.get("@\u4e2d") or first
+    assert server.values == {key: value for key, value in state(new).items() if key != "@\u4e2d"}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.collect import Collector
-from proxy.backends.connection import BackendConnection
-from proxy.errors import ProxyError
 from proxy.session.settings import LOGIN, Settings
 from rewriter.plans import Bound, Merge
 
@@ -72,13 +69,3 @@ def spread_merge(client: ClientConnection, bound: Bound) -> Merge:
 
 def _several(bound: Bound) -> bool:
     return len(bound.statements) > 1 or (bound.merge is not None and bool(bound.merge.aggregates))
-
-
-async def apply(conn: BackendConnection, settings: Settings) -> None:
-    """Bring a connection into a state. Raises ProxyError."""
-    if conn.settings is settings:
-        return
-    reply = await Collector().query(conn, settings.statement_from(conn.settings))
-    if reply.err is not None:
-        raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
-    conn.settings = settings

@@ -22,10 +22,11 @@ from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.execute.apart import plan_for
 from proxy.execute.ends import fetch_warnings
-from proxy.execute.fan.loading import FITTING, LOADING, apply, reading_settings, resting_settings
+from proxy.execute.fan.loading import FITTING, LOADING, reading_settings, resting_settings
 from proxy.execute.naming import logical_rows
 from proxy.execute.origins import gathered_place
 from proxy.execute.policies import check_scatter
+from proxy.execute.preludes import apply
 from proxy.execute.preparing import columns_of, execution
 from proxy.execute.single import check_single, spots_of
 from proxy.execute.trace import counts, trace
@@ -152,9 +153,8 @@ class _Gathering:
         self._set(conn, LOADING)
 
     def _set(self, conn: BackendConnection, settings: Settings) -> None:
-        if conn.settings is not settings:
-            self.pending.append(settings.statement_from(conn.settings))
-            conn.settings = settings
+        self.pending += settings.statements_from(conn.settings)
+        conn.settings = settings
 
     async def _put(self, conn: BackendConnection, *statements: bytes) -> list[Result]:
         """Send what is pending, then these statements, in one write; the results of these. ServerError when
@@ -367,7 +367,7 @@ class _Gathering:
         settings = resting_settings(client)
         packets, count = b"", 0
         if conn.settings is not settings:
-            packets, count = query_packet(settings.statement_from(conn.settings)), 1
+            packets, count = settings.packets_from(conn.settings)
             conn.settings = settings
         rest = self.work.rest = Rest(client, gathered_place(self.plan.pieces), self.definitions)
         text = self.plan.rest_sql(self.values, self.names)

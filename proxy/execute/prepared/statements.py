@@ -23,7 +23,7 @@ from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.bulk import BulkExecute
 from proxy.wire.constants import Status
 from proxy.wire.origins import changed
-from proxy.wire.packets import frame, query_packet
+from proxy.wire.packets import frame
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from rewriter.plans import Sharded, ShardSelect, Values
 from rewriter.text.effects import Effects
@@ -177,8 +177,8 @@ class StatementRelay(Relay):
         packets, count = b"", 0
         if self._opens_at_prepare():
             packets, count = preludes(self.client.session, conn, settings)
-        elif conn.settings is not settings:
-            packets, count = query_packet(settings.statement_from(conn.settings)), 1
+        else:
+            packets, count = settings.packets_from(conn.settings)
             conn.settings = settings
         packets += known.take_leaving() + frame(b"\x16" + self.key[0])
         conn.send(packets, self, count, state=PREPARED)
@@ -215,11 +215,9 @@ class StatementRelay(Relay):
         session = self.client.session
         if self.aside:
             settings = session.settings.base
-            if conn.settings is settings:
-                return b"", 0
-            packets = query_packet(settings.statement_from(conn.settings))
+            found = settings.packets_from(conn.settings)
             conn.settings = settings
-            return packets, 1
+            return found
         pending = session.transaction.next_isolation
         opens = not (pending and opens_none(self.sql, mariadb=session.env.mariadb))
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
