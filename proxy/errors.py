@@ -335,6 +335,11 @@ _KINDS = (
     ErrorKind("unknown_savepoint", 1305, "42000", "SAVEPOINT {name} does not exist"),
     ErrorKind("charset_refused", 1115, "42000", "Character set '{charset}' cannot be used for statements on sharded tables.", "Use utf8mb4 or latin1."),
     ErrorKind(
+        "needs_reprepare", 1615, "HY000",
+        "Prepared statement needs to be re-prepared: sql_mode or character_set_client has changed, and its text may read otherwise now",
+        "Prepare it again.",
+    ),
+    ErrorKind(
         "variable_name", 1235, "42000",
         "User variable @{name}: names outside ASCII are not supported with the character set '{charset}'",
         "SET NAMES utf8mb4, or choose another name.",

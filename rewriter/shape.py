@@ -209,6 +209,14 @@ def lift(sql: bytes, cut: Findall = _FINDALL[False, False]) -> tuple[bytes, tupl
     return b"\0".join(texts), literals
 
 
+_LINES: Final = re.compile(rb"(`[^`]*`)|(?:--(?![^\0-\x20])|#)[^\n]*")
+"""Comments to the end of a line, but for such as are within a name."""
+
+
+def _without(found: re.Match[bytes]) -> bytes:
+    return found[1] or b""
+
+
 def digest(sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500) -> str:
     """`sql` for people, without its literals: `SELECT * FROM pins WHERE id = ?`, at most `limit` characters.
 
@@ -223,7 +231,7 @@ def digest(sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500) 
 
 def digest_of(shape: bytes, limit: int = 500) -> str:
     """What `digest` gives for statements of this shape, which is not empty."""
-    texts = shape[:-1].split(b"\0")
+    texts = [_LINES.sub(_without, text) for text in shape[:-1].split(b"\0")]
     for number, text in enumerate(texts[:-1]):
         if text.endswith((b"'", b'"')):
             texts[number] = text[:-1]  # the quote that opens the literal

@@ -272,10 +272,9 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
     ProxyError when they cannot be read, or are more than the session may keep: then it has its old ones.
     """
     wanted = list(dict.fromkeys(names))
-    if not session.reads_utf8 and not all(map(str.isascii, wanted)):
-        # in other character sets it is not sure what such a name is: they stay where they are
+    if not all(map(session.names, wanted)):  # the others stay where they are
         tie(session, conn, Effects(ties=(("settings", ""),)), ())
-        wanted = list(filter(str.isascii, wanted))
+        wanted = list(filter(session.names, wanted))
     if not wanted:
         return
     parts = []

@@ -107,6 +107,8 @@ class _Simple:
             return True
         if scope == "user":
             _check_name(self.client.session, name)
+            if not name.isascii():
+                return False
             value = self._portable(text) if assignment.constant and text is not None else None
             if value is None or (value.upper() == b"NULL" and self._hides_variables()):
                 return False
@@ -390,7 +392,7 @@ def _statement(
 
 def _check_name(session: Session, name: str) -> None:
     """A name that is not ASCII is one in UTF-8 only: raises ProxyError."""
-    if not (name.isascii() or session.reads_utf8):
+    if not session.names(name):
         raise ProxyError("variable_name", name=ascii(name)[1:-1], charset=session.env.charset)
 
 

@@ -118,7 +118,7 @@ class Session:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     transaction: Transaction = field(default_factory=Transaction)
     prepared: Statements = field(default_factory=Statements)
-    reads_utf8: bool = True
+    _utf8: bool = True
     unsafe_charset: bool = False  # bytes of its characters can look like quotes: see wire.charsets
     env: Env = None  # type: ignore[assignment]  # made by refresh_env, which the constructor's user calls
     introduction: Introduction | None = None
@@ -184,6 +184,10 @@ class Session:
             self.accounted = wanted
         elif more > 0:
             raise ProxyError("client_memory")
+
+    def names(self, variable: str) -> bool:
+        """Whether it is sure how a user variable's name is written: beyond ASCII in UTF-8 only."""
+        return variable.isascii() or (self._utf8 and variable.isprintable())
 
     def take_settings(self, settings: Settings) -> None:
         """Have these settings, which may have other user variables. ProxyError when those are too large."""
@@ -280,7 +284,7 @@ class Session:
             self.settings.get("autocommit") or (b"1" if self.default_autocommit else b"0")
         ) == b"1"
         self.unsafe_charset = charset in NOT_ASCII
-        self.reads_utf8 = charset in ("utf8mb4", "utf8mb3", "utf8")
+        self._utf8 = charset in ("utf8mb4", "utf8mb3", "utf8")
         self.env = Env(
             database=self.database,
             ansi_quotes="ANSI_QUOTES" in modes,

@@ -9,11 +9,13 @@ routine) is marked as unseen.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rewriter.plan import Access
 from rewriter.text.calls import NATIVE_SCHEMAS, sequences, with_plain_calls
+from rewriter.text.characters import UTF8
 from rewriter.text.literals import NotPlain, unquote
 from rewriter.text.natives import foreign_calls, is_sequences
 from rewriter.text.opening import opened
@@ -189,6 +191,8 @@ def rights_of(statement: Statement) -> Rights:
     if at >= 0:
         literal = source.tokens[at].literal
         statement.steering.add(literal)
+        if not _reads_alike(source.literals[literal], names):
+            found |= Rights(Access.ADMIN)
         for inner in _read_as(source.literals[literal], names):
             nested = inner.tokens and inner.is_word(0, "PREPARE", "EXECUTE")
             found |= Rights(Access.ADMIN) if nested else _of_source(inner, names)
@@ -201,7 +205,8 @@ def _of_source(source: Source, names: Names) -> Rights:
     if not source.tokens:
         return Rights(Access.NONE)
     if source.is_word(0, "EXPLAIN") and source.is_word(1, "ROUTE"):
-        return Rights(Access.READ)
+        explained = _of_source(tail(source, 2), names)
+        return explained._replace(access=Access.READ, unseen="")
     access, first = _kind(source, 0)
     within = Rights(Access.NONE)
     if source.is_word(0, "SET") and source.is_word(1, "STATEMENT"):
@@ -299,8 +304,8 @@ def _show(source: Source, first: int) -> Access:
     at = first + 1
     while source.is_word(at, "FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL"):
         at += 1
-    if not source.is_word(at, *_SHOWN):
-        return Access.ADMIN
+    if not source.is_word(at, *_SHOWN) or (source.is_word(at, "PROXY") and source.is_word(at + 1, "QUERIES")):
+        return Access.ADMIN  # what others send
     if source.is_word(at, "CREATE") and not source.is_word(at + 1, *_CREATED):
         return Access.ADMIN
     if source.is_word(at, *_ROUTINES):
@@ -342,6 +347,27 @@ def _prepared(source: Source) -> int:
     runs = source.is_word(0, "EXECUTE") and source.is_word(1, "IMMEDIATE") and last == 2
     token = source.at(last)
     return last if (prepares or runs) and token.kind == STRING and token.literal >= 0 else -1
+
+
+_IN_STRINGS: Final = re.compile(rb"'(?:[^'\\]|''|\\.)*+'", re.DOTALL)
+_MOVED: Final = re.compile(rb"[\x80-\xff]\\")
+"""A backslash that in some character set belongs to the character before it."""
+
+
+def _reads_alike(literal: bytes, names: Names) -> bool:
+    """Whether a prepared text reads the same in every character set. MySQL keeps it in UTF-8, and reads it in
+    character_set_client; at once, and again when a table has changed.
+    """
+    env = names.env
+    if literal.isascii():
+        return True
+    if env.charset not in UTF8:
+        return False
+    try:
+        text = unquote(literal, not env.no_backslash_escapes)
+    except NotPlain:
+        return False
+    return _IN_STRINGS.sub(b"", text).isascii() and _MOVED.search(text) is None
 
 
 def _read_as(literal: bytes, names: Names) -> list[Source]:

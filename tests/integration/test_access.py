@@ -50,6 +50,10 @@ TEARDOWN = (
 #: Another database, in every place that has one. For a user of `legacy` alone.
 ELSEWHERE = r"""
 SELECT v FROM secret.t
+EXPLAIN ROUTE SELECT v FROM secret.t
+EXPLAIN ROUTE SELECT * FROM performance_schema.threads
+EXPLAIN ROUTE SELECT * FROM db00000.pins
+EXPLAIN ROUTE SELECT * FROM mysql.user
 SELECT v FROM `secret` . `t`
 SELECT v FROM secret /* x */ . /**/ t
 SELECT v FROM/**/secret.t
@@ -310,6 +314,8 @@ SET @@session.sql_log_bin = 0
 SHOW BINARY LOGS
 SHOW BINLOG EVENTS
 SHOW ENGINE INNODB STATUS
+SHOW PROXY QUERIES
+SHOW PROXY QUERIES LIKE '%'
 SHOW CREATE USER root@localhost
 SHOW PROFILES
 SHOW PROFILE
@@ -649,6 +655,76 @@ def test_what_is_for_admins(proxy: OwnProxy, flavour: str, user: str, how: type)
     side = raw if how is Raw else Binary(raw)
     more = MARIADB_FOR_ADMINS if flavour == "mariadb" else MYSQL_FOR_ADMINS
     assert wrong(side, FOR_ADMINS + more, DENIED | {1094}) == []
+
+
+#: Texts that MySQL reads otherwise, since it keeps a prepared text in UTF-8 and reads that in the client's
+#: character set: a backslash goes with the character before it.
+MOVED = (
+    b"PREPARE s FROM 'SELECT ''a\\'' /*'', ''\xc4\xe3\\'' , v FROM secret.t x -- '' -- */'",
+    b"PREPARE s FROM 'SELECT ''\xc4\xe3\\'' , v FROM secret.t x -- ''",
+    b"PREPARE s FROM 'SELECT \xc4\xa0, v FROM customers'",
+)
+CHARACTER_SETS = ("gbk", "gb18030", "big5", "sjis", "cp932", "euckr", "ujis", "latin1", "utf8mb4")
+
+
+@pytest.mark.parametrize("charset", CHARACTER_SETS)
+def test_prepared_texts_that_change_their_meaning(proxy: OwnProxy, flavour: str, charset: str) -> None:
+    if charset == "gb18030" and flavour == "mariadb":
+        return  # which it does not have
+    raw = client(proxy, "read-legacy")
+    assert raw.ask(f"SET NAMES {charset}").kind == "ok"
+    for text in MOVED:
+        assert raw.ask(text).kind == "err", text
+        assert raw.ask("EXECUTE s").code == 1243
+    if charset == "utf8mb4":
+        assert raw.ask("PREPARE s FROM 'SELECT ''中'' '").kind == "ok"
+        assert raw.ask("EXECUTE s").value == "中".encode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ("", "NO_BACKSLASH_ESCAPES", r"SELECT 'a\' UNION SELECT v FROM secret.t -- ' FROM customers"),
+        ("ANSI_QUOTES", "", "SELECT 1 AS \"'\" UNION SELECT v FROM secret.t -- ' FROM customers"),
+    ],
+)
+def test_statements_read_again(
+    proxy: OwnProxy, demo: Demo, flavour: str, before: str, after: str, text: str
+) -> None:
+    """When a table has changed MySQL reads a prepared text again, as the session reads texts then."""
+    raw = client(proxy, "read-legacy")
+    assert raw.ask(f"SET sql_mode = '{before}'").kind == "ok"
+    side = Binary(raw)
+    prepared = side.prepare(text)
+    if not isinstance(prepared, Prepared):
+        return  # it is refused as it is
+    first = side.execute(prepared.id)
+    assert raw.ask(f"SET sql_mode = '{after}'").kind == "ok"
+    with demo.direct() as server, server.cursor() as cursor:
+        cursor.execute("ALTER TABLE legacy.customers COMMENT = 'changed'")
+    answer = side.execute(prepared.id)
+    assert isinstance(first, Answer)
+    assert isinstance(answer, Answer)
+    assert CANARY.encode() not in b"".join(answer.rows)
+    assert answer.code == (0 if flavour == "mariadb" else 1615)
+    assert raw.ask(f"SET sql_mode = '{before}'").kind == "ok"
+    again = side.execute(prepared.id)
+    assert isinstance(again, Answer)
+    assert again.rows == first.rows
+
+
+@pytest.mark.parametrize("first", ["gbk", "sjis", "big5", "utf8mb4"])
+@pytest.mark.parametrize("second", ["latin1", "gbk", "utf8mb4"])
+def test_names_of_variables_are_no_code(proxy: OwnProxy, first: str, second: str) -> None:
+    raw = client(proxy, "read-legacy")
+    for charset in (first, second):
+        assert raw.ask(f"SET NAMES {charset}").kind == "ok"
+        assert raw.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    for last in (b"\xbf", b"\x81", b"\xc4\xe3", "中".encode()):
+        raw.ask(b"SET @`0" + last + b"`='x', @`=1,@stolen=(select v from secret.t limit 1) -- x`='y'")
+        raw.ask(b"SELECT 1, 2 INTO @`0" + last + b"`, @`=1,@stolen=(select v from secret.t limit 1) -- x`")
+        assert raw.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+        assert raw.ask("SELECT @stolen, COUNT(*) FROM customers").value is None
 
 
 @pytest.mark.parametrize("user", ["read", "read-legacy"])

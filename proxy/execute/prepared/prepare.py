@@ -375,6 +375,19 @@ def plan_for(client: ClientConnection, statement: Statement) -> Plan:
     return statement.plan
 
 
+def _check_reading(now: Env, statement: Statement) -> None:
+    """MySQL reads a text again when a table of it has changed, then as it reads statements now. Raises
+    ProxyError for one that it might read otherwise than when it was prepared.
+    """
+    then, sql = statement.env, statement.sql
+    if (
+        (now.charset != then.charset and not sql.isascii())
+        or (now.no_backslash_escapes is not then.no_backslash_escapes and b"\\" in sql)
+        or (now.ansi_quotes is not then.ansi_quotes and b'"' in sql)
+    ):
+        raise ProxyError("needs_reprepare")
+
+
 def run(
     client: ClientConnection, statement: Statement, request: Execute | BulkExecute, sent: dict[int, bytes]
 ) -> None:
@@ -382,6 +395,8 @@ def run(
     plan = statement.plan
     session = client.session
     if relayed(plan):
+        if not session.env.mariadb and session.settings.system is not statement.settings:
+            _check_reading(session.env, statement)
         if plan.session_slots and asks_holders(client, plan, lambda: run(client, statement, request, sent)):
             return
         host, text = _place(client, statement, plan)
