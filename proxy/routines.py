@@ -26,8 +26,8 @@ log = structlog.get_logger("proxy")
 
 _SYSTEM = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 
-#: Name and text of what may run by itself, of one database. Views come last: only if there is something else
-#: for them to run.
+#: Name and text of what may run by itself, of one database. Views come last: if there is something else
+#: for them to run, else those that read what a connection keeps.
 _BODIES = (
     "SELECT event_object_table, action_statement FROM information_schema.triggers"
     " WHERE event_object_schema = {database}",
@@ -35,6 +35,7 @@ _BODIES = (
     " WHERE routine_schema = {database}",
 )
 _VIEWS = "SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = {database}"
+_READING_VIEWS = _VIEWS + " AND view_definition LIKE '%last_insert_id%'"
 
 
 def hosts_of(topology: Topology) -> tuple[str, ...]:
@@ -73,9 +74,9 @@ async def routines_on(conn: BackendConnection, topology: Topology) -> Routines:
     for database in databases:
         for sql in _BODIES:
             bodies += [_body(row) for row in await _rows(conn, sql.format(database=database))]
-    if Routines(bodies):
-        for database in databases:
-            bodies += [_body(row) for row in await _rows(conn, _VIEWS.format(database=database))]
+    views = _VIEWS if Routines(bodies) else _READING_VIEWS
+    for database in databases:
+        bodies += [_body(row) for row in await _rows(conn, views.format(database=database))]
     return Routines(bodies)
 
 

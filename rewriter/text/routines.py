@@ -57,14 +57,22 @@ class Body(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What a body leaves behind; `unknown`: perhaps more than that."""
+    """What a body leaves behind; `unknown`: perhaps more than that. `reads_id`: it reads LAST_INSERT_ID(),
+    which must be the session's then, whatever connection it runs on.
+    """
 
     variables: frozenset[str] = frozenset()
     ties: frozenset[Tie] = frozenset()
     unknown: bool = False
+    reads_id: bool = False
 
     def __or__(self, other: Left) -> Left:
-        return Left(self.variables | other.variables, self.ties | other.ties, self.unknown or other.unknown)
+        return Left(
+            self.variables | other.variables,
+            self.ties | other.ties,
+            self.unknown or other.unknown,
+            self.reads_id or other.reads_id,
+        )
 
 
 _NOTHING: Final = Left()
@@ -84,15 +92,18 @@ class Routines:
             uses.setdefault(name, set()).update(found)
         self._known = frozenset(own)
         self._left = {name: _reached(name, own, uses) for name in own}
-        self._leaving = frozenset(name for name, left in self._left.items() if left != _NOTHING)
+        self._noted = frozenset(name for name, left in self._left.items() if left != _NOTHING)
+        self._leaving = frozenset(
+            name for name in self._noted if self._left[name]._replace(reads_id=False) != _NOTHING
+        )
 
     def __bool__(self) -> bool:
-        """Whether anything is left behind by any of them."""
-        return bool(self._leaving)
+        """Whether statements that run any of them have other effects than their words show."""
+        return bool(self._noted)
 
     def added(self, effects: Effects | None, sql: bytes) -> Effects | None:
         """The effects of a statement, together with those of what it may run."""
-        names = _words(sql.decode("utf-8", "replace")) & self._leaving
+        names = _words(sql.decode("utf-8", "replace")) & self._noted
         if not names:
             return effects
         left = reduce(Left.__or__, (self._left[name] for name in names))
@@ -101,6 +112,7 @@ class Routines:
             ties=known.ties + tuple(sorted(left.ties - set(known.ties), key=str)),
             variables=tuple(dict.fromkeys((*known.variables, *sorted(left.variables)))),
             routine=known.routine or left.unknown,
+            insert_id="ask" if left.reads_id else known.insert_id,
         )
 
     def harmless(self, calls: Iterable[str]) -> bool:
@@ -127,7 +139,7 @@ def _left(text: str | None, words: frozenset[str]) -> Left:
         return Left(unknown=True)
     names = (_name(*found) for found in _VARIABLE.findall(text))
     ties = frozenset(tie for pattern, tie in _TIES if pattern.search(text))
-    return Left(frozenset(names), ties, not words.isdisjoint(_DYNAMIC))
+    return Left(frozenset(names), ties, not words.isdisjoint(_DYNAMIC), "last_insert_id" in words)
 
 
 def _name(plain: str, back: str, single: str, double: str) -> str:

@@ -102,3 +102,15 @@ def test_functions_that_are_known_to_leave_nothing(sql: str, harmless: bool) -> 
 )
 def test_what_servers_do_not_tell_of(body: str) -> None:
     assert not Routines([Body("f", body)]).harmless(["f"])
+
+
+def test_who_reads_the_last_insert_id() -> None:
+    """It leaves nothing, but must be told the session's."""
+    found = Routines([Body("lid", "RETURN LAST_INSERT_ID()"), Body("v", "select `lid`() AS `x`")])
+    assert found
+    assert found.harmless(["lid"])
+    for sql in (b"SELECT lid()", b"SELECT x FROM v"):
+        effects = found.added(None, sql)
+        assert effects is not None
+        assert effects == Effects(insert_id="ask")
+    assert found.added(None, b"SELECT 1") is None
