@@ -138,5 +138,6 @@ async def apply(conn: BackendConnection, settings: Settings) -> None:
         return
     reply = await Collector().run(conn, packets, count - 1)
     if reply.err is not None:
+        conn.tied = True  # nobody else gets it before a reset
         raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
     conn.settings = settings

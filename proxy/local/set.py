@@ -70,6 +70,8 @@ _CHECKED = frozenset({1227, 1193, 1238, 1228, 1229, 1231, 1232, 1115, 1273, 1298
 
 def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
     """All assignments of one SET, or none of them when one is refused."""
+    for assignment in plan.assignments:
+        _check(client.session, assignment)
     simple = _Simple(client, values)
     if all(simple.takes(assignment) for assignment in plan.assignments):
         active = xa_host(client)
@@ -95,9 +97,7 @@ class _Simple:
     def takes(self, assignment: Assignment) -> bool:
         """Whether no server is needed; ProxyError when the value is wrong."""
         scope, name = assignment.scope, assignment.name
-        if scope in ("global", "persist", "persist_only"):
-            if self.client.session.user.role < Role.ADMIN:
-                raise ProxyError("global_variable")
+        if scope in _KEYWORDS:
             return False
         text = assignment.value.render(self.values) if assignment.value is not None else None
         if scope == "names":
@@ -106,7 +106,6 @@ class _Simple:
             self.next.append(characteristic(self.client, name, word(text)))
             return True
         if scope == "user":
-            _check_name(self.client.session, name)
             if not name.isascii():
                 return False
             value = self._portable(text) if assignment.constant and text is not None else None
@@ -118,13 +117,6 @@ class _Simple:
             self.autocommit = self.client.session.default_autocommit if text is None else switch(name, text)
             self.settings["autocommit"] = b"1" if self.autocommit else b"0"
             return True
-        if name == "insert_id":
-            raise ProxyError(
-                "not_supported_yet",
-                what="SET insert_id",
-                reason="it is for one statement of one connection",
-                alternative="Give the id in the INSERT.",
-            )
         if name in ("transaction_mode", "scatter_writes"):
             self.own.append((name, word(text)))
             check_own(name, word(text))
@@ -378,7 +370,6 @@ def _statement(
                 parts.append(b"SESSION `collation_connection` = @@collation_server")
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope == "user":
-            _check_name(client.session, name)
             parts.append(variable_name(name) + b" := " + value)
             variables.append(name)
         else:
@@ -390,10 +381,20 @@ def _statement(
     return b", ".join(parts), *reads, b", ".join(everywhere)
 
 
-def _check_name(session: Session, name: str) -> None:
-    """A name that is not ASCII is one in UTF-8 only: raises ProxyError."""
-    if not session.names(name):
+def _check(session: Session, assignment: Assignment) -> None:
+    """Raise ProxyError for what the session may not set, wherever in the list it stands."""
+    scope, name = assignment.scope, assignment.name
+    if scope in _KEYWORDS and session.user.role < Role.ADMIN:
+        raise ProxyError("global_variable")
+    if scope == "user" and not session.names(name):  # names outside ASCII are such in UTF-8 only
         raise ProxyError("variable_name", name=ascii(name)[1:-1], charset=session.env.charset)
+    if scope == "session" and name == "insert_id":
+        raise ProxyError(
+            "not_supported_yet",
+            what="SET insert_id",
+            reason="it is for one statement of one connection",
+            alternative="Give the id in the INSERT.",
+        )
 
 
 def _quoted(name: str) -> bytes:

@@ -199,24 +199,25 @@ def set_(statement: Statement) -> Plan | None:
     if not assignments:
         assignments = _assignments(words, texts)
     words.finish()
+    mariadb = statement.names.env.mariadb
     if all(one.constant for one in assignments):
         home = None
     if home is None and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens))):
         raise _unsupported("a subquery in SET", "SELECT the value first.")
     return Builtin(
         name="set",
-        access=Access.ADMIN if any(map(_for_admins, assignments)) else Access.NONE,
+        access=Access.ADMIN if any(_for_admins(one, mariadb) for one in assignments) else Access.NONE,
         databases=databases,
         assignments=tuple(assignments),
         session_slots=tuple(texts.slots.names),
         home=home,
-        effects=effects_of(source, mariadb=statement.names.env.mariadb),
+        effects=effects_of(source, mariadb=mariadb),
     )
 
 
-def _for_admins(assignment: Assignment) -> bool:
+def _for_admins(assignment: Assignment, mariadb: bool) -> bool:
     """Whether servers want a privilege for it that is not about rows. SET GLOBAL has an error of its own."""
-    privileged = assignment.scope == "session" and assignment.name in PRIVILEGED
+    privileged = assignment.scope == "session" and assignment.name in PRIVILEGED[mariadb]
     return privileged or assignment.scope.startswith("persist")
 
 

@@ -21,7 +21,7 @@ from rewriter.text.natives import foreign_calls, is_sequences
 from rewriter.text.opening import opened
 from rewriter.text.places import tables_expected
 from rewriter.text.prefixes import behind_explain, behind_set_statement, is_explain, tail
-from rewriter.text.statement import PRIVILEGED, QUERIES, WRITES
+from rewriter.text.statement import QUERIES, WRITES
 from rewriter.text.tokens import (
     NAME,
     STRING,
@@ -284,11 +284,7 @@ def _set(source: Source, first: int) -> tuple[Access, int]:
     at = first + 2
     while at < inner - 1:
         name = source.at(at)
-        if (
-            not source.is_name(at)
-            or name.name.lower() not in _FOR_ONE_STATEMENT
-            or name.name.lower() in PRIVILEGED
-        ):
+        if not source.is_name(at) or name.name.lower() not in _FOR_ONE_STATEMENT:
             access = Access.ADMIN
         while at < inner - 1 and not source.is_op(at, ","):
             access = max(access, Access.ADMIN if source.is_word(at, "NEXT", "PREVIOUS") else Access.NONE)

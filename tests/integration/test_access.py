@@ -309,6 +309,16 @@ SET RESOURCE GROUP x
 SET GLOBAL max_connections = 1
 SET @@global.max_connections = 1
 SET @x = 1, GLOBAL max_connections = 1
+SET time_zone = '+00:00', GLOBAL max_connections = 10
+SET SESSION time_zone = '+00:00', @@GLOBAL.max_connections = 10
+SET LOCAL sql_select_limit = 10, GLOBAL max_connections = 10
+SET sql_mode = '', global max_connections = 10
+SET @a = 1, @@global.max_connections = 10
+SET @a = (SELECT 1), GLOBAL max_connections = 10
+SET NAMES utf8mb4, GLOBAL max_connections = 10
+SET time_zone = '+00:00', insert_id = 5
+SET time_zone = '+00:00', sql_log_bin = 0
+SET innodb_tmpdir = '/tmp'
 SET sql_log_bin = 0
 SET @@session.sql_log_bin = 0
 SHOW BINARY LOGS

@@ -1,4 +1,4 @@
-"""LAST_INSERT_ID() in the body of a function, a view or a trigger is the session's, on whatever connection."""
+"""LAST_INSERT_ID() in a function, view or trigger is the session's, on whatever connection."""
 
 from __future__ import annotations
 
