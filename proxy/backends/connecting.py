@@ -54,8 +54,20 @@ AccountOf = Callable[[str, int], tuple[str, str]]
 _OF_ACCOUNT = frozenset({1044, 1045, 1698, 1820, 1862, 3118, 3955, 4151})
 
 
+#: Errors about too many connections, and whose limit it is: where an idle one may make room for another.
+_FULL = {1040: "host", 1203: "account", 1226: "account"}
+
+
 class _Refused(ConnectionError):
     """The server does not let the account in."""
+
+
+class _Full(ConnectionError):
+    """The server has too many connections: for anybody, or for this account (`whose`)."""
+
+    def __init__(self, reason: str, whose: str) -> None:
+        super().__init__(reason)
+        self.whose = whose
 
 
 class _LoginProtocol(asyncio.Protocol):
@@ -89,7 +101,10 @@ class _LoginProtocol(asyncio.Protocol):
                 self._start_tls(self.transport)
             elif isinstance(step, Failed):
                 reason = f"{step.message} (error {step.code})"
-                self._end(_Refused(reason) if step.code in _OF_ACCOUNT else ConnectionError(reason))
+                if step.code in _FULL:
+                    self._end(_Full(reason, _FULL[step.code]))
+                else:
+                    self._end(_Refused(reason) if step.code in _OF_ACCOUNT else ConnectionError(reason))
             elif not self.done.done():
                 self.done.set_result(step)
 
@@ -148,6 +163,8 @@ class LoginConnector:
             ) from None
         except _Refused as error:
             raise AccountRefused(host, self._account_of(host, variant)[0], str(error)) from None
+        except _Full as error:
+            raise ProxyError("host_unreachable", host=host, reason=str(error), full=error.whose) from None
         except OSError as error:
             refused = isinstance(error, ConnectionRefusedError)
             reason = error.strerror or str(error)

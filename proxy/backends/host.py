@@ -65,9 +65,13 @@ class AccountRefused(ProxyError):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An account that was refused `count` times in a row; another try comes at `until` at the earliest."""
+    """An account that was refused `count` times in a row, the last time `at`; another try comes at `until` at
+    the earliest, and when nobody needs the account at `look_at`.
+    """
 
+    at: float
     until: float
+    look_at: float
     count: int
     error: AccountRefused
 
@@ -88,6 +92,11 @@ class Take(Protocol):
 
 #: Bytes of user variables that an unused connection may have.
 _HEAVY = 1 << 16
+#: Seconds that a server gets to notice that a connection is closed, when another is to take its place.
+_ROOM = 0.1
+#: A refused account is looked at after so many times `health_interval` at most: servers may count log-ins
+#: that fail, and lock accounts.
+_LOOKS_APART = 12
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 
@@ -142,7 +151,10 @@ class HostPool:
         self._now = now
         self._clock = now()  # of the last tick: exact enough for what has been idle for minutes
         self._retry_at = 0.0
-        self._look_at = 0.0  # when to look again at a host that is down and that nobody asks for
+        self._look_at = 0.0  # when to look again at a host that could not be connected to
+        self._looks = False
+        self._failed_at = 0.0  # when that was, the last time
+        self._made_room = 0  # connections that were closed for others since one was opened
         self._heard = 0.0  # when it answered a log-in last
         self._kills = Kills(host, self._connect_apart, limits.connect_timeout, 2 * limits.max_connections)
         self._kill_at = 0.0
@@ -159,12 +171,19 @@ class HostPool:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the host now, for operators; empty when nothing is."""
+        """What is wrong with the host now, for operators, the newest first; empty when nothing is."""
+        found = [
+            (one.at, f"account {one.error.account}: {one.error.details['reason']}")
+            for one in self.refusals.values()
+        ]
         if self.failures:
-            return self.last_error
-        return "; ".join(
-            f"account {one.error.account}: {one.error.details['reason']}" for one in self.refusals.values()
-        )
+            found.append((self._failed_at, self.last_error))
+        return "; ".join(text for _, text in sorted(found, reverse=True))
+
+    @property
+    def up(self) -> bool:
+        """Whether the host serves: the last attempt to connect succeeded, or it has answered since."""
+        return self.opened_total > 0 and (not self.failures or self.heard_since(self._failed_at))
 
     def wait(
         self,
@@ -318,7 +337,10 @@ class HostPool:
         self._refuse_all()
 
     def renew(self) -> None:
-        """Close the idle connections now, the others when they are given back."""
+        """Close the idle connections now, the others when they are given back; what was refused with an old
+        password may be tried at once.
+        """
+        self.refusals.clear()
         for idle in self.state.idle:
             for conn in list(idle):
                 conn.close()
@@ -376,26 +398,48 @@ class HostPool:
         except ProxyError as error:
             self.state.opening -= 1
             self._failed(error)
+            if error.details.get("full"):
+                self._make_room(variant, of_account=error.details["full"] == "account")
             return
         except BaseException:
             self.state.opening -= 1
             raise
         self.state.opening -= 1
-        if self.failures:
-            log.info("host is back", host=self.host, after_failures=self.failures)
-        self.failures = 0
-        self._retry_at = 0.0
-        self.refusals.pop(account_of(variant), None)
+        self._connected(variant)
         self.opened_total += 1
-        self._heard = self._now()
         self.version = conn.version
         self.state.busy[conn] = NOBODY
         self.release(conn)
 
+    def _connected(self, variant: int) -> None:
+        """The host has let a connection of this variant in."""
+        if self.failures:
+            log.info("host is back", host=self.host, after_failures=self.failures)
+        self.failures = 0
+        self._retry_at = 0.0
+        self._made_room = 0
+        self.refusals.pop(account_of(variant), None)
+        self._heard = self._now()
+
+    def _make_room(self, variant: int, *, of_account: bool) -> None:
+        """The server takes no more connections, or none `of_account`: what is idle here goes for those who
+        wait, one for each. The server takes a moment to notice.
+        """
+        needed = sum(not want.cancelled and want.variant == variant for want in self.state.waiting)
+        if (
+            self._made_room < needed
+            and (conn := self.state.spare(variant, of_account=of_account)) is not None
+        ):
+            self._made_room += 1
+            self._retry_at = self._now() + _ROOM
+            conn.close()
+
     def _failed(self, error: ProxyError) -> None:
         self.failures += 1
         self.last_error = str(error.details.get("reason", error))
-        self._retry_at = self._now() + min(0.1 * 2 ** min(self.failures, 6), 5.0)
+        now = self._failed_at = self._now()
+        self._retry_at = now + min(0.1 * 2 ** min(self.failures, 6), 5.0)
+        self._look_at = now + self.limits.health_interval
         if self.failures == 1 or self.failures % 20 == 0:
             log.warning("cannot connect", host=self.host, reason=self.last_error, failures=self.failures)
         self._refuse_all()
@@ -411,8 +455,10 @@ class HostPool:
         self.failures = 0
         self._retry_at = 0.0
         count = self.refusals[account].count + 1 if account in self.refusals else 1
-        until = self._now() + min(0.1 * 2 ** min(count, 6), 5.0)
-        self.refusals[account] = Refusal(until, count, refusal)
+        now = self._now()
+        until = now + min(0.1 * 2 ** min(count, 6), 5.0)
+        look_at = now + self.limits.health_interval * min(count, _LOOKS_APART)
+        self.refusals[account] = Refusal(now, until, look_at, count, refusal)
         if count == 1 or count % 20 == 0:
             reason = str(refusal.details.get("reason", refusal))
             log.error("account refused", host=self.host, account=refusal.account, reason=reason)
@@ -488,7 +534,35 @@ class HostPool:
             self._kill_pending()
         if self.state.waiting:
             self._serve()
-        elif self.failures and not self.state.size and not self.retired and now >= self._look_at:
-            self._look_at = now + self.limits.health_interval
+        if (self.failures or self.refusals) and not (self.state.opening or self._looks or self.retired):
+            self._look(now)
+
+    def _look(self, now: float) -> None:
+        """Whether what was wrong still is, though nobody has needed a new connection for a while."""
+        variant = 0
+        if not self.failures:
+            due = [account for account, one in self.refusals.items() if now >= one.look_at]
+            if not due:
+                return
+            variant = due[0] * VARIANTS
+        elif now < self._look_at:
+            return
+        if self.state.size < self.limits.max_connections:
             self.state.opening += 1
-            self._spawn(self._open(0), f"look at {self.host}")
+            self._spawn(self._open(variant), f"look at {self.host}")
+        else:
+            self._looks = True
+            self._spawn(self._look_apart(variant), f"look at {self.host}")
+
+    async def _look_apart(self, variant: int) -> None:
+        """The same, where the pool has no place for another connection."""
+        try:
+            (await self._connect_apart(account_of(variant))).close()
+        except AccountRefused as refusal:
+            self._account_refused(account_of(variant), refusal)
+        except ProxyError as error:
+            self._failed(error)
+        else:
+            self._connected(variant)
+        finally:
+            self._looks = False

@@ -125,7 +125,17 @@ class PoolState(Generic[C]):
         if len(coming) <= self.opening:
             return None
         needed = coming[-1].variant
-        others = (idle for variant, idle in enumerate(self.idle) if idle and variant != needed)
+        return self.spare(needed, of_account=False)
+
+    def spare(self, variant: int, *, of_account: bool) -> C | None:
+        """The connection that has been idle for longest of those that are not of this variant, for another in
+        its place; `of_account`: of the same account, whose limit it is.
+        """
+        others = (
+            idle
+            for other, idle in enumerate(self.idle)
+            if idle and other != variant and (not of_account or account_of(other) == account_of(variant))
+        )
         found = min(others, key=lambda idle: idle[0].idle_since, default=None)
         return found.pop(0) if found else None
 

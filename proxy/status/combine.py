@@ -148,6 +148,9 @@ def _caches(parts: Sequence[PlanCache]) -> PlanCache:
 
 
 def _hosts(snapshots: Sequence[Snapshot]) -> list[Host]:
+    """`up` and `error` of those workers that have tried to connect: one that nobody has asked for a host yet
+    knows nothing of it.
+    """
     found: dict[str, Host] = {}
     for taken in snapshots:
         for one in taken["hosts"]:
@@ -155,9 +158,17 @@ def _hosts(snapshots: Sequence[Snapshot]) -> list[Host]:
             if known is None:
                 found[one["host"]] = one.copy()
                 continue
+            if not _has_tried(known):
+                known["up"] = one["up"]
+            elif _has_tried(one):
+                known["up"] = known["up"] and one["up"]
             for name in ("busy", "idle", "opening", "waiting", "limit", "opened"):
                 known[name] += one[name]
             known["failures"] = max(known["failures"], one["failures"])
-            known["error"] = known["error"] or one["error"]
-            known["up"] = known["up"] and one["up"]
+            if one["error"] not in known["error"]:
+                known["error"] = "; ".join(filter(None, (known["error"], one["error"])))
     return list(found.values())
+
+
+def _has_tried(host: Host) -> bool:
+    return host["opened"] > 0 or host["failures"] > 0 or bool(host["error"])

@@ -195,7 +195,9 @@ def _hosts(hosts: list[Host]) -> Iterator[Metric]:
         ("host",),
         (((one["host"],), one["opened"]) for one in hosts),
     )
-    yield _of_hosts("host_up", "1 when the last attempt to connect succeeded.", hosts, "up")
+    yield _of_hosts(
+        "host_up", "1 when the last attempt to connect succeeded, or it has answered since.", hosts, "up"
+    )
     yield _of_hosts("host_failures", "Attempts to connect that failed in a row.", hosts, "failures")
 
 

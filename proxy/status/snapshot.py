@@ -409,7 +409,7 @@ def _host(name: str, topology: Topology, pool: HostPool | None, limit: int) -> H
         "opened": pool.opened_total if pool else 0,
         "failures": pool.failures if pool else 0,
         "error": pool.trouble if pool else "",
-        "up": pool is not None and not pool.failures and pool.opened_total > 0,
+        "up": pool is not None and pool.up,
         "in_topology": name in topology.hosts,
         "shards": shards,
     }

@@ -73,9 +73,9 @@ class World:
         await self.settle()
         return variant
 
-    async def open_failed(self, reason: str = "refused") -> None:
+    async def open_failed(self, reason: str = "refused", **details: str) -> None:
         opening, _ = self.openings.pop(0)
-        opening.set_exception(ProxyError("host_unreachable", host=self.pool.host, reason=reason))
+        opening.set_exception(ProxyError("host_unreachable", host=self.pool.host, reason=reason, **details))
         await self.settle()
 
     def want(self, settings: Settings = LOGIN, variant: int = 0) -> Any:

@@ -167,6 +167,15 @@ async def test_refused(net: Net, reached: Reached, reason: str) -> None:
     assert not net.transports[0].open
 
 
+@pytest.mark.parametrize(("code", "whose"), [(1040, "host"), (1203, "account"), (1226, "account")])
+async def test_too_many_connections(net: Net, code: int, whose: str) -> None:
+    """Where an idle one may make room."""
+    net.reached = _says(GREETING, err_packet(2, code, "42000", "too many"))
+    with pytest.raises(ProxyError, match=str(code)) as caught:
+        await net.open()
+    assert (caught.value.kind.name, caught.value.details["full"]) == ("host_unreachable", whose)
+
+
 @pytest.mark.parametrize("code", [1045, 1698, 3118, 4151])
 async def test_account_refused(net: Net, code: int) -> None:
     """The host is there: only this account cannot use it. Its name is for the log, not for clients."""

@@ -172,6 +172,25 @@ def test_one_worker_alone_is_itself(services: Any) -> None:
     assert Workers().combine(own, []) == own
 
 
+def test_a_host_as_several_workers_see_it(services: Any) -> None:
+    """One that has never needed it knows nothing; what each has found is told."""
+
+    def seen(*workers: tuple[int, int, str]) -> tuple[bool, int, str]:
+        taken = []
+        for pid, (opened, failures, error) in enumerate(workers, 1):
+            other = make_services(topology=services.topology)
+            pool = other.backends.pool(FIRST)
+            pool.opened_total, pool.failures, pool.last_error = opened, failures, error
+            taken.append(snapshot_of(other, pid))
+        first = Workers().combine(taken[0], taken[1:])["hosts"][0]
+        return first["up"], first["failures"], first["error"]
+
+    assert seen((0, 0, ""), (3, 0, "")) == seen((3, 0, ""), (0, 0, "")) == (True, 0, "")
+    assert seen((0, 0, ""), (0, 0, "")) == (False, 0, "")
+    assert seen((1, 0, ""), (0, 2, "no route")) == (False, 2, "no route")
+    assert seen((1, 4, "full"), (1, 2, "no route"), (1, 1, "full")) == (False, 4, "full; no route")
+
+
 def test_counters_survive_a_worker_and_gauges_do_not(services: Any) -> None:
     workers = Workers()
     for pid in range(2, 60):  # one after the other, each with one statement
