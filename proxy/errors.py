@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,23 @@ class ErrorKind:
     sqlstate: str
     text: str
     remedy: str = ""
+
+
+_UNSURE: Final = frozenset(
+    {"host_lost", "host_hangs", "reply_missing", "backend_protocol", "settings_failed"}
+)
+
+
+def in_parts(done: str, failed: str, unsure: str) -> str:
+    """What became of something in several places, any of which may be none: `is done on A, failed on B, and
+    may or may not be done on C`.
+    """
+    parts = [
+        f"{said} on {places}"
+        for said, places in (("is done", done), ("failed", failed), ("may or may not be done", unsure))
+        if places
+    ]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 class ProxyError(Exception):
@@ -37,6 +54,16 @@ class ProxyError(Exception):
             end = "" if message.endswith((".", ":", "?", "!")) else "."
             message = f"{message}{end} {remedy}" if remedy else message
         super().__init__(message)
+
+    @property
+    def text(self) -> str:
+        """The message without what to do about it."""
+        return self.kind.text.format_map(_Details(self.details))
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the statement may have been executed."""
+        return self.kind.name in _UNSURE
 
     @property
     def code(self) -> int:
@@ -246,7 +273,7 @@ _KINDS = (
         "COMMIT first, or use transaction_mode = 'multi'.",
     ),
     ErrorKind(
-        "partial_write", 1105, "HY000", "The statement is done on {done} and failed on {failed}: {reason}.",
+        "partial_write", 1105, "HY000", "The statement {outcome}: {reason}.",
         "{advice}",
     ),
     ErrorKind(
@@ -263,8 +290,8 @@ _KINDS = (
         "Nothing was changed there.",
     ),
     ErrorKind(
-        "partial_commit", 1105, "HY000", "COMMIT is done on {done} and failed on {failed}: {reason}.",
-        "Check what the transaction should have written on the failed hosts.",
+        "partial_commit", 1105, "HY000", "COMMIT {outcome}: {reason}.",
+        "Look at what the transaction should have written on each of them.",
     ),
     ErrorKind(
         "transaction_lost", 1105, "HY000", "The transaction was rolled back: {reason}.", "Run the whole transaction again."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, in_parts
 from proxy.session.transaction import LOCKED
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
@@ -83,12 +83,17 @@ def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) ->
         if undone or not done:
             client.fail(first)
             return
-        text = first.text() if isinstance(first, Err) else str(first)
+        text = first.text() if isinstance(first, Err) else first.text
+        unsure = [
+            work.host
+            for work in failed
+            if isinstance(error := work.outcomes[0].error, ProxyError) and error.unsure
+        ]
+        left = [work.host for work in works if work.host not in done and work.host not in unsure]
         raise ProxyError(
             "partial_write",
-            done=", ".join(done),
-            failed=", ".join(work.host for work in works if work.host not in done),
-            reason=f"{text} (error {first.code})",
+            outcome=in_parts(*map(", ".join, (done, left, unsure))),
+            reason=f"{text.removesuffix('.')} (error {first.code})",
             advice="Run it on the failed hosts themselves, or write it so that it may be repeated.",
         )
     outcome, session = works[0].outcomes[0], client.session

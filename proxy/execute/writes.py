@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, in_parts
 from proxy.session.settings import Settings
 from proxy.session.state import Diagnostic
 from proxy.wire.origins import changed
@@ -42,6 +42,9 @@ _SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")
 _AT_ROW: Final = re.compile(r"(?<= at row )(\d+)\Z")
 _WRITE_AGAIN: Final = "Repeat it for each failed shard, with /*+ shard(N) */ behind the first word."
 _INSERT_AGAIN: Final = "Insert only the rows that are missing; in a transaction it would be all or nothing."
+_LOOK_FIRST: Final = (
+    "Look at what is there before you repeat it for a shard, with /*+ shard(N) */ behind the first word."
+)
 _OF_STATEMENT: Final = OF_TEXT | {1364}
 """Every shard gives them, one server would once."""
 
@@ -249,20 +252,21 @@ def _report(
     worst = min(failed, key=_failed_row)  # one server stops at the first row that it cannot write
     first = _told(worst)
     done = [outcome for outcome in outcomes if outcome.error is None]
-    if undone or not done:
+    unsure = [one for one in failed if isinstance(one.error, ProxyError) and one.error.unsure]
+    if undone or not (done or len(failed) > len(unsure) > 0):
         client.fail(first)
         if len(worst.diagnostics) > 1:
             found = [_of_row(worst.inserted, one)[1] for one in worst.diagnostics]
             client.session.diagnostics = logical_rows(client, found)
         return
-    text = logical(client, first.text()) if isinstance(first, Err) else str(first)
-    code = first.code
+    text = logical(client, first.text()) if isinstance(first, Err) else first.text
+    again = _INSERT_AGAIN if worst.inserted is not None else _WRITE_AGAIN
+    refused = [one for one in failed if one not in unsure]
     error = ProxyError(
         "partial_write",
-        done=_shards(done),
-        failed=_shards(failed),
-        reason=f"{text} (error {code})",
-        advice=_INSERT_AGAIN if worst.inserted is not None else _WRITE_AGAIN,
+        outcome=in_parts(*map(_shards, (done, refused, unsure))),
+        reason=f"{text.removesuffix('.')} (error {first.code})",
+        advice=_LOOK_FIRST if unsure else again,
     )
     client.fail(error)
 

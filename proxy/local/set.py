@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, in_parts
 from proxy.execute.aside import borrowed
 from proxy.execute.ends import fetch_warnings
 from proxy.execute.preludes import preludes
@@ -288,8 +288,7 @@ async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes)
         if reply.err is not None:
             raise ProxyError(
                 "partial_write",
-                done=", ".join(done),
-                failed=host,
+                outcome=in_parts(", ".join(done), host, ""),
                 reason=reply.err.text(),
                 advice="Repeat it.",
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, in_parts
 from proxy.execute.ends import connection_lost_in_transaction, fetch_warnings
 from proxy.execute.preludes import preludes
 from proxy.execute.relay import Relay
@@ -230,10 +230,12 @@ async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], 
     if client.closed:
         return
     if failure is not None and sql.startswith(b"COMMIT"):
-        reason = failure.text() if isinstance(failure, Err) else str(failure)
-        left = [failed_on, *(host for host in conns if host not in done and host != failed_on)]
-        if done:
-            raise ProxyError("partial_commit", done=", ".join(done), failed=", ".join(left), reason=reason)
+        reason = failure.text() if isinstance(failure, Err) else failure.text
+        unsure = [failed_on] if isinstance(failure, ProxyError) and failure.unsure else []
+        left = [host for host in conns if host not in done and host not in unsure]
+        if done or (unsure and left):
+            outcome = in_parts(*map(", ".join, (done, left, unsure)))
+            raise ProxyError("partial_commit", outcome=outcome, reason=reason)
         raise failure if isinstance(failure, ProxyError) else ProxyError("transaction_lost", reason=reason)
     go_on()
 

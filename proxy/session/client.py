@@ -352,6 +352,11 @@ class ClientConnection(asyncio.Protocol):
             error = logical_error(self, error)
         message = error.text() if isinstance(error, Err) else str(error)
         self.session.note_error(error.code, message)
+        if isinstance(error, ProxyError) and "outcome" in error.details:
+            outcome, user = error.details["outcome"], self.session.user.name
+            log.error(
+                "done in parts", client=self.session.id, user=user, error=error.kind.name, outcome=outcome
+            )
         if isinstance(error, Err) and error.code in LACKING:
             note_error(self, error.host, error)
         if self.session.tracker is not None:

@@ -42,6 +42,6 @@ def test_a_warning_in_the_client_s_words() -> None:
 
 def test_a_reason_that_is_a_sentence_ends_once() -> None:
     inner = ProxyError("host_unreachable", host="h", reason="no")
-    outer = ProxyError("partial_commit", done="a", failed="b", reason=str(inner))
+    outer = ProxyError("partial_commit", outcome="is done on a and failed on b", reason=str(inner))
     assert ".." not in str(outer)
     assert told("partial_commit", outer.details)[0].endswith("status page.")
