@@ -376,6 +376,11 @@ _KINDS = (
         "Variable '{variable}' can't be set to the value of '{value}': the proxy cannot read statements as a server would under it",
         "Choose another value.",
     ),
+    ErrorKind(
+        "auto_is_null", 1231, "42000",
+        "Variable 'sql_auto_is_null' can't be set to the value of '1': servers would read the insert id of their connection, which sessions share",
+        "Leave it off, and ask with = LAST_INSERT_ID() for the row that was inserted last.",
+    ),
     ErrorKind("statement_too_long", 1153, "HY000", "The statement has {size} bytes; limits.max_statement allows {limit}.", "Send less at once."),
     ErrorKind("statement_too_deep", 1105, "HY000", "The statement is nested deeper than limits.parse_depth allows ({limit}).", "Write it with fewer levels."),
     ErrorKind("statement_too_complex", 3170, "HY000", "Planning the statement took more time or memory than one may take (timeouts.planning).", "Write it in several statements, or with fewer tables, columns and conditions."),

@@ -4,7 +4,9 @@ rule may overlook.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Final
 
 from .plan import Access, Plan, Reject
 from .plans import Builtin, LoadLocal, OneHost
@@ -12,7 +14,8 @@ from .route.context import Statement, not_yet
 from .route.reach import functions
 from .route.rights import rights_of
 from .text.calls import hidden_call, sequences
-from .text.prefixes import behind_explain, is_explain
+from .text.prefixes import behind_explain, behind_set_statement, is_explain
+from .text.tokens import HINT, Source
 
 
 def checked(statement: Statement, plan: Plan) -> Plan:
@@ -42,6 +45,8 @@ def checked(statement: Statement, plan: Plan) -> Plan:
 def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
     """The refusal of what the rules do not look for; None for nothing of that kind."""
     source, mariadb = statement.source, statement.names.env.mariadb
+    if _has_auto_is_null(source, mariadb=mariadb):
+        return Reject(error="auto_is_null")
     if mariadb:
         hidden = hidden_call(source)
         if hidden:
@@ -54,6 +59,27 @@ def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
         reason = "its names are those of another database"
         return not_yet("EXPLAIN FOR SCHEMA", reason, "USE that database first.")
     return None
+
+
+_AUTO_IS_NULL: Final = re.compile(
+    r"\bset_var\s*\(\s*sql_auto_is_null\s*=(?!\s*'?(?:0+|off|false)'?\s*\))", re.IGNORECASE
+)
+
+
+def _has_auto_is_null(source: Source, *, mariadb: bool) -> bool:
+    """Whether the statement is to read its connection's last insert id, which may be another session's."""
+    if not mariadb:
+        return any(token.kind == HINT and _AUTO_IS_NULL.search(token.text) for token in source.tokens)
+    if not source.is_word(0, "SET") or not source.is_word(1, "STATEMENT"):
+        return False
+    names = range(2, behind_set_statement(source))
+    return any(
+        source.is_name(at)
+        and source.at(at).name.lower() == "sql_auto_is_null"
+        and source.is_op(at + 1, "=", ":=")
+        and source.at(at + 2).text not in ("OFF", "FALSE")  # of a number the plan does not know the value
+        for at in names
+    )
 
 
 def _places_sequences(statement: Statement, plan: Plan) -> bool:

@@ -183,8 +183,15 @@ async def trace(
         await _take_over(session, conn, effects.variables)
 
 
-def adopt_autocommit(session: Session, conn: BackendConnection) -> None:
-    """A routine's `SET autocommit` is the session's."""
+_NO_AUTO_IS_NULL = b"SET sql_auto_is_null=0"
+
+
+async def _adopt(session: Session, conn: BackendConnection, *, changed: bool) -> None:
+    """A routine's `SET autocommit` is the session's; sql_auto_is_null is never on. `changed`: the server has
+    said that the routine has set something.
+    """
+    if changed:
+        await Collector(own=False).query(conn, _NO_AUTO_IS_NULL)
     now = conn.settings.get("autocommit")
     if now in (b"0", b"1") and (now == b"1") is not session.autocommit:
         session.settings = session.settings.with_values({"autocommit": now})
@@ -203,7 +210,7 @@ async def trace_code(client: ClientConnection, conn: BackendConnection, effects:
         changed, conn.unclean = conn.unclean, conn.unclean or was
     if not changed or _RUNS.match(client.sql) is None:
         return
-    adopt_autocommit(session, conn)
+    await _adopt(session, conn, changed=True)
     if effects.variables or effects.ties:
         return  # as the catalogs say, and read back already
     client.services.routines_doubted(conn.host)
@@ -215,7 +222,7 @@ async def trace_routine(client: ClientConnection, conn: BackendConnection, *, ch
     something of the session was, so it keeps the connection, unless it is known what.
     """
     session = client.session
-    adopt_autocommit(session, conn)
+    await _adopt(session, conn, changed=changed)
     names_sql = _NAMES[0] if session.env.mariadb else _NAMES[1]
     reply = await Collector().query(conn, names_sql)
     known = client.services.bodies.get(conn.host)

@@ -42,6 +42,27 @@ def characteristic(client: ClientConnection, name: str, value: str) -> bytes:
     raise ProxyError("wrong_variable_value", variable=name, value=value)
 
 
+#: Variables of a session that are kept for one statement of one connection, or read there with what other
+#: sessions left: why they cannot be set, and what to do.
+_OF_CONNECTION = {
+    "insert_id": ("it is for one statement of one connection", "Give the id in the INSERT."),
+    "gtid_seq_no": ("it is for one statement of one connection", "Set it on the server itself."),
+    "gtid_next": ("it is for one transaction of one connection", "Set it on the server itself."),
+    "pseudo_thread_id": ("it is the number of a server's connection", "Set it on the server itself."),
+}
+
+
+def check_setting(name: str, text: bytes | None) -> None:
+    """Refuse what can only be set on a connection that is the session's alone. `text`: None for DEFAULT.
+    Raises ProxyError.
+    """
+    if name == "sql_auto_is_null" and word(text).upper() in _ON:
+        raise ProxyError("auto_is_null")
+    if name in _OF_CONNECTION and not (name == "gtid_next" and word(text).upper() in ("", "AUTOMATIC")):
+        reason, alternative = _OF_CONNECTION[name]
+        raise ProxyError("not_supported_yet", what=f"SET {name}", reason=reason, alternative=alternative)
+
+
 def check_own(name: str, value: str) -> None:
     """Refuse what is no value of the proxy's own variable. Raises ProxyError."""
     allowed = ("single", "multi") if name == "transaction_mode" else tuple(one.lower() for one in _ON | _OFF)

@@ -29,7 +29,7 @@ from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
 from rewriter.text.effects import Effects
 from rewriter.text.tokens import quote_name
 
-from .own_variables import characteristic, check_own, set_own, switch, word
+from .own_variables import characteristic, check_own, check_setting, set_own, switch, word
 from .read_back import read_back, shown_by
 from .transactions import commit_then, xa_host
 
@@ -71,7 +71,7 @@ _CHECKED = frozenset({1227, 1193, 1238, 1228, 1229, 1231, 1232, 1115, 1273, 1298
 def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
     """All assignments of one SET, or none of them when one is refused."""
     for assignment in plan.assignments:
-        _check(client.session, assignment)
+        _check(client.session, assignment, values)
     simple = _Simple(client, values)
     if all(simple.takes(assignment) for assignment in plan.assignments):
         active = xa_host(client)
@@ -265,9 +265,11 @@ async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values
 
 
 def _check_reading(changed: Mapping[str, bytes]) -> None:
-    """Raise ProxyError for values under which the proxy could not read statements: the session keeps those
-    that it had, and so do its connections, to which they are told anew.
+    """Raise ProxyError for values under which the proxy could not read statements, or servers read what other
+    sessions left: the session keeps those that it had, and so do its connections, which are told them anew.
     """
+    if changed.get("@@session.sql_auto_is_null", b"0") != b"0":
+        raise ProxyError("auto_is_null")
     if "@@session.sql_mode" in changed:
         sql_modes(changed["@@session.sql_mode"])
     if "@@session.character_set_client" in changed:
@@ -380,20 +382,15 @@ def _statement(
     return b", ".join(parts), *reads, b", ".join(everywhere)
 
 
-def _check(session: Session, assignment: Assignment) -> None:
+def _check(session: Session, assignment: Assignment, values: Values) -> None:
     """Raise ProxyError for what the session may not set, wherever in the list it stands."""
     scope, name = assignment.scope, assignment.name
     if scope in _KEYWORDS and session.user.role < Role.ADMIN:
         raise ProxyError("global_variable")
     if scope == "user" and not session.names(name):  # names outside ASCII are such in UTF-8 only
         raise ProxyError("variable_name", name=ascii(name)[1:-1], charset=session.env.charset)
-    if scope == "session" and name == "insert_id":
-        raise ProxyError(
-            "not_supported_yet",
-            what="SET insert_id",
-            reason="it is for one statement of one connection",
-            alternative="Give the id in the INSERT.",
-        )
+    if scope == "session" or scope in _KEYWORDS:
+        check_setting(name, assignment.value.render(values) if assignment.value is not None else None)
 
 
 def _quoted(name: str) -> bytes:

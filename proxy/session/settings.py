@@ -23,24 +23,29 @@ _AUTOCOMMIT = 0x0002
 #: Applied before anything else, in this order: later variables may be read in the character set they choose.
 _FIRST = ("character_set_client", "character_set_results", "character_set_connection", "collation_connection")
 
-#: To go back to the server's own value: on MySQL DEFAULT turns these two off, whatever that is.
-_BACK = {name: b"@@global." + name.encode() for name in ("foreign_key_checks", "unique_checks")}
-
-#: Variables that have no DEFAULT to go back to: seeds of RAND(), which may be anything.
-_NO_WAY_BACK = frozenset({"rand_seed1", "rand_seed2"})
+#: To go back to the server's own value: on MySQL DEFAULT turns the first two off, whatever that is. The seeds
+#: of RAND() have no DEFAULT; they become such that nobody knows what it gives to the next session.
+_BACK = {
+    "foreign_key_checks": b"@@global.foreign_key_checks",
+    "unique_checks": b"@@global.unique_checks",
+    "rand_seed1": b"CRC32(UUID())",
+    "rand_seed2": b"CRC32(UUID())",
+}
 
 #: Stands among the settings for the collation of results, where it is not their character set's default one:
 #: the number in column definitions. It comes with a log-in or SET NAMES … COLLATE, and in no other way.
 RESULTS = "(results)"
 
 #: What a fresh backend connection has (it logs in with utf8mb4_general_ci): these have no useful DEFAULT to
-#: go back to.
+#: go back to. `sql_auto_is_null` is never on, whatever a server's default is: it reads the connection's last
+#: insert id, which may be another session's.
 LOGIN_VALUES: Mapping[str, bytes] = {
     "character_set_client": b"utf8mb4",
     "character_set_results": b"utf8mb4",
     "character_set_connection": b"utf8mb4",
     "collation_connection": b"utf8mb4_general_ci",
     RESULTS: b"",
+    "sql_auto_is_null": b"0",
 }
 
 
@@ -181,7 +186,7 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     wanted = {
         name: LOGIN_VALUES.get(name) or _BACK.get(name, _never_set(name) if name[0] == "@" else b"DEFAULT")
         for name in old
-        if name not in new and name not in _NO_WAY_BACK
+        if name not in new
     }
     wanted.update({name: value for name, value in new.items() if old.get(name) != value})
     for name in TRACKING & wanted.keys():

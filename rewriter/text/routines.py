@@ -42,6 +42,7 @@ _TIES: Final[tuple[tuple[re.Pattern[str], Tie], ...]] = (
 """What no server tells of by session tracking is all here: locks, user variables that a query assigns, the
 next transaction, roles, handlers, sequences, LAST_INSERT_ID(value)."""
 _DYNAMIC: Final = frozenset({"prepare", "execute"})
+_READING_ID: Final = frozenset({"last_insert_id", "sql_auto_is_null"})
 _CALLED: Final = re.compile(
     r"\s*CALL\s+(?:[^\s(;]+\s*\.\s*)?[`\"]?([\w$]+)[`\"]?\s*(?:[(;]|$)", re.IGNORECASE
 )
@@ -139,7 +140,7 @@ def _left(text: str | None, words: frozenset[str]) -> Left:
         return Left(unknown=True)
     names = (_name(*found) for found in _VARIABLE.findall(text))
     ties = frozenset(tie for pattern, tie in _TIES if pattern.search(text))
-    return Left(frozenset(names), ties, not words.isdisjoint(_DYNAMIC), "last_insert_id" in words)
+    return Left(frozenset(names), ties, not words.isdisjoint(_DYNAMIC), not words.isdisjoint(_READING_ID))
 
 
 def _name(plain: str, back: str, single: str, double: str) -> str:

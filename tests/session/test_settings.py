@@ -189,8 +189,9 @@ def test_what_has_no_default_to_go_back_to() -> None:
     """MySQL takes foreign_key_checks = DEFAULT for off, and has none for the seeds of RAND()."""
     values = {"foreign_key_checks": b"0", "rand_seed1": b"5", "sql_notes": b"0"}
     back = LOGIN.statement_from(LOGIN.with_values(values))
-    assert back == b"SET foreign_key_checks=@@global.foreign_key_checks,sql_notes=DEFAULT"
-    assert LOGIN.statement_from(LOGIN.with_values({"rand_seed1": b"5"})) == b"DO 0"
+    seed = b"rand_seed1=CRC32(UUID())"
+    assert back == b"SET foreign_key_checks=@@global.foreign_key_checks," + seed + b",sql_notes=DEFAULT"
+    assert LOGIN.statement_from(LOGIN.with_values({"rand_seed1": b"5"})) == b"SET " + seed
 
 
 QUOTED = "@`\u4e2d`"

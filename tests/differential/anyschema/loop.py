@@ -32,7 +32,7 @@ MODES = (
 SETTINGS = (
     "SET NAMES latin1", "SET NAMES utf8mb4 COLLATE utf8mb4_bin", "SET collation_connection = utf8mb4_unicode_ci",
     "SET div_precision_increment = 8", "SET group_concat_max_len = 64", "SET time_zone = '+05:30'", "SET NAMES utf8mb3",
-    "SET sql_auto_is_null = 1", "SET lc_time_names = 'de_DE'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+    "SET sql_auto_is_null = 0", "SET lc_time_names = 'de_DE'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
     "SET character_set_results = NULL", "SET @@session.sql_mode = CONCAT(@@sql_mode, ',ANSI')", "SET timestamp = 1500000000",
     "SET character_set_results = latin1", "SET optimizer_switch = 'materialization=off'", "SET autocommit = 0",
     "SET sql_big_selects = 1, max_join_size = 1000000", "SET default_week_format = 3", "SET NAMES binary",
