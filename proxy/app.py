@@ -29,7 +29,7 @@ from config.topology import Topology
 from .backends import Backends
 from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
-from .backends.pool import OWN
+from .backends.own import own_connection
 from .certificates import CertificateStore
 from .errors import ProxyError
 from .facts import ServerFacts, ask, ask_rest
@@ -40,7 +40,6 @@ from .peers import Peers
 from .services import Services
 from .session.client import ClientConnection
 from .session.entrance import Entrance
-from .session.settings import LOGIN
 from .status import snapshot
 from .status.server import StatusServer
 from .tables import PERIOD
@@ -251,11 +250,8 @@ class Worker:
         while not self._stopping.is_set():
             for host in topology.hosts:
                 try:
-                    conn = await backends.pool(host).connection(LOGIN, None, OWN)
-                    try:
+                    async with own_connection(backends.pool(host)) as conn:
                         return await ask(conn)
-                    finally:
-                        backends.release(conn)
                 except ProxyError as error:
                     if first:
                         log.warning("no facts from this server", host=host, reason=str(error))
@@ -269,11 +265,8 @@ class Worker:
         """Facts that are seldom needed."""
         for host in services.topology.hosts:
             try:
-                conn = await services.backends.pool(host).connection(LOGIN, None, OWN)
-                try:
+                async with own_connection(services.backends.pool(host)) as conn:
                     await ask_rest(conn, services.collations)
-                finally:
-                    services.backends.release(conn)
                 return
             except ProxyError as error:
                 log.warning("not all facts from this server", host=host, reason=str(error))

@@ -17,9 +17,8 @@ from rewriter.text.routines import Body, Routines
 from .backends import Backends
 from .backends.collect import Collector
 from .backends.connection import BackendConnection
-from .backends.pool import OWN
+from .backends.own import own_connection
 from .errors import ProxyError
-from .session.settings import LOGIN
 from .tables import text_literal
 
 log = structlog.get_logger("proxy")
@@ -49,11 +48,8 @@ async def look(topology: Topology, backends: Backends, hosts: Iterable[str]) -> 
     found: dict[str, Routines | None] = {}
     for host in hosts:
         try:
-            conn = await backends.pool(host).connection(LOGIN, None, OWN)
-            try:
+            async with own_connection(backends.pool(host)) as conn:
                 found[host] = await routines_on(conn, topology)
-            finally:
-                backends.release(conn)
         except ProxyError as error:
             log.info("routines not looked at", host=host, reason=str(error))
             found[host] = None

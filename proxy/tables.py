@@ -17,9 +17,8 @@ from config.topology import Keyspace, Topology
 
 from .backends import Backends
 from .backends.collect import Collector
-from .backends.pool import OWN
+from .backends.own import own_connection
 from .errors import ProxyError
-from .session.settings import LOGIN
 
 log = structlog.get_logger("proxy")
 
@@ -169,11 +168,8 @@ def text_literal(value: str | bytes) -> str:
 
 async def _asked(host: str, sql: str, backends: Backends) -> list[list[str]]:
     """The rows that a host gives. Raises ProxyError."""
-    conn = await backends.pool(host).connection(LOGIN, None, OWN)
-    try:
+    async with own_connection(backends.pool(host)) as conn:
         reply = await Collector().query(conn, sql.encode())
-    finally:
-        backends.release(conn)
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
     return [[(value or b"").decode() for value in row] for row in reply.values()]

@@ -28,6 +28,8 @@ class Env:
     mariadb: bool = False
     charset: str = "utf8mb4"
     """The character set of statements (character_set_client), for the bytes of text keys."""
+    connection: str = ""
+    """The one that their texts are converted to (character_set_connection), if it is another."""
 
     parameters: bool = False
     """Whether `?` stands for a parameter: the text of a prepared statement."""
@@ -63,7 +65,8 @@ class Env:
             self.database is not None,
         )
         bits = "".join("01"[flag] for flag in flags)
-        text = f"{bits}{self.exact} {self.server_version} {self.charset} {self.database or ''}"
+        charsets = f"{self.charset}/{self.connection}"
+        text = f"{bits}{self.exact} {self.server_version} {charsets} {self.database or ''}"
         object.__setattr__(self, "key", text.encode("utf-8", "surrogateescape"))
         object.__setattr__(self, "findall", findall(self.ansi_quotes, self.no_backslash_escapes))
 

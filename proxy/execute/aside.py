@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from config.topology import Topology
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.backends.own import apply
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.session.values import quote
@@ -18,7 +19,6 @@ from rewriter.plans import Bound, Values
 from rewriter.text.effects import Effects
 
 from .ends import connection_lost_in_transaction, give_back, settle
-from .preludes import apply
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection
@@ -26,22 +26,29 @@ if TYPE_CHECKING:
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself."""
 _SYNTAX_ERROR = 1064
+_LIMITS: Final = frozenset({"sql_select_limit", "max_join_size", "sql_big_selects"})
 
 
 @asynccontextmanager
 async def borrowed(
-    client: ClientConnection, host: str, database: str | None = None, *, joins: bool = False
+    client: ClientConnection,
+    host: str,
+    database: str | None = None,
+    *,
+    joins: bool = False,
+    all_rows: bool = False,
 ) -> AsyncIterator[BackendConnection]:
     """A connection with the session's settings: the one it has of this host, or else one outside its
     transaction. Closed if its user fails midway. `joins`: the session keeps it if a transaction is open on it
-    then, or the session is tied to it.
+    then, or the session is tied to it. `all_rows`: for a question of the proxy's own, to which the session's
+    limits of rows are nothing.
     """
     session = client.session
     held = session.transaction.held.get(host)
     pool = client.services.backends.pool(host)
     conn = held or await pool.connection(session.settings, database, session.variant, session.user.name)
     try:
-        settings = session.settings.base
+        settings = session.settings.base.without(_LIMITS) if all_rows else session.settings.base
         await apply(conn, settings)
         if database is not None and conn.database != database:
             reply = await Collector().run(conn, frame(b"\x02" + database.encode()))

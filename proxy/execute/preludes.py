@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.errors import ProxyError
 from proxy.session.transaction import XA
 from proxy.wire.packets import query_packet
 from rewriter.text.effects import Effects
@@ -129,15 +127,3 @@ def preludes(
         transaction.opened.add(conn.host)
         transaction.held[conn.host] = conn
     return packets, count
-
-
-async def apply(conn: BackendConnection, settings: Settings) -> None:
-    """Bring a connection into a state. Raises ProxyError."""
-    packets, count = settings.packets_from(conn.settings)
-    if not count:
-        return
-    reply = await Collector().run(conn, packets, count - 1)
-    if reply.err is not None:
-        conn.tied = True  # nobody else gets it before a reset
-        raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
-    conn.settings = settings

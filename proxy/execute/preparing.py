@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.attributed import AttributedConnection
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.backends.own import apply
 from proxy.backends.statements import ServerStatements, close_packet
 from proxy.errors import ProxyError
 from proxy.session.values import values_of
@@ -20,7 +21,6 @@ from rewriter.plans import BindError, Gather, Insert, Plan, Sharded, ShardWrite
 from rewriter.reads.digits import is_rounded
 
 from .gathering.gathered import ServerError
-from .preludes import apply
 from .transcode import definitions, exact_of
 
 if TYPE_CHECKING:

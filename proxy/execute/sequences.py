@@ -15,12 +15,9 @@ from config.layout import Layout
 from config.schema import SEQUENCES, quote
 from config.topology import Keyspace
 from proxy.backends.collect import Collector
-from proxy.backends.pool import OWN
+from proxy.backends.own import own_connection
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN
 from proxy.wire.packets import query_packet
-
-from .preludes import apply
 
 if TYPE_CHECKING:
     from proxy.backends import Backends
@@ -41,13 +38,9 @@ async def make_ids(
         host = keyspace.host_of(shard)
         if host is None:
             raise ProxyError("unknown_shard", keyspace=keyspace.name, shard=shard)
-        conn = await backends.pool(host).connection(LOGIN, None, OWN)
-        try:
-            await apply(conn, LOGIN)
+        async with own_connection(backends.pool(host)) as conn:
             sql = _next(keyspace.database_of(shard).decode(), name, layout, count)
             reply = await Collector().run(conn, query_packet(sql))
-        finally:
-            backends.release(conn)
         if reply.ok is None:
             reason = reply.err.text() if reply.err is not None else "the server answered with rows"
             raise ProxyError("no_sequence", table=table, shard=shard, host=host, reason=reason)

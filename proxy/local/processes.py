@@ -96,7 +96,7 @@ def process_list(client: ClientConnection, plan: Builtin, values: Values) -> Non
 
 async def _process_list(client: ClientConnection, *, full: bool) -> None:
     topology = client.services.topology
-    async with borrowed(client, topology.default or topology.hosts[0]) as conn:
+    async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
         reply = await Collector().query(conn, b"SHOW PROCESSLIST")
         found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []  # MySQL's: deprecated
     if reply.err is not None:

@@ -20,7 +20,7 @@ from proxy.execute.prepared.tracked import choose_relay
 from proxy.execute.task import TaskWork
 from proxy.execute.trace import effects_on, read_variables, tie, trace
 from proxy.facts import ask_defaults
-from proxy.session.reading import charset_of, sql_modes
+from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.settings import RESULTS, TRACKING, variable_name
 from proxy.session.state import Diagnostic, Role, Session
 from proxy.session.tracking import Tracker, shown
@@ -274,6 +274,8 @@ def _check_reading(changed: Mapping[str, bytes]) -> None:
         sql_modes(changed["@@session.sql_mode"])
     if "@@session.character_set_client" in changed:
         charset_of(changed["@@session.character_set_client"])
+    if "@@session.character_set_connection" in changed:
+        connection_of(changed["@@session.character_set_connection"])
 
 
 async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes) -> None:

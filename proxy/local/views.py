@@ -45,10 +45,11 @@ async def run_views(
     host = plan.host(services.topology)
     named = {name.decode() for value in values for name in _NAME.findall(value)}
     shown = shown_databases(client, (await list_databases(client)).values(), host, named)
-    async with borrowed(client, host, plan.database) as conn:
+    async with borrowed(client, host, all_rows=True) as conn:
         columns = await _columns(services, conn, plan.views)
         derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
-        sql = plan.template.render((*values, *derived))
+    sql = plan.template.render((*values, *derived))
+    async with borrowed(client, host, plan.database) as conn:
         if plan.effects is None:
             await _stream(client, work, conn, sql)
             return
@@ -84,7 +85,7 @@ async def list_databases(client: ClientConnection) -> Collector:
     topology = client.services.topology
     shards = "|".join(named_like(one.pattern) for one in topology.keyspaces.values() if one.sharded)
     where = f" WHERE `Database` NOT REGEXP '^({shards})$'" if shards else ""
-    async with borrowed(client, topology.default or topology.hosts[0]) as conn:
+    async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
         return await Collector().query(conn, b"SHOW DATABASES" + where.encode())
 
 
@@ -217,7 +218,7 @@ async def _derived(
 
 async def _constants(client: ClientConnection, host: str, sql: bytes) -> list[bytes]:
     """The rows of a SELECT on another host, as SELECTs without tables."""
-    async with borrowed(client, host) as conn:
+    async with borrowed(client, host, all_rows=True) as conn:
         reply = await Collector().query(conn, sql)
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())

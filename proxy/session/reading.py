@@ -45,12 +45,19 @@ def sql_modes(value: bytes) -> frozenset[str]:
     return modes | {"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE"} if "ANSI" in modes else modes
 
 
-def charset_of(value: bytes) -> str:
+def charset_of(value: bytes, variable: str = "character_set_client") -> str:
     """The character set that a `character_set_client`, an SQL literal or a bare name, names. Raises
     ProxyError.
     """
     found = _CHARSET.fullmatch(value)
     if found is None or found[1].decode() not in READABLE:
         what = value.decode("latin-1").strip("'")
-        raise ProxyError("reading_refused", variable="character_set_client", value=what)
+        raise ProxyError("reading_refused", variable=variable, value=what)
     return found[1].decode()
+
+
+def connection_of(value: bytes) -> str:
+    """The same of a `character_set_connection`, to which texts are converted, keys and what is prepared among
+    them: ASCII must stay what it is.
+    """
+    return "binary" if value.strip(b"'") == b"binary" else charset_of(value, "character_set_connection")

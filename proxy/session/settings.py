@@ -136,6 +136,12 @@ class Settings:
     def with_values(self, changed: Mapping[str, bytes]) -> Settings:
         return Settings.of({**self.values, **changed})
 
+    def without(self, names: Iterable[str]) -> Settings:
+        """These but for some variables, which are the server's own then."""
+        if self.values.keys().isdisjoint(names):
+            return self
+        return Settings.of({name: value for name, value in self.values.items() if name not in names})
+
     def unsure_of(self, names: Iterable[str]) -> Settings:
         """What a connection has that was to get new values for these, where nobody knows whether it did."""
         return Settings.of({**self.values, **dict.fromkeys(names, _UNKNOWN)})

@@ -17,7 +17,7 @@ from rewriter.plans import Env
 from rewriter.route.scope import SYSTEM_DATABASES
 
 from .prepared import Statements
-from .reading import charset_of, sql_modes
+from .reading import charset_of, connection_of, sql_modes
 from .settings import LOGIN, NEXT, Settings
 from .tracking import Tracker
 from .transaction import Transaction, modes_of
@@ -279,6 +279,7 @@ class Session:
         """
         modes = sql_modes(self.settings.get("sql_mode") or self.defaults.get("sql_mode") or b"''")
         charset = charset_of(self.settings.get("character_set_client") or b"utf8mb4")
+        connection = connection_of(self.settings.get("character_set_connection") or b"utf8mb4")
         self.no_backslash_escapes = "NO_BACKSLASH_ESCAPES" in modes
         self.autocommit = (
             self.settings.get("autocommit") or (b"1" if self.default_autocommit else b"0")
@@ -296,6 +297,7 @@ class Session:
             server_version=_version_number(self.server_version),
             mariadb="mariadb" in self.server_version.lower(),
             charset=charset,
+            connection="" if connection == charset else connection,
         )
 
     @property

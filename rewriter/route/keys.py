@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from config.schema import KeyType, Kind, Table
 from config.topology import Topology
@@ -10,6 +11,9 @@ from rewriter.env import Env
 from rewriter.text.literals import ENCODINGS
 
 from .routing import Key
+
+_UNKNOWN: Final = "unknown"
+"""What a text outside ASCII is when it is stored, only a server could tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,11 @@ class Keys:
         return Key("id", keyspace.layout) if keyspace.layout is not None else None
 
     def _hashed(self, table: Table) -> Key:
-        backslashes = not self.env.no_backslash_escapes
+        backslashes, converted = not self.env.no_backslash_escapes, self.env.connection
         if table.key_type is KeyType.BINARY:
-            return Key("hash", text="binary", backslashes=backslashes)
+            return Key("hash", text=_UNKNOWN if converted else "binary", backslashes=backslashes)
         if table.key_type is KeyType.TEXT:
-            encoding = ENCODINGS.get(self.env.charset, "unknown")
+            loses = converted not in ("", "utf8mb4")  # characters that the column would have
+            encoding = _UNKNOWN if loses else ENCODINGS.get(self.env.charset, _UNKNOWN)
             return Key("hash", text=encoding, backslashes=backslashes)
         return Key("hash")

@@ -9,13 +9,11 @@ routine) is marked as unseen.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rewriter.plan import Access
 from rewriter.text.calls import NATIVE_SCHEMAS, sequences, with_plain_calls
-from rewriter.text.characters import UTF8
 from rewriter.text.literals import NotPlain, unquote
 from rewriter.text.natives import foreign_calls, is_sequences
 from rewriter.text.opening import opened
@@ -191,7 +189,9 @@ def rights_of(statement: Statement) -> Rights:
     if at >= 0:
         literal = source.tokens[at].literal
         statement.steering.add(literal)
-        if not _reads_alike(source.literals[literal], names):
+        if not source.literals[literal].isascii():
+            # MySQL keeps it in UTF-8 and reads it in character_set_client, MariaDB converts it to
+            # character_set_connection: what is no character to the one may be half a quote to the other
             found |= Rights(Access.ADMIN)
         for inner in _read_as(source.literals[literal], names):
             nested = inner.tokens and inner.is_word(0, "PREPARE", "EXECUTE")
@@ -343,27 +343,6 @@ def _prepared(source: Source) -> int:
     runs = source.is_word(0, "EXECUTE") and source.is_word(1, "IMMEDIATE") and last == 2
     token = source.at(last)
     return last if (prepares or runs) and token.kind == STRING and token.literal >= 0 else -1
-
-
-_IN_STRINGS: Final = re.compile(rb"'(?:[^'\\]|''|\\.)*+'", re.DOTALL)
-_MOVED: Final = re.compile(rb"[\x80-\xff]\\")
-"""A backslash that in some character set belongs to the character before it."""
-
-
-def _reads_alike(literal: bytes, names: Names) -> bool:
-    """Whether a prepared text reads the same in every character set. MySQL keeps it in UTF-8, and reads it in
-    character_set_client; at once, and again when a table has changed.
-    """
-    env = names.env
-    if literal.isascii():
-        return True
-    if env.charset not in UTF8:
-        return False
-    try:
-        text = unquote(literal, not env.no_backslash_escapes)
-    except NotPlain:
-        return False
-    return _IN_STRINGS.sub(b"", text).isascii() and _MOVED.search(text) is None
 
 
 def _read_as(literal: bytes, names: Names) -> list[Source]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.backends.own import apply
 from proxy.errors import ProxyError
 from proxy.execute.apart import plan_for
 from proxy.execute.ends import fetch_warnings
@@ -26,7 +27,6 @@ from proxy.execute.fan.loading import FITTING, LOADING, reading_settings, restin
 from proxy.execute.naming import logical_rows
 from proxy.execute.origins import gathered_place
 from proxy.execute.policies import check_scatter
-from proxy.execute.preludes import apply
 from proxy.execute.preparing import columns_of, execution
 from proxy.execute.single import check_single, spots_of
 from proxy.execute.trace import counts, trace

@@ -1,0 +1,37 @@
+"""Connections for the proxy's own questions: under the settings of a log-in, whoever had them before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from proxy.errors import ProxyError
+from proxy.session.settings import LOGIN, Settings
+
+from .collect import Collector
+from .connection import BackendConnection
+from .host import HostPool
+from .pool import OWN
+
+
+@asynccontextmanager
+async def own_connection(pool: HostPool) -> AsyncIterator[BackendConnection]:
+    """One under the proxy's own account. Raises ProxyError."""
+    conn = await pool.connection(LOGIN, None, OWN)
+    try:
+        await apply(conn, LOGIN)
+        yield conn
+    finally:
+        pool.release(conn)
+
+
+async def apply(conn: BackendConnection, settings: Settings) -> None:
+    """Bring a connection into a state. Raises ProxyError."""
+    packets, count = settings.packets_from(conn.settings)
+    if not count:
+        return
+    reply = await Collector().run(conn, packets, count - 1)
+    if reply.err is not None:
+        conn.tied = True  # nobody else gets it before a reset
+        raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
+    conn.settings = settings
