@@ -348,11 +348,12 @@ class Insert(Plan):
         try:
             return hint.key.shard_of_value(hint.value, values, keyspace)
         except NotPlain:
+            charset = hint.key.text not in ("utf-8", "binary")
             raise BindError(
                 "unroutable_write",
                 what="the row",
-                reason="its key is no plain text",
-                alternative="Give the key as a quoted string.",
+                reason="its key is no plain text" + " in UTF-8" * charset,
+                alternative="SET NAMES utf8mb4." if charset else "Give the key as a quoted string.",
             ) from None
 
     def _shard(self, key: Key, number: int, keyspace: Keyspace) -> int:
