@@ -18,11 +18,13 @@ from .route.context import Statement, not_yet, refused
 from .route.reach import reached, reads_files
 from .route.scope import Names, Refuse, Scope
 from .text.crowd import MAX_TABLES, most_tables
+from .text.effects import defines_routine
 from .text.facts import Block, Query, Span, TableRef
 from .text.literals import NotPlain, unquote
 from .text.opening import opened
 from .text.parse import Parser
 from .text.parse_write import WriteParser, changes_behind_with
+from .text.places import tables_expected
 from .text.statement import QUERIES, access_of
 from .text.tokens import STRING, WORD, Source, Unreadable, read
 
@@ -321,6 +323,15 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
     logical = names.schema.databases.get(database)
     if logical is not None and logical.keyspace is None:
         return None
+    bare = _beside(source)
+    if bare and names.env.database is None:
+        return Reject(error="no_database", arguments={})
+    if bare:
+        return not_yet(
+            f"{source.tokens[0].text} of tables in several databases",
+            f"'{bare}' is in the current one, which is not {database}",
+            "Name the tables of one database at a time.",
+        )
     target = names.target(TableRef("table", Span(0, 0), "", database))
     about = about._replace(databases=(database,))
     if target.form == "physical":
@@ -328,6 +339,34 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
     return Text(statement).plan(Place((target.keyspace,)), about)
 
 
+def _beside(source: Source) -> str:
+    """The first name of a table that has no database before it, where another has; "" for none. Which one a
+    server takes it for hangs on the connection. The body of a routine is the routine's database's.
+    """
+    if source.is_word(0, "SHOW", "HELP", "GRANT", "REVOKE") or defines_routine(source):
+        return ""
+    select = next(
+        (at for at in range(len(source.tokens)) if source.is_word(at, "SELECT")), len(source.tokens)
+    )
+    places = [at for at in tables_expected(source) if at > select]
+    if source.is_word(0, *_LISTING):
+        depth = 0
+        for at in range(1, len(source.tokens)):
+            depth += source.is_op(at, "(") - source.is_op(at, ")")
+            if source.is_word(at, "ON", "FOR"):
+                break
+            if not depth and source.is_op(at, ","):
+                places.append(at + 1)
+    for at in sorted(places):
+        if source.is_name(at) and not source.is_op(at + 1, ".", "("):
+            return source.at(at).name
+    return ""
+
+
+_LISTING: Final = (
+    *("DROP", "ANALYZE", "OPTIMIZE", "CHECK", "REPAIR", "CHECKSUM", "FLUSH", "CACHE", "LOAD", "TRUNCATE"),
+    *("LOCK", "RENAME"),
+)
 _NAMING: Final = (
     *("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "CHECKSUM"),
     "LOCK",
@@ -349,6 +388,10 @@ def _names_here(source: Source) -> bool:
             while source.is_word(place, "IF", "NOT", "EXISTS", "ONLY", "TABLE"):
                 place += 1
             plain = source.is_name(place) and not source.is_op(place + 1, ".", "(")
+            if source.is_word(at, "TO"):  # CONVERT TO CHARACTER SET, RENAME COLUMN a TO b
+                plain &= not (
+                    source.is_word(place, "CHARACTER") or source.is_word(at - 2, "COLUMN", "INDEX", "KEY")
+                )
             if plain and not source.is_word(place, "DELETE", "UPDATE", "SCHEDULE", "COMPLETION"):
                 return True
             if body and (on or source.is_word(at, "PROCEDURE", "FUNCTION", "EVENT")):

@@ -66,6 +66,10 @@ def _unknown(source: Source, refusal: Refuse) -> Plan | None:
         )
         return not_yet("CREATE TABLE", f"the schema does not name {name}", alternative)
     if source.is_word(0, "DROP"):
+        if any(token.text == "," for token in source.tokens):  # others of them may be there
+            return not_yet(
+                "DROP TABLE of several tables", "one is not in the schema", "Name them one by one."
+            )
         if source.is_word(2, "IF"):
             return Builtin(name="empty", access=Access.ADMIN)
         return Reject(error="unknown_dropped", arguments=refusal.arguments)

@@ -192,3 +192,59 @@ def test_for_admins(sql: str, database: str) -> None:
 )
 def test_for_everybody(sql: str) -> None:
     assert plan(sql).access <= Access.READ
+
+
+@pytest.mark.parametrize("database", ["demo", None])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE legacy.a, b",
+        "DROP TABLE IF EXISTS `legacy`.`a`, `pins`",
+        "DROP TABLE legacy.a, legacy.b, c",
+        "DROP TABLE a, legacy.b",
+        "DROP VIEW legacy.a, b",
+        "DROP TEMPORARY TABLE legacy.a, b",
+        "RENAME TABLE legacy.a TO legacy.b, c TO legacy.d",
+        "ANALYZE TABLE legacy.a, b",
+        "CHECK TABLE legacy.a, b",
+        "OPTIMIZE TABLE legacy.a, b",
+        "REPAIR TABLE legacy.a, b",
+        "CHECKSUM TABLE legacy.a, b",
+        "FLUSH TABLES legacy.a, b",
+        "CACHE INDEX legacy.a, b IN hot",
+        "LOCK TABLES legacy.a READ, b READ",
+        "CREATE VIEW legacy.v AS SELECT 1 FROM legacy.a, b",
+        "CREATE TABLE legacy.n AS SELECT 1 FROM legacy.a JOIN b",
+        "CALL legacy.p((SELECT 1 FROM b))",
+        "DROP TABLE db00000.pins, users",
+    ],
+)
+def test_a_name_without_a_database_beside_one_with(sql: str, database: str | None) -> None:
+    """A server would take it for the connection's current database, which may be anybody's."""
+    found = plan(sql, database)
+    assert isinstance(found, Reject), found
+    assert found.error in ("not_supported_yet", "no_database")
+
+
+@pytest.mark.parametrize("database", ["demo", None])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE IF EXISTS legacy.a, legacy.b",
+        "RENAME TABLE legacy.a TO legacy.b, legacy.c TO legacy.d",
+        "ALTER TABLE legacy.a ADD COLUMN b INT, ADD COLUMN c INT",
+        "ALTER TABLE legacy.a CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        "ALTER TABLE legacy.a RENAME COLUMN b TO c, RENAME INDEX d TO e",
+        "ANALYZE TABLE legacy.a UPDATE HISTOGRAM ON b, c",
+        "CREATE INDEX i ON legacy.a (b, c)",
+        "CREATE TABLE legacy.n (a INT, b INT, KEY (a, b))",
+        "CREATE VIEW legacy.v AS SELECT a, b FROM legacy.a x, legacy.b y",
+        "CREATE TRIGGER legacy.t BEFORE INSERT ON legacy.a FOR EACH ROW SET NEW.a = 1, NEW.b = 2",
+        "CREATE PROCEDURE legacy.p() SELECT a, b FROM c, d",
+        "FLUSH TABLES legacy.a, legacy.b WITH READ LOCK",
+        "GRANT SELECT (a, b) ON legacy.a TO x, y",
+        "CALL legacy.p(1, 2)",
+    ],
+)
+def test_what_is_of_one_database(sql: str, database: str | None) -> None:
+    assert plan(sql, database).kind == "passthrough"
