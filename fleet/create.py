@@ -17,6 +17,7 @@ from pymysql.constants import CLIENT
 
 from config.schema import SEQUENCES, KeyType, Kind, Schema, Table, quote
 from config.topology import Host, Keyspace, Topology
+from fleet.references import MISSING, Name, any_sql, reference_tables, without_rows
 
 Connection = pymysql.connections.Connection
 Connect = Callable[[Host, int], Connection]
@@ -145,6 +146,9 @@ def create(
     workers = max(1, min(len(plan) * connections_per_host, MOST_CONNECTIONS))
     with ThreadPoolExecutor(workers, thread_name_prefix="create") as pool:
         found = dict(zip(plan, pool.map(lambda host: _look(host, connect, reports[host]), plan), strict=True))
+        lacking = _without_rows(reference_tables(schema, topology), plan, found, connect, reports)
+        for host, names in lacking.items():
+            plan[host] = [_without(one, names) for one in plan[host]]
         parts = [
             _Part(host, databases[offset::connections_per_host], found[host], connect, dry_run)
             for offset in range(connections_per_host)
@@ -158,6 +162,8 @@ def create(
             checks, pool.map(lambda host: _unsound(host, plan[host], connect), checks), strict=True
         ):
             reports[host].problems += problems
+    for host, names in lacking.items():
+        reports[host].problems += names.values()
     return Report(tuple(reports.values()), time.monotonic() - started)
 
 
@@ -191,6 +197,41 @@ def _look(host: Host, connect: Connect, report: HostReport) -> Existing:
         report.problems.append(f"cannot be read: {_words(error)}")
         return {}
     return {database: frozenset(names) for database, names in tables.items()}
+
+
+def _without_rows(
+    names: Sequence[Name],
+    plan: Mapping[Host, Sequence[Physical]],
+    found: Mapping[Host, Existing],
+    connect: Connect,
+    reports: Mapping[Host, HostReport],
+) -> dict[Host, dict[Name, str]]:
+    """The reference tables that hosts are to get with their rows, since others have some, and how."""
+    lacking: dict[Host, dict[Name, str]] = {}
+    hosts = [host for host in plan if not reports[host].problems]
+    for name in names:
+        rows: dict[Host, int] = {}
+        for host in hosts:
+            if name[1] not in found[host].get(name[0], ()):
+                rows[host] = MISSING
+                continue
+            try:
+                with connect(host, 0) as connection, connection.cursor() as cursor:
+                    cursor.execute(any_sql(name))
+                    row = cursor.fetchone()
+                    rows[host] = int(row[0]) if row else 0
+            except pymysql.MySQLError as error:
+                reports[host].problems.append(f"{name[0]}.{name[1]} cannot be read: {_words(error)}")
+        for host, text in without_rows(name, rows).items():
+            lacking.setdefault(host, {})[name] = text
+    return lacking
+
+
+def _without(database: Physical, names: Mapping[Name, str]) -> Physical:
+    """The database without these tables: the copy makes them."""
+    return Physical(
+        database.name, tuple(one for one in database.tables if (database.name, one.name) not in names)
+    )
 
 
 @dataclass

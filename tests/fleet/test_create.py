@@ -167,3 +167,30 @@ def test_a_table_that_cannot_be_made_is_a_problem_of_its_database(
     problems = create(bad, topology, hosts).problems
     assert len(problems) == SHARDS
     assert all("wrong" in problem and "(1067)" in problem for problem in problems)
+
+
+def test_a_reference_table_is_not_made_empty_beside_full_ones(
+    schema: Schema, topology: Topology, servers: list[LocalServer]
+) -> None:
+    """Joins on the new host would find nothing and say nothing. The copy makes it."""
+    hosts = Hosts(servers)
+    first, second = (one.address for one in servers)
+    assert create(schema, topology, hosts).problems == []
+    hosts.ask(first, "INSERT INTO global.countries (code, name) VALUES ('DE', 'Germany')")
+    hosts.ask(second, "DROP DATABASE global")
+    for dry_run in (True, False):
+        report = create(schema, topology, hosts, dry_run=dry_run)
+        (problem,) = report.problems
+        assert problem.startswith(f"{second}: global.countries is missing, but has rows on {first}. ")
+        assert problem.endswith(f"| mysql --host=127.0.0.1 --port={second.rpartition(':')[2]} global")
+        assert (report.databases_created, report.tables_created) == (1, 0)
+    assert hosts.ask(second, "SHOW TABLES FROM global") == []
+    definition = hosts.by_address[first].connect()
+    with definition, definition.cursor() as cursor:
+        cursor.execute("SHOW CREATE TABLE global.countries")
+        ((_, sql),) = cursor.fetchall()
+    hosts.ask(second, "CREATE TABLE global.countries" + sql[sql.index(" (") :])
+    (problem,) = create(schema, topology, hosts).problems
+    assert "global.countries has no rows, but has rows on" in problem
+    hosts.ask(second, "INSERT INTO global.countries (code, name) VALUES ('DE', 'Germany')")
+    assert create(schema, topology, hosts).problems == []
