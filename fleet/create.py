@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 import pymysql
 from pymysql.constants import CLIENT
 
+from config.references import MISSING, Name, any_sql, reference_tables
 from config.schema import SEQUENCES, KeyType, Kind, Schema, Table, quote
 from config.topology import Host, Keyspace, Topology
-from fleet.references import MISSING, Name, any_sql, reference_tables, without_rows
+from fleet.references import without_rows
 
 Connection = pymysql.connections.Connection
 Connect = Callable[[Host, int], Connection]

@@ -7,36 +7,9 @@ and say nothing. So `create` makes none where others have rows, and says how the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from config.schema import Kind, Schema, quote
-from config.topology import Host, Topology
-
-MISSING: Final = -1
-"""In place of the number of rows: there is no such table."""
-
-Name = tuple[str, str]
-"""Database and table, as on the hosts."""
-
-
-def reference_tables(schema: Schema, topology: Topology) -> list[Name]:
-    """All of them, by their physical names."""
-    return [
-        (topology.keyspaces[table.keyspace].database, table.name)
-        for database in schema.databases.values()
-        for table in database.tables.values()
-        if table.kind is Kind.REFERENCE and table.keyspace in topology.keyspaces
-    ]
-
-
-def count_sql(name: Name) -> str:
-    """How many rows it has."""
-    return f"SELECT COUNT(*) FROM {quote(name[0])}.{quote(name[1])}"
-
-
-def any_sql(name: Name) -> str:
-    """1 when it has a row."""
-    return f"SELECT EXISTS (SELECT 1 FROM {quote(name[0])}.{quote(name[1])})"
+from config.references import MISSING, Name
+from config.topology import Host
 
 
 def without_rows(name: Name, rows: Mapping[Host, int]) -> dict[Host, str]:

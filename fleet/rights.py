@@ -29,6 +29,7 @@ _LINE: Final = re.compile(
     rf"(\*|{_NAME})\.(\*|{_NAME}) (?:TO|FROM) (.+)\Z",
     re.DOTALL,
 )
+_TO_PUBLIC: Final = re.compile(r" TO PUBLIC(?: WITH GRANT OPTION)?\Z")
 _PRIVILEGE: Final = re.compile(r"[^,(]+(?:\([^)]*\))?")
 _WITH_OPTION: Final = re.compile(r" WITH\b.*\bGRANT OPTION\b")
 
@@ -75,13 +76,15 @@ class Finding:
 
 
 def read_grants(lines: Iterable[str]) -> Held:
-    """The lines of SHOW GRANTS."""
+    """The lines of SHOW GRANTS, without those of PUBLIC, which MariaDB shows to everybody."""
     everywhere: set[str] = set()
     databases: dict[str, frozenset[str]] = {}
     tables: dict[tuple[str, str], frozenset[str]] = {}
     revoked: dict[str, frozenset[str]] = {}
     others: list[str] = []
     for line in lines:
+        if _TO_PUBLIC.search(line):
+            continue
         found = _LINE.match(line)
         if found is None or found[3]:
             if not line.startswith("SET DEFAULT ROLE"):
@@ -101,6 +104,37 @@ def read_grants(lines: Iterable[str]) -> Held:
         else:
             tables[database, table] = tables.get((database, table), _NOTHING) | rights
     return Held(frozenset(everywhere), databases, tables, revoked, tuple(others))
+
+
+def of_public(lines: Iterable[str]) -> list[str]:
+    """The lines of SHOW GRANTS that say what everybody may do."""
+    return [line for line in lines if _TO_PUBLIC.search(line)]
+
+
+def compare_public(every: Sequence[Sequence[Grant]], lines: Sequence[str]) -> list[Finding]:
+    """What PUBLIC has that some account must not have. `every`: what each account needs; `lines`: those
+    `of_public`. An account has these rights beside its own, and so do its fences not hold.
+    """
+    held = read_grants(f"{_TO_PUBLIC.sub('', line)} TO `PUBLIC`" for line in lines)
+    accounts = [wanted for wanted in every if not _administers(wanted)]
+    found = [
+        f"PUBLIC, and so every account, has more than this can look into: {line}" for line in held.others
+    ]
+    findings = [Finding(text) for text in found]
+
+    def excess(rights: frozenset[str], scope: str) -> None:
+        text = f"PUBLIC, and so every account, has {_shown(rights)} on {scope}"
+        findings.append(Finding(text, (f"REVOKE ALL PRIVILEGES ON {scope} FROM PUBLIC",)))
+
+    if held.everywhere:
+        excess(held.everywhere, "*.*")
+    for entry, rights in held.databases.items():
+        if is_wild(entry) or any(rights - _allowed(_patterns(wanted), entry) for wanted in accounts):
+            excess(rights, scope_of(entry))
+    for (database, table), rights in held.tables.items():
+        if any(rights - _allowed(_patterns(wanted), database) for wanted in accounts):
+            excess(rights, scope_of(database, table))
+    return findings
 
 
 def _unquoted(name: str) -> str:
@@ -168,8 +202,7 @@ _SYSTEM_NAMES: Final = frozenset({*SYSTEM, *(name.replace("_", "\\_") for name i
 
 def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account: str) -> Iterator[Finding]:
     """Rights on all databases, or on some, that the account must not have."""
-    administrator = any(ALL & one.privileges and not one.database for one in wanted)
-    if administrator:
+    if _administers(wanted):
         passing = held.everywhere & frozenset().union(*(one.privileges for one in wanted if one.revoke))
         if passing:
             shown = ", ".join(sorted(passing))
@@ -186,7 +219,7 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
         yield Finding(f"has {shown} on all databases", remedy)
     for line in held.others:
         yield Finding(f"has more than this can look into: {line}")
-    patterns = {one.database: one.privileges for one in wanted if one.database and not one.table}
+    patterns = _patterns(wanted)
     for entry, rights in held.databases.items():
         excess = rights - _allowed(patterns, entry)
         if excess and entry not in _SYSTEM_NAMES:
@@ -214,6 +247,15 @@ def _allowed(patterns: dict[str, frozenset[str]], entry: str) -> frozenset[str]:
     plain = re.sub(r"\\(.)", r"\1", entry)
     counts = most_specific(patterns, plain)
     return _NOTHING if counts is None else _all_of(patterns[counts]) | FENCE
+
+
+def _patterns(wanted: Sequence[Grant]) -> dict[str, frozenset[str]]:
+    """What an account shall have in databases, by GRANT's names."""
+    return {one.database: one.privileges for one in wanted if one.database and not one.table}
+
+
+def _administers(wanted: Sequence[Grant]) -> bool:
+    return any(ALL & one.privileges and not one.database for one in wanted)
 
 
 def _all_of(privileges: frozenset[str]) -> frozenset[str]:

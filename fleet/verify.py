@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from config.backends import Account
+from config.references import Name
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
-from fleet.grants import Server, grants, quoted_account
-from fleet.rights import Finding, compare, read_grants
+from fleet.grants import Grant, Server, grants, quoted_account
+from fleet.references import differing, shown
+from fleet.rights import Finding, compare, compare_public, of_public, read_grants
 
 
 class Answer(Protocol):
@@ -24,7 +27,13 @@ class Answer(Protocol):
         """The host is there, but does not let the account in."""
 
     @property
-    def version(self) -> str: ...
+    def code(self) -> int:
+        """The error's number then."""
+
+    @property
+    def version(self) -> str:
+        """Of whom it lets in, and of whom it denies."""
+
     @property
     def account(self) -> str:
         """`user@host`, as CURRENT_USER() has it."""
@@ -40,6 +49,10 @@ class Answer(Protocol):
     @property
     def patterns(self) -> bool:
         """Whether names in GRANT may have wildcards."""
+
+    @property
+    def rows(self) -> Mapping[Name, int | str]:
+        """How many rows the reference tables have, or why that is not known."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,30 @@ def verify(
     settings: Settings, schema: Schema, topology: Topology, answers: Mapping[tuple[Host, str], Answer]
 ) -> list[Verdict]:
     """A verdict for each host of the topology. `answers`: by host and account, "" is the proxy's own."""
-    return [_verdict(settings, schema, topology, host, answers) for host in hosts_of(topology)]
+    tables = references(topology, answers)
+    return [
+        _verdict(settings, schema, topology, host, answers, tables.get(host, []))
+        for host in hosts_of(topology)
+    ]
+
+
+def references(topology: Topology, answers: Mapping[tuple[Host, str], Answer]) -> dict[Host, list[Finding]]:
+    """The masters whose reference tables have other rows than those of others, by their numbers. A slave has
+    what its master has.
+    """
+    found: dict[Host, list[Finding]] = {}
+    counts: dict[Name, dict[Host, int]] = {}
+    for host in topology.hosts:
+        for name, rows in answers[host, ""].rows.items():
+            if isinstance(rows, int):
+                counts.setdefault(name, {})[host] = rows
+            else:
+                text = f"the rows of {shown(name)} cannot be counted: {rows}"
+                found.setdefault(host, []).append(Finding(text))
+    for name, of in counts.items():
+        for host, text in differing(name, of).items():
+            found.setdefault(host, []).append(Finding(text))
+    return found
 
 
 def _verdict(
@@ -69,22 +105,25 @@ def _verdict(
     topology: Topology,
     host: Host,
     answers: Mapping[tuple[Host, str], Answer],
+    tables: Sequence[Finding],
 ) -> Verdict:
     backends = settings.backends
     own = answers[host, ""]
     if own.error and not own.denied:
         return Verdict(host, "", (Finding(f"cannot be reached: {own.error}"),))
     there = [one for (at, _), one in answers.items() if at == host and not one.error]
-    server = _server(there)
+    server = _server(there or [own])
     found: list[Finding] = []
+    every: list[Sequence[Grant]] = []
     accounts: list[Account | None] = [None, *backends.accounts]
     for account in accounts if backends.accounts else [None]:
         name = "" if account is None else account.user
         user = backends.user_for(host, name)[0]
         answer = answers[host, name]
         wanted = grants(schema, topology, host, account, server) if backends.accounts else []
+        every.append(wanted)
         if answer.error:
-            found.append(_not_in(user, answer.error, [one.sql(quoted_account(user)) for one in wanted]))
+            found.append(_not_in(user, answer, [one.sql(quoted_account(user)) for one in wanted]))
         elif backends.accounts:
             shown = quoted_account(*answer.account.rsplit("@", 1))
             others = compare(
@@ -95,6 +134,10 @@ def _verdict(
                 lambda name: topology.physical(name) is not None,
             )
             found += [Finding(f"{user} {one.text}", one.remedy) for one in others]
+    if backends.accounts:
+        public = dict.fromkeys(line for one in there for line in of_public(one.grants))
+        found += compare_public(every, list(public))
+    found += tables
     version = there[0].version if there else ""
     return Verdict(host, f"{version}, {len(backends.accounts) + 1} accounts", tuple(found))
 
@@ -105,9 +148,32 @@ def _server(there: Sequence[Answer]) -> Server:
     return Server(mariadb, all(one.patterns for one in there), names)
 
 
-def _not_in(user: str, error: str, statements: Sequence[str]) -> Finding:
-    """An account that the host does not let in: missing, or with another password."""
-    account = quoted_account(user)
-    create = f"CREATE USER {account} IDENTIFIED BY '…'"
-    text = f"{user} cannot log in: {error}. If the account is there, its password is another one"
-    return Finding(text, (create, *statements))
+_LOCKED: Final = frozenset({3118, 3955, 4151})
+_BLOCKED: Final = 4150
+_EXPIRED: Final = frozenset({1820, 1862})
+_SEEN_AS: Final = re.compile(r"'[^']*'@'([^']*)'")
+
+
+def _not_in(user: str, answer: Answer, statements: Sequence[str]) -> Finding:
+    """An account that the host does not let in. Missing and of another password look alike: what is printed
+    mends either.
+    """
+    account, text = quoted_account(user), f"{user} cannot log in: {answer.error}"
+    password = f"ALTER USER {account} IDENTIFIED BY '…'"
+    if answer.code in _LOCKED:
+        return Finding(text, (f"ALTER USER {account} ACCOUNT UNLOCK",))
+    if answer.code == _BLOCKED:
+        return Finding(
+            f"{text}. Too many log-ins with a wrong password (max_password_errors)", ("FLUSH PRIVILEGES",)
+        )
+    if answer.code in _EXPIRED:
+        return Finding(f"{text}. Its password has expired", (password,))
+    text += ". The account is not there, or its password is another one"
+    seen = _SEEN_AS.search(answer.error)
+    if seen is not None and seen[1] != "%":
+        text += (
+            f". If both are right, an account for {seen[1]!r} goes before it, such as the anonymous one that "
+            f"mariadb-install-db makes: DROP USER ''@'{seen[1]}'"
+        )
+    create = f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '…'"
+    return Finding(text, (create, password, *statements))

@@ -277,6 +277,7 @@ class Worker:
             async with asyncio.timeout(self.settings.backends.connect_timeout):
                 await services.look_at_tables()
                 await services.learn_routines()
+                await services.look_at_references()
 
     async def _watch_tables(self, services: Services) -> None:
         while not self._stopping.is_set():

@@ -14,6 +14,7 @@ from config.document import ConfigError
 from config.layout import BUILTIN
 from config.load import check as check_files
 from config.load import load_settings, load_topology
+from config.references import reference_tables
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Topology
@@ -102,13 +103,16 @@ _ONE_FOR_ALL = (
 
 def _connects(settings: Settings, schema: Schema, topology: Topology | None) -> bool:
     """Ask the hosts and print what is wrong there; whether nothing is."""
-    from fleet.verify import hosts_of, verify
+    from fleet.verify import hosts_of, references, verify
 
     from .reach import ask_hosts, topology_now
 
     try:
         topology = topology or topology_now(settings, schema)
-        answers = ask_hosts(settings, hosts_of(topology))
+        tables = reference_tables(schema, topology)
+        answers = ask_hosts(settings, hosts_of(topology), tables)
+        if references(topology, answers):  # or they were just being written
+            answers = ask_hosts(settings, hosts_of(topology), tables)
     except (ConfigError, ValueError) as error:
         raise _fail(f"the hosts cannot be asked:\n{error}") from None
     verdicts = verify(settings, schema, topology, answers)

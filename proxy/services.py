@@ -39,6 +39,7 @@ from .memory import Memory
 from .peers import Peers
 from .planning.pool import Planners
 from .problems import ShardProblems
+from .references import look_at_references
 from .routines import hosts_of
 from .routines import look as look_at_routines
 from .session.commands import run_command
@@ -349,6 +350,11 @@ class Services:
             self.schema = found
             self.rewriter.replace(self.topology, found)
             log.info("tables have other columns")
+
+    async def look_at_references(self) -> None:
+        """Whether all hosts have the rows of reference tables."""
+        for where, text in await look_at_references(self.schema, self.topology, self.backends):
+            self.problems.note(0, where, text)
 
     def columns_doubted(self, plan: Plan | None) -> None:
         """A shard does not know a column of a statement with this plan. Perhaps it was changed elsewhere:

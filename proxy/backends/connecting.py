@@ -50,8 +50,9 @@ _KEEP_ALIVE = (
 AccountOf = Callable[[str, int], tuple[str, str]]
 """User and password for a host and a connection's variant."""
 
-#: Errors about the account alone: wrong password, locked, expired, not allowed into its first database.
-_OF_ACCOUNT = frozenset({1044, 1045, 1698, 1820, 1862, 3118, 3955, 4151})
+#: Errors about the account alone: wrong password, locked, expired, not allowed into its first database; or of
+#: a plugin that the log-in does not know, which MySQL also names for users that there are not (2059).
+_OF_ACCOUNT = frozenset({1044, 1045, 1698, 1820, 1862, 2059, 3118, 3955, 4150, 4151})
 
 
 #: Errors about too many connections, and whose limit it is: where an idle one may make room for another.
@@ -59,7 +60,11 @@ _FULL = {1040: "host", 1203: "account", 1226: "account"}
 
 
 class _Refused(ConnectionError):
-    """The server does not let the account in."""
+    """The server does not let the account in, with error `code`."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 class _Full(ConnectionError):
@@ -104,7 +109,8 @@ class _LoginProtocol(asyncio.Protocol):
                 if step.code in _FULL:
                     self._end(_Full(reason, _FULL[step.code]))
                 else:
-                    self._end(_Refused(reason) if step.code in _OF_ACCOUNT else ConnectionError(reason))
+                    of_account = step.code in _OF_ACCOUNT
+                    self._end(_Refused(reason, step.code) if of_account else ConnectionError(reason))
             elif not self.done.done():
                 self.done.set_result(step)
 
@@ -162,7 +168,9 @@ class LoginConnector:
                 "host_unreachable", host=host, reason=f"no answer within {self._timeout:g} s", silent=True
             ) from None
         except _Refused as error:
-            raise AccountRefused(host, self._account_of(host, variant)[0], str(error)) from None
+            assert protocol is not None
+            account, version = self._account_of(host, variant)[0], protocol.login.server_version
+            raise AccountRefused(host, account, str(error), error.code, version) from None
         except _Full as error:
             raise ProxyError("host_unreachable", host=host, reason=str(error), full=error.whose) from None
         except OSError as error:

@@ -56,11 +56,15 @@ class HostLimits:
 
 
 class AccountRefused(ProxyError):
-    """A host does not let one of the proxy's accounts in; `account` is its user name, for the log alone."""
+    """A host does not let one of the proxy's accounts in; `account` is its user name, for the log alone.
+    `error`: the server's number of it. `version`: as its greeting had it.
+    """
 
-    def __init__(self, host: str, account: str, reason: str) -> None:
+    def __init__(self, host: str, account: str, reason: str, error: int = 0, version: str = "") -> None:
         super().__init__("account_refused", host=host, reason=reason)
         self.account = account
+        self.error = error
+        self.version = version
 
 
 @dataclass(frozen=True, slots=True)

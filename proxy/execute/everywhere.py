@@ -96,6 +96,7 @@ def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) ->
             reason=f"{text.removesuffix('.')} (error {first.code})",
             advice="Run it on the failed hosts themselves, or write it so that it may be repeated.",
         )
+    _compare(client, works)
     outcome, session = works[0].outcomes[0], client.session
     session.diagnostics = outcome.diagnostics
     ok = outcome.ok
@@ -104,3 +105,13 @@ def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) ->
         return
     session.row_count = ok.affected
     client.reply_ok(affected=ok.affected, insert_id=ok.insert_id, warnings=ok.warnings, info=ok.info)
+
+
+def _compare(client: ClientConnection, works: list[HostWork]) -> None:
+    """Copies that differ show when the same statement changes other numbers of rows."""
+    changed = {work.host: work.outcomes[0].ok.affected for work in works if work.outcomes[0].ok is not None}
+    first = works[0].host
+    for host, rows in changed.items():
+        if rows != changed.get(first, rows):
+            text = f"a write to a reference table changed {rows} rows, but {changed[first]} on {first}"
+            client.services.problems.note(0, host, f"{text}: the copies differ, copy it anew")

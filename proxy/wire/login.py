@@ -167,6 +167,11 @@ class BackendLogin:
         """Whether `Done` or `Failed` was given."""
         return self._state is _State.FINISHED
 
+    @property
+    def server_version(self) -> str:
+        """As the greeting has it; empty before."""
+        return self._greeting.server_version if self._greeting is not None else ""
+
     def receive(self, payload: bytes, seq: int) -> tuple[Step, ...]:
         """The server's next packet. Never raises on what the server sends."""
         try:

@@ -176,7 +176,7 @@ async def test_too_many_connections(net: Net, code: int, whose: str) -> None:
     assert (caught.value.kind.name, caught.value.details["full"]) == ("host_unreachable", whose)
 
 
-@pytest.mark.parametrize("code", [1045, 1698, 3118, 4151])
+@pytest.mark.parametrize("code", [1045, 1698, 3118, 4150, 4151])
 async def test_account_refused(net: Net, code: int) -> None:
     """The host is there: only this account cannot use it. Its name is for the log, not for clients."""
     message = "Access denied for user 'proxy'@'10.0.0.1' (using password: YES)"

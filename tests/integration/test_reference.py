@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pymysql
 import pytest
 
+from tests.integration.fixtures import MakeOwn
 from tests.support.demo import Demo
+from tests.support.waiting import wait_until
 
 Connection = pymysql.connections.Connection
 
@@ -135,6 +137,38 @@ def test_changes_that_would_differ_are_found_first(connection: Connection, demo:
         first, second = on_hosts(demo)
         assert first == second, sql
     assert run(connection, "DELETE FROM countries WHERE code LIKE '0%%'") == 1
+
+
+@pytest.fixture
+def spoilt(demo: Demo) -> Iterator[str]:
+    """The address of a host that has lost all rows of `countries`."""
+    with demo.direct(1) as root:
+        before = rows(root, "SELECT code, name FROM `global`.countries")
+        run(root, "DELETE FROM `global`.countries")
+        yield demo.masters[1].address
+        run(root, "DELETE FROM `global`.countries")
+        for code, name in before:
+            run(root, "INSERT INTO `global`.countries VALUES (%s, %s)", code, name)
+
+
+def test_a_host_without_the_rows_is_told(own: MakeOwn, demo: Demo, spoilt: str) -> None:
+    """A new host may have an empty copy, and joins there find nothing."""
+    proxy = own(expected=("missing on a shard",))
+    first = demo.masters[0].address
+
+    def problems() -> dict[str, str]:
+        return {one["where"]: one["text"] for one in proxy.status()["topology"]["problems"]}
+
+    where = f"database (global) on {spoilt}"
+    wait_until(lambda: where in problems(), "the status page tells")
+    assert (
+        problems()[where] == f"the reference table 'countries' has no rows, but has rows on {first}: copy it"
+    )
+    with proxy.connect() as client:
+        run(client, "UPDATE countries SET name = CONCAT(name, '!') WHERE code = 'DE'")
+        run(client, "UPDATE countries SET name = TRIM(TRAILING '!' FROM name) WHERE code = 'DE'")
+    assert "the copies differ" in "".join(problems().values())
+    assert "copy it" in proxy.log.read_text()
 
 
 def test_single_tables_and_reference_tables_read_each_other(connection: Connection) -> None:
