@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from config.references import Name, any_sql, reference_tables
 from config.schema import Schema
@@ -13,9 +14,11 @@ from config.topology import Host, Topology
 
 from .backends import Backends
 from .backends.collect import Collector
-from .backends.pool import OWN
+from .backends.own import own_connection
 from .errors import ProxyError
-from .session.settings import LOGIN
+
+_MISSING: Final = frozenset({1049, 1146})
+"""Errors for a database, or a table, that is not there."""
 
 
 async def look_at_references(schema: Schema, topology: Topology, backends: Backends) -> list[tuple[str, str]]:
@@ -42,19 +45,12 @@ async def _host(host: Host, names: Sequence[Name], backends: Backends) -> dict[N
     """Which tables have rows there; None for one that is not there, or a host that does not answer."""
     found: dict[Name, bool | None] = {}
     try:
-        conn = await backends.pool(host).connection(LOGIN, None, OWN)
-    except ProxyError:
-        return None
-    try:
-        for name in names:
-            reply = await Collector().query(conn, any_sql(name).encode())
-            found[name] = reply.err is None and reply.values()[0][0] == b"1"
-            if reply.err is not None:
-                if reply.err.code not in (1049, 1146):
+        async with own_connection(backends.pool(host)) as conn:
+            for name in names:
+                reply = await Collector().query(conn, any_sql(name).encode())
+                if reply.err is not None and reply.err.code not in _MISSING:
                     return None
-                found[name] = None
+                found[name] = None if reply.err is not None else reply.values()[0][0] == b"1"
     except ProxyError:
         return None
-    finally:
-        backends.release(conn)
     return found
