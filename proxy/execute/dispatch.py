@@ -310,7 +310,8 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
         and not bound.warnings
         and ceiling is None
     ):
-        client.relay.run(statements[0].host, statements[0].sql, origins=plan.origins)
+        host, _, sql = statements[0]
+        client.relay.run(host, sql, origins=plan.origins, effects=plan.effects, literals=literals)
         return
     FanOut(client, bound, services.definitions_of(plan, session, values), ceiling).start()
 

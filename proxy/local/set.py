@@ -170,14 +170,12 @@ class _Simple:
         are what that server had to say. `tables`: it has read some, which ends the warnings from before.
         """
         client, session = self.client, self.client.session
+        if self.settings:
+            session.take_settings(session.settings.with_values(self.settings))
         for name, value in self.own:
             set_own(client, name, value)
         if self.next:
             session.set_next(b", ".join(self.next))
-        if self.settings:
-            settings = session.settings.with_values(self.settings)
-            session.keep(settings.user_bytes - session.settings.user_bytes)
-            session.settings = settings
         if session.tracker is not None:
             self._track(session.tracker)
         was = session.autocommit

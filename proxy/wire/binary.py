@@ -241,14 +241,28 @@ def float_literal(number: float) -> bytes:
     return (text if "e" in text else text + "e0").encode()
 
 
+_UTF8: Final = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 _PLAIN_DECIMAL: Final = re.compile(rb"[-+]?(?:[0-9]{1,65}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})\Z")
+
+
+def _is_text(text: bytes, charset: str) -> bool:
+    """Whether a parameter of a type for texts is one. Some drivers send bytes so, and a server takes them as
+    they are, but in a statement's text it would warn of them, or convert them.
+    """
+    if text.isascii() or charset not in _UTF8:
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _text(text: bytes, type_: int, quoting: Quoting) -> bytes:
     if type_ in _DECIMALS and _PLAIN_DECIMAL.match(text):
         return text if b"." in text else text + b"."  # with its point it is DECIMAL however short
     introducer = b""
-    if type_ in _BLOBS:
+    if type_ in _BLOBS or not _is_text(text, quoting.charset):
         introducer = b"_binary"
     elif quoting.unsafe and not text.isascii():
         introducer = b"_" + quoting.charset.encode()

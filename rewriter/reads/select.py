@@ -11,6 +11,7 @@ from rewriter.route.routing import Route
 from rewriter.route.scope import Refuse, Scope
 from rewriter.sharded import Point, Several, ShardSelect
 from rewriter.splice import Template
+from rewriter.text.effects import Effects, assigns_insert_id
 from rewriter.text.facts import Block, Query, TableRef
 
 from .determined import seen_alike
@@ -39,6 +40,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         return several
     template = splicer.edits.template()
     routing = splicer.routing(refs, routes)
+    kept = Effects(insert_id="ask") if assigns_insert_id(statement.source) and not explain else None
     locks = any(block.lock is not None for block in query.all_blocks())
     return ShardSelect(
         access=Access.WRITE if locks else Access.READ,
@@ -52,7 +54,8 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         unrouted=unrouted,
         together=not isinstance(several, Reject),
         origins=None if explain else origins_of(query, scope),
-        point=point(routing, template, splicer.slots.end),
+        point=None if kept else point(routing, template, splicer.slots.end),
+        effects=kept,
         fallback=None if statement.strict else _fallback(statement, query, scope, routing, explain=explain),
     )
 

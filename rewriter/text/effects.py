@@ -247,12 +247,21 @@ def _assigned(source: Source, verb: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def assigns_insert_id(source: Source) -> bool:
+    """Whether LAST_INSERT_ID(value) stands in a statement."""
+    return any(
+        token.kind == WORD
+        and token.text == "LAST_INSERT_ID"
+        and source.is_op(at + 1, "(")
+        and not source.is_op(at + 2, ")")
+        for at, token in enumerate(source.tokens)
+    )
+
+
 def _insert_id(source: Source, verb: str) -> str:
     """How to know whether the reply's insert id is LAST_INSERT_ID()'s."""
-    for at, token in enumerate(source.tokens):
-        function = token.kind == WORD and token.text == "LAST_INSERT_ID" and source.is_op(at + 1, "(")
-        if function and not source.is_op(at + 2, ")"):
-            return "ask"
+    if assigns_insert_id(source):
+        return "ask"
     if verb == "WITH":
         words = [
             at for at, token in enumerate(source.tokens) if token.kind == WORD and token.text == "INSERT"

@@ -5,7 +5,7 @@ what names a row's shard by an expression. They are asked for by one SELECT, the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rewriter.plan import Plan
 from rewriter.route.context import Statement
@@ -15,6 +15,8 @@ from rewriter.text.facts import Query, Span
 from rewriter.text.parse_write import Insertion
 
 from .read_write import FillIn, ReadThenWrite, databases_of, edits_of, parts_of
+
+_TABLES: Final = frozenset({"sharded", "single", "passthrough", "physical", "system", "default"})
 
 
 class Ask(NamedTuple):
@@ -48,18 +50,23 @@ def plan_filled(statement: Statement, found: Insertion, scope: Scope, asks: Iter
     )
 
 
-def reads_tables(found: Insertion, scope: Scope) -> list[Query]:
-    """The subqueries in values and assignments that read tables."""
+def reads_tables(found: Insertion, scope: Scope, *, of_shards: bool = False) -> list[Query]:
+    """The subqueries in values and assignments that read tables. `of_shards`: sharded ones."""
+    forms = {"sharded"} if of_shards else _TABLES
     return [
         query
         for query in found.block.queries
-        if any(scope.targets[ref].form != "inner" for block in query.all_blocks() for ref in block.tables)
+        if any(scope.targets[ref].form in forms for block in query.all_blocks() for ref in block.tables)
     ]
 
 
-def with_subqueries(statement: Statement, found: Insertion, scope: Scope) -> list[Ask]:
-    """The values that have such subqueries. Raises Refuse when one depends on the row that is written."""
-    queries = reads_tables(found, scope)
+def with_subqueries(
+    statement: Statement, found: Insertion, scope: Scope, *, of_shards: bool = False
+) -> list[Ask]:
+    """The values that have such subqueries. `of_shards`: those that read sharded tables. Raises Refuse when
+    one depends on the row that is written.
+    """
+    queries = reads_tables(found, scope, of_shards=of_shards)
     values = [value for row in found.rows for value in row]
     values += [one.value for one in (*found.assigned, *found.on_duplicate)]
     asks = []

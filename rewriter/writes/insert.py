@@ -45,10 +45,13 @@ def insert(statement: Statement) -> Plan | None:
             clause = "UPDATE" if statement.names.env.mariadb else "field list"
             raise Refuse("ambiguous_on_duplicate", column=name, clause=clause)
         return plan_insert(statement, found, found.query, scope)
-    asks = with_subqueries(statement, found, scope)
-    table = scope.targets[found.table].table
-    if table is None:
-        return not_yet(f"this {found.verb}", "it reads sharded tables", "SELECT the values first.")
+    target = scope.targets[found.table]
+    asks = with_subqueries(statement, found, scope, of_shards=target.form != "sharded")
+    table = target.table
+    if target.form != "sharded" or table is None:
+        if not asks:
+            return not_yet(f"this {found.verb}", "it reads sharded tables", "SELECT the values first.")
+        return plan_filled(statement, found, scope, asks)
     planner = _Planner(statement, found, scope, table)
     try:
         asks = [*planner.unknown(), *asks]

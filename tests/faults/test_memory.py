@@ -85,6 +85,20 @@ def test_user_variables(small: OwnProxy) -> None:
     assert client.ask("SELECT LENGTH(@c)").value == b"300000"
 
 
+def test_user_variables_by_literals(own: MakeOwn) -> None:
+    """Their limit holds whether a server has made the value or the client has written it out."""
+    proxy = own({"limits": {"user_variables": "100K"}})
+    client = proxy.raw(database="legacy")
+    large = "x" * 200_000
+    for sql in (f"SET @b = '{large}'", f"SET @a = 6, @b = '{large}'", "SET @b = REPEAT('x', 200000)"):
+        reply = client.ask(sql)
+        assert (reply.kind, reply.code) == ("err", 1041), sql[:30]
+        assert client.ask("SELECT @a, @b").rows == [(None, None)]
+    assert client.ask(f"SET transaction_mode = 'single', @b = '{large}'").code == 1041
+    assert client.ask("SET @a = 5, @b = 'x'").kind == "ok"
+    assert client.ask("SELECT @a, @b").rows == [(b"5", b"x")]
+
+
 def test_user_variables_that_a_statement_assigns(small: OwnProxy) -> None:
     client = small.raw(database="legacy")
     client.ask("SET @n = 5")

@@ -344,3 +344,23 @@ def test_vectors(demo: Demo, flavour: str) -> None:
             assert found == [0, 6136] * 2
         assert through.ask("SELECT COUNT(*) FROM vectors WHERE v IS NOT NULL").value == b"4"
         assert through.ask("DROP TABLE vectors").kind == "ok"
+
+
+@pytest.mark.parametrize("type_", [b.STRING, b.VAR_STRING, b.BLOB])
+def test_bytes_that_are_no_text(sides: Sides, type_: int) -> None:
+    """Some drivers send them as STRING. Written into the text for shards they stay what they are, and nobody is
+    warned of them.
+    """
+    data = b"a\xff\x00'\\\xc3"
+    for number in ids(6):
+        sides.sharded.run("INSERT INTO everything (id) VALUES (?)", b.integer(number))
+    for sql in (
+        "SELECT ?",
+        "SELECT ? FROM everything LIMIT 1",
+        "SELECT CONCAT(?, 'x') FROM everything ORDER BY 1 LIMIT 1",
+        "SELECT DISTINCT ? FROM everything",
+        f"SELECT ? FROM everything WHERE id = {ids(1)[0]}",
+    ):
+        answer = sides.sharded.run(sql, b.text(data, type_))
+        assert [data in row for row in answer.rows] == [True], sql
+        assert answer.warnings == 0, sql

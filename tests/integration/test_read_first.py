@@ -29,7 +29,7 @@ def connection(demo: Demo) -> Iterator[Connection]:
         run(connection, "DELETE FROM user_likes_pins WHERE user_id = 211106232532993 AND sequence < 100")
 
 
-def run(connection: Connection, sql: str) -> tuple[int, list[tuple[object, ...]]]:
+def run(connection: Connection, sql: str) -> tuple[int, list[tuple[Any, ...]]]:
     with connection.cursor() as cursor:
         count = cursor.execute(sql)
         return count, list(cursor.fetchall())
@@ -144,3 +144,73 @@ def test_warnings_when_nothing_is_found(connection: Connection) -> None:
     assert run(connection, "SHOW WARNINGS")[0] == 1
     run(connection, "INSERT INTO pins (data) SELECT data FROM pins WHERE 1 = 0")
     assert vars(connection)["_result"].warning_count == 0
+
+
+def test_subqueries_on_shards_as_values(connection: Connection) -> None:
+    """Whatever the table is that is written: single, reference, or one of an unsharded database."""
+    pins = run(connection, "SELECT COUNT(*) FROM pins")[1][0][0]
+    asked = "(SELECT COUNT(*) FROM pins)"
+    try:
+        run(connection, f"INSERT INTO usernames VALUES ('{MARK}', {asked}), ('{MARK}2', 5)")
+        run(connection, f"REPLACE INTO usernames SET user_id = {asked} + 1, username = '{MARK}3'")
+        run(
+            connection,
+            f"INSERT INTO usernames VALUES ('{MARK}2', 1) ON DUPLICATE KEY UPDATE user_id = {asked}",
+        )
+        found = run(
+            connection, f"SELECT user_id FROM usernames WHERE username LIKE '{MARK}%' ORDER BY username"
+        )
+        assert found[1] == [(pins,), (pins,), (pins + 1,)]
+        run(connection, f"INSERT INTO countries VALUES ('ZZ', {asked})")
+        assert run(connection, "SELECT name FROM countries WHERE code = 'ZZ'")[1] == [(str(pins),)]
+        with pytest.raises(pymysql.MySQLError) as raised:
+            run(connection, f"INSERT INTO usernames VALUES ('{MARK}4', (SELECT id FROM pins))")
+        assert raised.value.args[0] == 1242
+    finally:
+        run(connection, f"DELETE FROM usernames WHERE username LIKE '{MARK}%'")
+        run(connection, "DELETE FROM countries WHERE code = 'ZZ'")
+    run(
+        connection,
+        f"INSERT INTO legacy.{MARK} (id, t)"
+        f" VALUES ({asked}, (SELECT MAX(id) FROM legacy.customers)), (3, 'x')",
+    )
+    assert run(connection, f"SELECT id, t IS NOT NULL FROM legacy.{MARK}")[1] == [(pins, 1), (3, 1)]
+    with pytest.raises(pymysql.MySQLError, match="depends on the row"):
+        run(
+            connection, f"INSERT INTO legacy.{MARK} SET id = (SELECT COUNT(*) FROM pins WHERE id > {MARK}.id)"
+        )
+
+
+NO_DATES = "MIN(IF(ts < '1990-01-01', DATE(ts), NULL))"
+
+
+@pytest.mark.parametrize("more", ["", ", COUNT(DISTINCT ts)"])
+def test_groups_without_dates(connection: Connection, more: str) -> None:
+    """MySQL warns of NULLs in dates of its own temporary tables, which only the proxy asks for."""
+    groups = run(connection, f"SELECT MOD(id, 5) AS k, {NO_DATES} AS d{more} FROM pins GROUP BY k")
+    assert groups[0] == 5
+    assert {row[1] for row in groups[1]} == {None}
+    assert vars(connection)["_result"].warning_count == 0
+    assert run(connection, "SHOW WARNINGS")[1] == []
+    one = f"INSERT INTO legacy.{MARK} (id, d) SELECT MOD(id, 5) AS k, {NO_DATES} FROM pins GROUP BY k"
+    assert run(connection, one)[0] == 5
+    run(connection, "SELECT MOD(id, 5) AS k, MIN(CAST('2024-02-30' AS DATE)) FROM pins GROUP BY k")
+    assert vars(connection)["_result"].warning_count > 0  # the client's own are told
+
+
+def test_last_insert_id_of_one_shard(connection: Connection) -> None:
+    id = run(connection, "SELECT MAX(id) FROM pins")[1][0][0]
+    run(connection, f'INSERT INTO pins (data) VALUES (\'{{"m": "{MARK}"}}\')')
+    made = run(connection, "SELECT LAST_INSERT_ID()")[1]
+    for sql, left in (
+        (f"SELECT LAST_INSERT_ID() FROM pins WHERE id = {id}", made),
+        (f"SELECT LAST_INSERT_ID(5) FROM pins WHERE id = {id} AND 1 = 0", made),
+        (f"SELECT LAST_INSERT_ID(id) FROM pins WHERE id = {id}", [(id,)]),
+        (f"SELECT id FROM pins WHERE id = {id} AND LAST_INSERT_ID(7) FOR UPDATE", [(7,)]),
+        (f"SELECT LAST_INSERT_ID(LAST_INSERT_ID() + 1) FROM pins WHERE id IN ({id})", [(8,)]),
+    ):
+        run(connection, sql)
+        assert run(connection, "SELECT LAST_INSERT_ID()")[1] == left, sql
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT LAST_INSERT_ID(id) FROM pins WHERE id = %s", (id,))
+        assert run(connection, "SELECT @@last_insert_id")[1] == [(id,)]

@@ -68,6 +68,8 @@ def one(type_: int, value: bytes | None, quoting: Quoting = UTF8) -> bytes:
         (T.VAR_STRING, b"\x04it's", b"'it''s'"),
         (T.VAR_STRING, b"\x03a\\\0", b"'a\\\\\\0'"),
         (T.VARCHAR, b"\x00", b"''"),
+        (T.STRING, b"\x02\xc3\xbc", b"'\xc3\xbc'"),
+        (T.STRING, b"\x02a\xff", b"_binary'a\xff'"),
         (T.BLOB, b"\x02'\xff", b"_binary''''\xff'".replace(b"''''", b"'''", 1)),
         (T.DATE, b"\x04\xe8\x07\x02\x1d", b"DATE'2024-02-29'"),
         (T.DATE, b"\x00", b"'0000-00-00'"),

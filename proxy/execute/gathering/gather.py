@@ -24,6 +24,7 @@ from proxy.errors import ProxyError
 from proxy.execute.apart import plan_for
 from proxy.execute.ends import fetch_warnings
 from proxy.execute.fan.loading import FITTING, LOADING, reading_settings, resting_settings
+from proxy.execute.fan.warned import without_phantoms
 from proxy.execute.naming import logical_rows
 from proxy.execute.origins import gathered_place
 from proxy.execute.policies import check_scatter
@@ -385,8 +386,10 @@ class _Gathering:
             client.fail(err, rest.next_seq)
             return
         diagnostics = self.told
-        diagnostics.total += rest.warnings
-        diagnostics += logical_rows(client, await fetch_warnings(conn)) if rest.warnings else []
+        if rest.warnings:
+            warned = without_phantoms(await fetch_warnings(conn, rest.warnings))
+            diagnostics.total += warned.total
+            diagnostics += logical_rows(client, warned)
         rest.warnings = diagnostics.total
         client.session.found_rows = rest.rows
         if effects is not None:

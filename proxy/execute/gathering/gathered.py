@@ -21,6 +21,7 @@ from proxy.execute.ends import (
     opens,
     settle,
 )
+from proxy.execute.fan.warned import without_phantoms
 from proxy.execute.preludes import preludes
 from proxy.session.settings import Settings
 from proxy.session.state import Diagnostics
@@ -278,8 +279,9 @@ class Reading:
             return
         for source in self._sources:
             if source.warnings and source.conn is not None and not source.conn.closed:
-                self._told += await fetch_warnings(source.conn)
-                self._told.total += source.warnings
+                found = without_phantoms(await fetch_warnings(source.conn, source.warnings))
+                self._told += found
+                self._told.total += found.total
 
     def _give_back(self) -> None:
         """No source is at work any more."""
