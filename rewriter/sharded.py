@@ -5,9 +5,10 @@ They are listed, with all the others, in plans.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from config.topology import Host, Keyspace, Topology
 
@@ -17,6 +18,7 @@ from .plan import Access, Choose, Plan, Reject, Values
 from .route.binding import (
     CHUNK,
     MAX_ROWS,
+    UNION_BYTES,
     Routing,
     by_host,
     keyspace_of,
@@ -31,6 +33,8 @@ from .splice import Template
 from .text.literals import NotPlain
 from .writes.read_write import ReadThenWrite
 from .writes.unchanged import Same, Stays
+
+_UNION: Final = b") UNION ALL ("
 
 Groups = dict[Host, list[int]]
 """Shards by the host that has them."""
@@ -234,22 +238,27 @@ class ShardSelect(Sharded):
             for host, group in groups.items()
             for at in range(0, len(group), size)
         ]
-        alone = len(chunks) == 1 and not how.aggregates
+        texts: list[tuple[Host, Sequence[int], bytes]] = []
+        for host, group in chunks:
+            columns = self.routing.columns(group, placed, values, keyspace, within)
+            if how.part.size_of_many(values, columns) <= UNION_BYTES:
+                texts.append((host, group, how.part.render_many(values, columns, _UNION)))
+            else:
+                texts += [(host, *one) for one in _split(how.part, group, values, columns)]
+        alone = len(texts) == 1 and not how.aggregates
         tail = how.tail + (b" " + within if within else b"")
         if alone and rows is not None:
             tail = how.tail + b" LIMIT %d, %d" % (offset, rows)
         statements = []
-        for host, group in chunks:
-            columns = self.routing.columns(group, placed, values, keyspace, within)
-            sql = how.part.render_many(values, columns, b") UNION ALL (")
-            if len(group) > 1:  # a single shard's own SELECT has all that `tail` says
+        for host, shards, sql in texts:
+            if len(shards) > 1:  # a single shard's own SELECT has all that `tail` says
                 sql = b"(" + sql + b")" + tail
-            statements.append(HostStatement(host, tuple(group), sql))
+            statements.append(HostStatement(host, tuple(shards), sql))
         if alone:
             merge = Merge(hidden=how.hidden) if how.hidden else None
         else:
             merge = Merge(how.order, rows, offset, how.hidden, how.aggregates)
-        if all(len(group) == 1 for _, group in chunks) and not how.exact:
+        if all(len(shards) == 1 for _, shards, _ in texts) and not how.exact:
             return Bound(tuple(statements), merge)
         first = chunks[0][1][0]
         columns = self.routing.columns([first], placed, values, keyspace)
@@ -257,6 +266,22 @@ class ShardSelect(Sharded):
         reference = HostStatement(chunks[0][0], (first,), sql)
         each = partial(self._fan_out, replace(how, apart=True), groups, placed, values, keyspace)
         return Bound(tuple(statements), merge, reference, apart=None if how.apart else Apart(each))
+
+
+def _split(
+    part: Template, group: Sequence[int], values: Values, columns: Sequence[Sequence[bytes]]
+) -> Iterator[tuple[Sequence[int], bytes]]:
+    """The SELECTs of a host's shards in as few texts as UNION_BYTES allows."""
+    begin, size = 0, 0
+    texts: list[bytes] = []
+    for at, _ in enumerate(group):
+        text = part.render((*values, *(column[at] for column in columns)))
+        if texts and size + len(text) > UNION_BYTES:
+            yield group[begin:at], _UNION.join(texts)
+            begin, size, texts = at, 0, []
+        texts.append(text)
+        size += len(text)
+    yield group[begin:], _UNION.join(texts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

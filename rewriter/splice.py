@@ -82,6 +82,19 @@ class Template:
         """The SQL. Raises IndexError when there are fewer values than the holes name."""
         return self._format % self._pick(values)  # type: ignore[no-any-return]
 
+    def size_of_many(self, values: tuple[bytes, ...], columns: Sequence[Sequence[bytes]]) -> int:
+        """About how many bytes `render_many` gives."""
+        known = len(values)
+        fixed = varying = 0
+        for part in self.parts:
+            if isinstance(part, bytes):
+                fixed += len(part)
+            elif isinstance(part, int) and part < known:
+                fixed += len(values[part])
+            elif isinstance(part, int):
+                varying += sum(map(len, columns[part - known]))
+        return fixed * len(columns[0]) + varying
+
     def render_many(
         self, values: tuple[bytes, ...], columns: Sequence[Sequence[bytes]], between: bytes
     ) -> bytes:

@@ -17,6 +17,10 @@ from .values import Value
 CHUNK: Final = 64
 """So many shards at most go into one UNION ALL."""
 
+UNION_BYTES: Final = 1 << 19
+"""And so many bytes at most, unless a single shard's SELECT is longer: servers may take as little as 1 MB at
+once (max_allowed_packet)."""
+
 MAX_ROWS: Final = 18446744073709551615
 """MySQL's largest LIMIT."""
 

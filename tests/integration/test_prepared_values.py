@@ -348,7 +348,7 @@ def test_vectors(demo: Demo, flavour: str) -> None:
 
 @pytest.mark.parametrize("type_", [b.STRING, b.VAR_STRING, b.BLOB])
 def test_bytes_that_are_no_text(sides: Sides, type_: int) -> None:
-    """Some drivers send them as STRING. Written into the text for shards they stay what they are, and nobody is
+    """Some drivers send them as STRING. In the text for shards they stay what they are, and nobody is
     warned of them.
     """
     data = b"a\xff\x00'\\\xc3"
