@@ -19,7 +19,9 @@ from pathlib import Path
 
 import structlog
 
+from config.checks import fit_problems
 from config.document import ConfigError
+from config.restart import needing_restart
 from config.schema import Schema
 from config.settings import Settings, User
 from config.sources import TopologySource, open_source
@@ -33,6 +35,7 @@ from .backends.own import own_connection
 from .certificates import CertificateStore
 from .errors import ProxyError
 from .facts import ServerFacts, ask, ask_rest
+from .in_use import Agreement, InUse, Shared
 from .local.kill import end
 from .local.processes import processes
 from .local.show import sessions
@@ -50,6 +53,7 @@ from .wire.server_auth import Authority, Decoys
 log = structlog.get_logger("proxy")
 
 _TICK = 0.25
+_TRIES = 10
 #: Seconds for which a thread that binds rows may hold up the loop.
 _SWITCH = 0.0005
 
@@ -68,8 +72,12 @@ class Worker:
         number: int = 0,
         peers: Peers | None = None,
         read_again: Callable[[], Settings] | None = None,
+        shared: Shared | None = None,
+        replaced: int = 0,
     ) -> None:
-        """`read_again`: the settings as they are in the file now; raises ConfigError."""
+        """`read_again`: the settings as they are in the file now; raises ConfigError. `shared`: what the
+        other workers serve, of which `replaced` have died.
+        """
         self.settings = settings
         self.schema = schema
         self.sockets = sockets
@@ -82,8 +90,10 @@ class Worker:
         self.tasks = Tasks()
         self._authority = Authority(lambda name: None, rsa)
         self._secret = secret
-        self._users: Sequence[User] = settings.users
-        self._accounts = settings.backends
+        self._agreement = Agreement(shared, self._take)
+        self._replaced = replaced
+        self._settings_due = False
+        self._early: list[Callable[[Services], None]] = []
         self._backends: Backends | None = None
         self._read_again = read_again
         self._certificates = certificates
@@ -99,47 +109,32 @@ class Worker:
         """Serve until `stop` is called. Raises ConfigError when there is no usable topology at start."""
         ticker: asyncio.Task[None] | None = None
         self._certificates.catch_up()
-        users = self._users_of_now()
         try:
             await self._start_status()
-            if not self._accounts.accounts and self.number == 0:
+            in_use = await self._agree()
+            self._let_in(in_use)
+            if not in_use.accounts.accounts and self.number == 0:
                 log.warning(
                     "one account for all: only the proxy stands between users and servers",
-                    account=self._accounts.user,
+                    account=in_use.accounts.user,
                     remedy="name accounts in backends.accounts",
                 )
-            self.source = open_source(self.settings, self.schema)
-            topology = await self.source.start(self._changed, self._refused)
             backends = self._backends = Backends(self._make_pool, self.settings.limits.gathers)
             ticker = self.tasks.spawn(self._tick(backends), "tick")
-            facts = await self._learn_facts(backends, topology)
+            facts = await self._learn_facts(backends)
             if facts is None:
                 return
-            current = self.source.current or topology
-            services = Services(
-                self.settings,
-                self.schema,
-                current,
-                backends,
-                self._authority,
-                facts,
-                self.tasks,
-                self.number,
-                self.peers,
-                self._certificates.clients,
-            )
-            services.set_users(users, self._accounts)
-            self.services = services
+            services = self._serve_with(facts, backends)
             if self.peers is not None:
                 await self._meet(self.peers, services)
-            await self._watch_schema(services)
             await self._look_at_tables(services)
             await self._listen(services)
             self.tasks.spawn(self._learn_rest(services), "facts")
             self.tasks.spawn(self._watch_tables(services), "tables")
             await services.planners.warm()
             _settle_memory()
-            log.info("serving", version=facts.version, topology=current.version, listen=self.addresses())
+            version = services.topology.version
+            log.info("serving", version=facts.version, topology=version, listen=self.addresses())
             await self._stopping.wait()
             await self._drain(services)
         finally:
@@ -155,11 +150,7 @@ class Worker:
 
     def reload(self) -> None:
         """SIGHUP: look at the users, the topology and the certificates again."""
-        before, users = self._users, self._users_of_now()
-        if self.services is not None:
-            self.services.set_users(users, self._accounts)
-        if users is not before:
-            log.info("users read again", users=len(users))
+        self._read_settings()
         self._certificates.reload()
         if self.source is not None:
             self.source.reload()
@@ -177,18 +168,164 @@ class Worker:
     # -- parts
     # ------------------------------------------------------------------------------------------------------
 
-    def _users_of_now(self) -> Sequence[User]:
-        """The users in the settings file; those from before when it cannot be used. From now on they, and
-        nobody else, may log in.
-        """
-        if self._read_again is not None:
-            try:
-                again = self._read_again()
-                self._users, self._accounts = again.users, again.backends
-            except ConfigError as error:
-                log.error("settings refused, the users from before stay", reason=str(error))
-        set_users(self._authority, self._users, self._secret)
-        return self._users
+    async def _agree(self) -> InUse:
+        """What to serve: what the other workers do, or the documents as they are now. Raises ConfigError."""
+        resumed = self._agreement.resume()
+        schema = self.schema if resumed is None else resumed.schema
+        self.source = open_source(self.settings, schema)
+        self.schema_file = SchemaFile(
+            self.settings.schema_file, self._map_in_use, self._databases_in_use, first=schema
+        )
+        if resumed is not None:
+            self.source.resume(resumed.topology)
+            self.schema_file.digests[resumed.schema] = resumed.schema_digest
+            self.schema_file.resume(resumed.schema)
+        await self.source.start(self._topology_read, self._topology_refused)
+        found = await self.schema_file.start(self._schema_read, self._schema_refused)
+        digest = self.schema_file.digests.get(found, "")
+        topology = self.source.current
+        assert topology is not None
+        settings = self.settings
+        state = InUse(topology, found, digest, settings.users, settings.backends)
+        in_use = self._agreement.begin(state)
+        self._follow_sources(in_use)
+        return in_use
+
+    def _serve_with(self, facts: ServerFacts, backends: Backends) -> Services:
+        """What is in use becomes what is served."""
+        in_use = self._in_use()
+        services = self.services = Services(
+            self.settings,
+            in_use.schema,
+            in_use.topology,
+            backends,
+            self._authority,
+            facts,
+            self.tasks,
+            self.number,
+            self.peers,
+            self._certificates.clients,
+        )
+        services.stats.workers_replaced = self._replaced
+        services.set_users(in_use.users, in_use.accounts)
+        for what in self._early:
+            what(services)
+        return services
+
+    def _in_use(self) -> InUse:
+        current = self._agreement.current
+        assert current is not None
+        return current
+
+    def _map_in_use(self) -> Topology:
+        """Before all is agreed on, what the source gave."""
+        current = self._agreement.current
+        found = self.source.current if current is None and self.source is not None else None
+        return self._in_use().topology if found is None else found
+
+    def _databases_in_use(self) -> set[str]:
+        current = self._agreement.current
+        users = self.settings.users if current is None else current.users
+        return {name for user in users for name in user.databases}
+
+    def _let_in(self, in_use: InUse) -> None:
+        """From now on these users, and nobody else, may log in."""
+        set_users(self._authority, in_use.users, self._secret)
+
+    def _read_settings(self) -> None:
+        """The users and accounts in the settings file; those from before when it cannot be used."""
+        if self._read_again is None:
+            return
+        if self._agreement.current is None:
+            self._settings_due = True  # when there is something in use
+            return
+        try:
+            again = self._read_again()
+        except ConfigError as error:
+            self._when_serving(partial(Services.settings_refused, reason=str(error)))
+            return
+        self._settings_due = not self._use_settings(again)
+        if self._settings_due:
+            return
+        log.info("users read again", users=len(again.users))
+        waiting = needing_restart(self.settings, again)
+        if waiting and self.number == 0:
+            log.warning(
+                "changed settings are not in use: only users and accounts are read again",
+                settings=waiting,
+                remedy="restart the proxy",
+            )
+
+    def _use_settings(self, again: Settings) -> bool:
+        """False when another worker is at it."""
+        for _ in range(_TRIES):
+            in_use = self._in_use()
+            if (in_use.users, in_use.accounts) == (again.users, again.backends):
+                return True
+            if self._agreement.propose(users=again.users, accounts=again.backends):
+                return True
+        return False
+
+    def _when_serving(self, what: Callable[[Services], None]) -> None:
+        """Do it now, or as soon as there are services."""
+        if self.services is not None:
+            what(self.services)
+        else:
+            self._early.append(what)
+
+    def _take(self, before: InUse, after: InUse) -> None:
+        """Something else is in use, by this worker's doing or another's."""
+        self._follow_sources(after)
+        services = self.services
+        other_users = (after.users, after.accounts) != (before.users, before.accounts)
+        other_schema = after.schema_digest != before.schema_digest
+        if other_users:
+            self._let_in(after)
+        if services is None:
+            return
+        if other_users:
+            services.set_users(after.users, after.accounts)
+        if after.map != before.map:
+            services.set_topology(after.topology, after.schema if other_schema else None)
+        elif other_schema:
+            self.tasks.spawn(services.set_schema(after.schema), "schema")
+
+    def _follow_sources(self, in_use: InUse) -> None:
+        """Tell the sources what is in use. One that has been refused may be right now."""
+        source, file = self.source, self.schema_file
+        assert source is not None
+        assert file is not None
+        other_schema = source.schema is not in_use.schema
+        source.schema = in_use.schema
+        if source.current is not in_use.topology:
+            source.adopt(in_use.topology)
+        elif other_schema:
+            source.again()
+        if file.current is not in_use.schema:
+            file.digests[in_use.schema] = in_use.schema_digest
+            file.adopt(in_use.schema)
+        else:
+            file.again()
+
+    def _topology_read(self, topology: Topology) -> None:
+        """The source has accepted a topology: so shall all, unless something else has changed meanwhile."""
+        in_use = self._agreement.current
+        if in_use is None or (topology.version, topology.digest) == in_use.map:
+            return
+        assert self.source is not None
+        if fit_problems(in_use.schema, topology) or not self._agreement.propose(topology=topology):
+            self.source.adopt(self._in_use().topology)
+
+    def _schema_read(self, schema: Schema) -> None:
+        """The same for a schema."""
+        in_use = self._agreement.current
+        assert self.schema_file is not None
+        digest = self.schema_file.digests.get(schema, "")
+        if in_use is None or digest == in_use.schema_digest:
+            return
+        propose = self._agreement.propose
+        if fit_problems(schema, in_use.topology) or not propose(schema=schema, schema_digest=digest):
+            self.schema_file.adopt(self._in_use().schema)
 
     async def _meet(self, peers: Peers, services: Services) -> None:
         """Answer the other workers' questions."""
@@ -242,13 +379,13 @@ class Worker:
     def _account_for(self, host: str, variant: int) -> tuple[str, str]:
         """User and password for a connection to `host`, by what the settings file said last."""
         assert self._backends is not None
-        return self._accounts.user_for(host, self._backends.account_of(variant))
+        return self._in_use().accounts.user_for(host, self._backends.account_of(variant))
 
-    async def _learn_facts(self, backends: Backends, topology: Topology) -> ServerFacts | None:
+    async def _learn_facts(self, backends: Backends) -> ServerFacts | None:
         """Facts of the first server that answers; tries until one does, or until `stop`."""
         first = True
         while not self._stopping.is_set():
-            for host in topology.hosts:
+            for host in self._in_use().topology.hosts:
                 try:
                     async with own_connection(backends.pool(host)) as conn:
                         return await ask(conn)
@@ -303,6 +440,9 @@ class Worker:
         while True:
             await asyncio.sleep(_TICK)
             try:
+                self._agreement.follow()
+                if self._settings_due:
+                    self._read_settings()
                 self._certificates.tick()
                 if self.services is not None:
                     self.services.tick()
@@ -311,45 +451,13 @@ class Worker:
             except Exception as error:
                 log.error("the clock's work failed", exc_info=error)
 
-    def _changed(self, topology: Topology) -> None:
-        if self.services is not None:
-            self.services.set_topology(topology)
-        if self.schema_file is not None:
-            self.schema_file.reload()  # one that was refused may be right now
+    def _topology_refused(self, reason: str) -> None:
+        if self.services is None:
+            log.error("topology refused", reason=reason)  # it may be why nothing is served
+        self._when_serving(partial(Services.topology_refused, reason=reason, told=self.services is None))
 
-    async def _watch_schema(self, services: Services) -> None:
-        """From now on the schema is what its file says; before it was what it said when the process began."""
-        source = SchemaFile(
-            self.settings.schema_file,
-            lambda: services.topology,
-            lambda: {name for user in self._users for name in user.databases},
-        )
-
-        def changed(schema: Schema) -> None:
-            if self.source is not None:
-                self.source.schema = schema
-            self.tasks.spawn(services.set_schema(schema), "schema")
-
-        try:
-            found = await source.start(changed, services.schema_refused)
-        except ConfigError as error:  # it was right a moment ago
-            services.schema_refused(str(error))
-            self.tasks.spawn(self._watch_schema_again(services), "schema")
-            return
-        self.schema_file = source
-        if self.source is not None:
-            self.source.schema = found
-        services.begin_with(found)
-
-    async def _watch_schema_again(self, services: Services) -> None:
-        await asyncio.sleep(1)
-        await self._watch_schema(services)
-
-    def _refused(self, reason: str) -> None:
-        if self.services is not None:
-            self.services.topology_refused(reason)
-        else:
-            log.error("topology refused", reason=reason)
+    def _schema_refused(self, reason: str) -> None:
+        self._when_serving(partial(Services.schema_refused, reason=reason))
 
     async def _drain(self, services: Services) -> None:
         """Take no new client, let statements and transactions end, then close everybody."""

@@ -29,6 +29,7 @@ from config.settings import Settings
 
 from .app import Worker, bind_sockets
 from .certificates import CertificateStore
+from .in_use import Shared
 from .peers import Peers
 from .wire.auth import RsaKey
 
@@ -54,13 +55,22 @@ def serve(settings: Settings, schema: Schema, read_again: Callable[[], Settings]
         return 2
     if settings.workers == 1:
         return run_worker(settings, schema, rsa, secret, certificates, 0, read_again=read_again)
-    supervisor = os.getpid()
+    supervisor, shared = os.getpid(), Shared()
     with tempfile.TemporaryDirectory(prefix="shardgate-", dir=_short_folder()) as directory:
 
-        def work(number: int, supervised: int) -> int:
-            peers = Peers(Path(directory), number, settings.workers)
+        def work(number: int, supervised: int, replaced: int) -> int:
             status = run_worker(
-                settings, schema, rsa, secret, certificates, number, peers, supervised, read_again
+                settings,
+                schema,
+                rsa,
+                secret,
+                certificates,
+                number,
+                Peers(Path(directory), number, settings.workers),
+                supervised,
+                read_again,
+                shared,
+                replaced,
             )
             if os.getppid() != supervisor:
                 with contextlib.suppress(OSError):  # the last one out
@@ -86,9 +96,12 @@ def run_worker(
     peers: Peers | None = None,
     supervised: int | None = None,
     read_again: Callable[[], Settings] | None = None,
+    shared: Shared | None = None,
+    replaced: int = 0,
 ) -> int:
-    """One worker in this process; the exit status. `peers`: the other workers, when there are any.
-    `supervised`: the end of a pipe that is at its end of file when the supervisor is no more.
+    """One worker in this process; the exit status. `peers`: the other workers, when there are any, and
+    `shared` what they serve. `supervised`: the end of a pipe that is at its end of file when the supervisor
+    is no more. `replaced`: workers that have died.
     """
     try:
         sockets = bind_sockets(settings)
@@ -97,7 +110,19 @@ def run_worker(
         return 1
 
     async def main() -> None:
-        worker = Worker(settings, schema, sockets, rsa, secret, certificates, number, peers, read_again)
+        worker = Worker(
+            settings,
+            schema,
+            sockets,
+            rsa,
+            secret,
+            certificates,
+            number,
+            peers,
+            read_again,
+            shared,
+            replaced,
+        )
         loop = asyncio.get_running_loop()
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number_of_signal, worker.stop)
@@ -125,13 +150,17 @@ def orphaned(loop: asyncio.AbstractEventLoop, supervised: int, worker: Worker) -
 
 
 class Supervisor:
-    """Forks the workers and replaces those that die."""
+    """Forks the workers and replaces those that die. `work` is given a worker's number, the pipe's end and
+    how many have been replaced, and gives its exit status.
+    """
 
-    def __init__(self, settings: Settings, work: Callable[[int, int], int]) -> None:
+    def __init__(self, settings: Settings, work: Callable[[int, int, int], int]) -> None:
         self._count = settings.workers
         self._work = work
         self._grace = settings.timeouts.drain + 5
         self._pids: dict[int, tuple[int, float]] = {}  # pid: (worker's number, start)
+        self._replaced = 0
+        self._begun: set[int] = set()  # workers that have been replaced before
         self._stopping = False
         self._supervised, self._alive = os.pipe()
 
@@ -149,14 +178,19 @@ class Supervisor:
             if number < 0 or self._stopping:
                 continue
             code = os.waitstatus_to_exitcode(wait_status)
-            if code in (1, 2) and time.monotonic() - started < _TOO_SHORT:
+            too_short = time.monotonic() - started < _TOO_SHORT
+            if code in (1, 2) and too_short and number not in self._begun:
                 status = code  # it could not start at all: nor could another
+                log.error("a worker cannot start: the proxy ends", worker=number, status=code)
                 self._stop(signal.SIGTERM, None)
                 continue
+            self._begun.add(number)
+            self._replaced += 1
             log.error("a worker ended, another takes its place", worker=number, status=code)
-            if time.monotonic() - started < _TOO_SHORT:
+            if too_short:
                 time.sleep(_TOO_SHORT)
-            self._fork(number)
+            if not self._stopping:
+                self._fork(number)
         return status
 
     def _fork(self, number: int) -> None:
@@ -169,7 +203,7 @@ class Supervisor:
         os.close(self._alive)
         status = 1
         try:
-            status = self._work(number, self._supervised)
+            status = self._work(number, self._supervised, self._replaced)
         finally:
             sys.stderr.flush()
             os._exit(status)

@@ -141,7 +141,7 @@ class Services:
         )
         self._dropped = 0  # parts of its cache, when it was looked at last
         self.all_serving = _all_serving(topology)
-        self._coming = schema
+        self._coming, self._settled = schema, True  # the schema's document, and whether it is in use
         self.problems = ShardProblems()
         self.columns_seen: Mapping[str, frozenset[str]] = {}  # the tables that have a column, on some shard
         self.recent_changes: list[tuple[float, str]] = []
@@ -300,35 +300,42 @@ class Services:
     # -- changes
     # ----------------------------------------------------------------------------------------------------
 
-    def set_topology(self, topology: Topology) -> None:
-        """Serve a new topology from the next statement on; those under way finish where they began."""
-        self.rewriter.replace(topology)
+    def set_topology(self, topology: Topology, schema: Schema | None = None) -> None:
+        """Serve a new topology, and with it the schema that goes with it, from the next statement on; those
+        under way finish where they began.
+        """
+        if schema is not None:
+            self._coming = schema
+            self._settled = False
         self.topology = topology
+        if self._settled:
+            self.rewriter.replace(topology)
+        else:  # the one of before need not fit
+            self._use_schema(self._coming, self._coming.version)
+            self.spawn(self.look_at_tables(), "tables")
         self.all_serving = _all_serving(topology)
         self.backends.keep_only(topology.hosts)
         self.stats.topology_changes += 1
         self._remember(f"version {topology.version} in use")
         log.info("topology changed", version=topology.version, hosts=len(topology.hosts))
 
-    def begin_with(self, schema: Schema) -> None:
-        """The schema as it is at the start; what the tables are like now is looked at next."""
-        self._coming = self.schema = schema
-        self.rewriter.replace(self.topology, schema)
-
     async def set_schema(self, schema: Schema) -> None:
         """Serve a new schema from the next statement on, with the columns that the tables have now."""
-        self._coming = schema
+        self._coming, self._settled = schema, False
         found = schema
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.backends.connect_timeout):
                 found = (await look(schema, self.topology, self.backends)).schema
-        if self._coming is not schema:
-            return  # another one has come meanwhile
-        self.schema = found
-        self.rewriter.replace(self.topology, found)
+        if self._coming is schema and not self._settled:  # no other has come meanwhile
+            self._use_schema(found, schema.version)
+
+    def _use_schema(self, schema: Schema, version: int | str) -> None:
+        self.schema = schema
+        self._settled = True
+        self.rewriter.replace(self.topology, schema)
         self.stats.schema_changes += 1
-        self._remember(f"schema {schema.version} in use")
-        log.info("schema changed", version=schema.version)
+        self._remember(f"schema {version} in use")
+        log.info("schema changed", version=version)
 
     def schema_refused(self, reason: str) -> None:
         self.stats.schema_refused += 1
@@ -395,10 +402,17 @@ class Services:
         if self.peers is not None:
             await self.peers.ask_others("routines", host=host)
 
-    def topology_refused(self, reason: str) -> None:
+    def settings_refused(self, reason: str) -> None:
+        self.stats.settings_refused += 1
+        self._remember(f"settings refused: {reason}")
+        log.error("settings refused, the users from before stay", reason=reason)
+
+    def topology_refused(self, reason: str, *, told: bool = False) -> None:
+        """`told`: the log has it already."""
         self.stats.topology_refused += 1
         self._remember(f"refused: {reason}")
-        log.error("topology refused, the old one stays", version=self.topology.version, reason=reason)
+        if not told:
+            log.error("topology refused, the old one stays", version=self.topology.version, reason=reason)
 
     def _remember(self, text: str) -> None:
         self.recent_changes = [*self.recent_changes[-19:], (time.time(), text)]
@@ -444,6 +458,7 @@ class Services:
             "Schema_version": self.schema.version,
             "Schema_changes": self.stats.schema_changes,
             "Schema_refused": self.stats.schema_refused,
+            "Settings_refused": self.stats.settings_refused,
             "Shard_problems": self.problems.counts.total(),
             "Plan_cache_entries": self.rewriter.entries,
         }

@@ -75,10 +75,12 @@ class Stats:
         "refusals",
         "schema_changes",
         "schema_refused",
+        "settings_refused",
         "started_connections",
         "topology_changes",
         "topology_refused",
         "uses",
+        "workers_replaced",
     )
 
     def __init__(self) -> None:
@@ -90,6 +92,8 @@ class Stats:
         self.topology_refused = 0
         self.schema_changes = 0
         self.schema_refused = 0
+        self.settings_refused = 0
+        self.workers_replaced = 0  # of the whole proxy, when this one began
 
     def observe(self, kind: str, outcome: str, seconds: float, plan: Plan | None = None) -> None:
         """A statement was answered."""

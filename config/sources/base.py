@@ -15,6 +15,7 @@ import contextlib
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -55,6 +56,15 @@ class TopologySource(Protocol):
         usable topology; the source is stopped then.
         """
 
+    def resume(self, found: Topology) -> None:
+        """Begin with `found`, which was in use, instead of reading a first topology. Call before `start`."""
+
+    def adopt(self, found: Topology) -> None:
+        """`found` is in use from now on, accepted elsewhere. What the source has is judged again."""
+
+    def again(self) -> None:
+        """Judge again what the source has; what is refused for the same reasons is not told again."""
+
     def reload(self) -> None:
         """Look again now (SIGHUP); results come through the callbacks."""
 
@@ -77,6 +87,8 @@ class ThreadedSource(ABC, Generic[T]):
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._forced = False
+        self._resumed: T | None = None
+        self._adopted: deque[T | None] = deque()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Future[None] | None = None
@@ -107,6 +119,20 @@ class ThreadedSource(ABC, Generic[T]):
             await self.stop()
             raise
 
+    def resume(self, found: T) -> None:
+        """See `TopologySource.resume`."""
+        self._resumed = found
+
+    def adopt(self, found: T) -> None:
+        """See `TopologySource.adopt`."""
+        self._adopted.append(found)
+        self._wake.set()
+
+    def again(self) -> None:
+        """See `TopologySource.again`."""
+        self._adopted.append(None)
+        self._wake.set()
+
     def reload(self) -> None:
         """See `TopologySource.reload`."""
         self._forced = True
@@ -129,6 +155,12 @@ class ThreadedSource(ABC, Generic[T]):
     def _first(self) -> T:
         """What to start with. Raises ConfigError."""
 
+    def _begin(self, found: T) -> T:
+        """Start with what was in use."""
+        self._current = found
+        self.again()
+        return found
+
     @abstractmethod
     def _accept(self, text: bytes) -> T | None:
         """What is in `text`, now in use; None when it is what was in use. Raises ConfigError."""
@@ -144,7 +176,7 @@ class ThreadedSource(ABC, Generic[T]):
     def _run(self, first: asyncio.Future[T]) -> None:
         try:
             try:
-                found = self._first()
+                found = self._first() if self._resumed is None else self._begin(self._resumed)
             except BaseException as error:
                 self._post(_fail, first, error)
                 return
@@ -153,8 +185,13 @@ class ThreadedSource(ABC, Generic[T]):
                 self._wake.wait(self._interval)
                 self._wake.clear()
                 forced, self._forced = self._forced, False
+                if forced:
+                    self._refused = None  # who asks is told again
+                judge = bool(self._adopted)
+                while self._adopted:
+                    self._current = self._adopted.popleft() or self._current
                 if not self._stopping.is_set():
-                    self._look(forced)
+                    self._look(forced or judge)
         finally:
             try:
                 self._close()
@@ -162,8 +199,6 @@ class ThreadedSource(ABC, Generic[T]):
                 self._post(_succeed, self._ended, None)
 
     def _look(self, forced: bool) -> None:
-        if forced:
-            self._refused = None  # who asks is told again
         try:
             self._again(forced)
         except Exception as error:

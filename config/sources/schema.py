@@ -6,8 +6,10 @@ databases that the settings let users into.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from config.checks import fit_problems
 from config.document import ConfigError, Problem
@@ -18,8 +20,8 @@ from config.topology import Topology
 
 
 class SchemaFile(WatchedFile[Schema]):
-    """`topology` gives the one in use, `databases` what users are let into ("*" is none). `interval`: seconds
-    between two looks.
+    """`topology` gives the one in use, `databases` what users are let into ("*" is none). `first` serves
+    until the file can be used. `interval`: seconds between two looks.
     """
 
     def __init__(
@@ -28,17 +30,31 @@ class SchemaFile(WatchedFile[Schema]):
         topology: Callable[[], Topology],
         databases: Callable[[], Iterable[str]],
         *,
+        first: Schema | None = None,
         interval: float = 1.0,
     ) -> None:
         super().__init__(str(path), interval)
         self.path = Path(path)
         self._topology = topology
         self._databases = databases
-        self._accepted: bytes | None = None
+        self._before = first
+        self.digests: WeakKeyDictionary[Schema, str] = WeakKeyDictionary()
+        """What tells the documents apart that were accepted."""
+
+    def _first(self) -> Schema:
+        try:
+            return super()._first()
+        except ConfigError as error:
+            if self._before is None:
+                raise
+            self._refuse(self._text or b"", str(error))
+            self._current = self._before
+            return self._before
 
     def _accept(self, text: bytes) -> Schema | None:
         schema = load_schema(text, name=self._name)
-        if text == self._accepted:
+        digest = hashlib.sha256(text).hexdigest()
+        if self._current is not None and self.digests.get(self._current) == digest:
             return None
         topology = self._topology()
         problems = fit_problems(schema, topology, source=self._name)
@@ -50,5 +66,6 @@ class SchemaFile(WatchedFile[Schema]):
         ]
         if problems:
             raise ConfigError(problems)
-        self._current, self._accepted = schema, text
+        self.digests[schema] = digest
+        self._current = schema
         return schema

@@ -120,6 +120,10 @@ class ZooKeeperSource(TopologyThread):
         self._register()
         return topology
 
+    def _begin(self, found: Topology) -> Topology:
+        self._client.start_async()
+        return super()._begin(found)
+
     def _again(self, forced: bool) -> None:
         self._interval = RE_READ_SECONDS
         if not self._connected:

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import structlog
 
+from proxy import pickling
 from proxy.errors import ProxyError
 from rewriter.env import Env
 from rewriter.planner import LONG, Rewriter
@@ -148,7 +149,7 @@ class _Lane:
             limits=rewriter.limits,
         )
         self._known = schema, topology
-        data = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
+        data = pickling.dumps(request)
         self._writer.write(HEADER.pack(len(data)) + data + HEADER.pack(len(job.sql)))
         self._writer.write(job.sql)
         await self._writer.drain()

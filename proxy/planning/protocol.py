@@ -8,18 +8,17 @@ all of them at once.
 
 from __future__ import annotations
 
-import copyreg
 import io
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from struct import Struct
-from types import MappingProxyType
 from typing import Any, Final
 
 from config.schema import Schema
 from config.topology import Topology
+from proxy import pickling
 from rewriter.env import Env
 from rewriter.planner import Lifted, Made, Parameters
 from rewriter.route.scope import Limits
@@ -88,22 +87,11 @@ class Answer:
     piece: Piece | None = None
 
 
-def _proxied(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
-    return MappingProxyType(mapping)
-
-
-def _reduced(one: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
-    return _proxied, (dict(one),)
-
-
-copyreg.pickle(MappingProxyType, _reduced)
-
-
 class _Pickler(pickle.Pickler):
     """Pickles without the statement and without long tuples."""
 
     def __init__(self, out: io.BytesIO, packing: _Packing) -> None:
-        super().__init__(out, pickle.HIGHEST_PROTOCOL)
+        super().__init__(out, pickling.PROTOCOL)
         self._packing = packing
 
     def persistent_id(self, one: Any) -> int | tuple[int, int] | None:

@@ -66,6 +66,7 @@ def combine(own: Snapshot, *others: Snapshot) -> Snapshot:
         return own
     every = [own, *others]
     together = own.copy()
+    together["replaced"] = max(one["replaced"] for one in every)
     together["process"] = _process([one["process"] for one in every])
     clients = [one["clients"] for one in every if one["clients"] is not None]
     together["clients"] = _clients(clients) if clients else None

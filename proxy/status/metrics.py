@@ -89,6 +89,12 @@ def _process(taken: Snapshot) -> Iterator[Metric]:
     process = taken["process"]
     yield _plain("workers", "Worker processes that answer.", taken["workers"])
     yield _counter(
+        "workers_replaced",
+        "Worker processes that have died and were replaced.",
+        (),
+        [((), taken["replaced"])],
+    )
+    yield _counter(
         "cpu_seconds", "CPU time the worker processes have used.", (), [((), process["cpu_seconds"])]
     )
     yield _plain("memory_bytes", "Resident memory of the worker processes.", process["memory_bytes"])
@@ -160,6 +166,12 @@ def _topology(topology: TopologyState) -> Iterator[Metric]:
     )
     yield _counter(
         "schema_refused", "Schemas refused; the old one stayed.", (), [((), topology["schema_refused"])]
+    )
+    yield _counter(
+        "settings_refused",
+        "Settings files refused on SIGHUP; the users from before stayed.",
+        (),
+        [((), topology["settings_refused"])],
     )
     yield _counter(
         "shard_problems",

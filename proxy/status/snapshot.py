@@ -124,6 +124,7 @@ class TopologyState(TypedDict):
     schema_version: str
     schema_changes: int
     schema_refused: int
+    settings_refused: int
     problems: list[ShardProblem]
     problem_counts: dict[str, int]
     recent: list[Change]
@@ -171,6 +172,7 @@ class Snapshot(TypedDict):
     draining: bool
     server_version: str
     workers: int  # processes that this is the sum of
+    replaced: int  # workers that have died
     process: Process
     clients: Clients | None
     statements: list[Statements]
@@ -201,6 +203,7 @@ def take(
         "draining": services is not None and services.draining,
         "server_version": "",
         "workers": 1,
+        "replaced": services.stats.workers_replaced if services is not None else 0,
         "process": _process(),
         "clients": None,
         "statements": [],
@@ -337,6 +340,7 @@ def _topology(services: Services, source: str) -> TopologyState:
         "schema_version": str(services.schema.version),
         "schema_changes": services.stats.schema_changes,
         "schema_refused": services.stats.schema_refused,
+        "settings_refused": services.stats.settings_refused,
         "problems": [
             {"code": one.code, "where": one.where, "text": one.text, "count": one.count, "time": one.last}
             for one in services.problems.recent
