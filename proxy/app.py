@@ -473,9 +473,19 @@ class Worker:
                 if (client.ready and not client.session.transaction.open) or client.session is None:
                     client.close()
             await asyncio.sleep(0.02)
+        left = [client for client in services.connections if client.session is not None]
+        if left:
+            log.warning(
+                "drained: the time is over, clients were cut off",
+                clients=len(left),
+                statements=sum(not client.ready for client in left),
+                transactions=sum(client.session.transaction.open for client in left),
+                setting="timeouts.drain",
+            )
+        else:
+            log.info("drained")
         for client in list(services.connections):
             client.transport.abort()
-        log.info("drained")
 
     async def _tells_of_others(self) -> bool:
         """Whether this process has the status page, which tells of other workers that still drain."""

@@ -420,6 +420,7 @@ class Services:
     def tick(self) -> None:
         """A few times a second: what time asks for."""
         self.backends.tick()
+        self.planners.tend()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
             self.stats.forget({plan for plan, _, _ in self.rewriter.kept()})
         look_at_idle(list(self.clients.values()), self.settings.timeouts, time.monotonic())

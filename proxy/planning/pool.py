@@ -2,8 +2,8 @@
 
 There are two lanes, each with a process: one for statements of up to 32 KB, whose plans are made in a moment,
 and one for the longer ones, which may take seconds. In a lane the users take turns: whoever has many
-statements to plan waits behind himself. A process that does not answer in time is killed, and started again
-for the next statement.
+statements to plan waits behind himself. A process that does not answer in time, or does nothing, is killed,
+and started again for the next statement.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from __future__ import annotations
 import asyncio
 import pickle
 import socket
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -27,6 +24,7 @@ from rewriter.env import Env
 from rewriter.planner import LONG, Rewriter
 from rewriter.text.split import Piece
 
+from .child import Child
 from .protocol import HEADER, Answer, Request, Task, Unpacking
 
 log = structlog.get_logger("planning")
@@ -41,7 +39,8 @@ _PATIENCE: Final = 10
 
 _FOREVER: Final = 1e6
 
-_ROOT: Final = Path(__file__).parents[2]
+_LOOK: Final = 5.0
+"""Seconds between two looks at a process that plans. One that has used no CPU time twice in a row hangs."""
 
 
 class _Job:
@@ -79,12 +78,6 @@ class Turns:
         return sum(map(len, self._waiting.values()))
 
 
-def _started(sock: socket.socket) -> subprocess.Popen[bytes]:
-    """The process, which has begun but need not be ready."""
-    argv = [sys.executable, "-m", "proxy.planning.process", str(sock.fileno())]
-    return subprocess.Popen(argv, pass_fds=[sock.fileno()], stdin=subprocess.DEVNULL, cwd=_ROOT)
-
-
 class _Lane:
     """One process, and those who wait for it."""
 
@@ -93,8 +86,12 @@ class _Lane:
         self._rewriter = rewriter
         self._spawn = spawn
         self._seconds = seconds
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ended: list[subprocess.Popen[bytes]] = []  # killed, and perhaps not gone yet
+        self._look = _LOOK
+        self._process: Child | None = None
+        self._ended: list[Child] = []  # killed, and perhaps not gone yet
+        self._given_up = ""  # why the process at work was killed
+        self._busy = False
+        self._watching: asyncio.TimerHandle
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
         self._known: tuple[object, object] = (None, None)  # schema and topology that the process has
@@ -115,22 +112,57 @@ class _Lane:
             self._runner = None
 
     async def _serve(self, job: _Job) -> None:
-        """Have a job done. If nobody waits for it any longer, or it takes too long, the process is killed."""
+        """Have a job done. If nobody waits for it any longer, or it takes too long, the process is killed.
+        One that ends by itself has touched nothing: another plans the statement.
+        """
+        self.tend()
+        answer = await self._attempt(job)
+        if answer is None and not job.future.done():
+            answer = await self._attempt(job)
+        if not job.future.done():
+            job.future.set_result(answer or Answer(failed="planning_lost"))
+
+    async def _attempt(self, job: _Job) -> Answer | None:
+        """None when the process is lost."""
+        loop = asyncio.get_running_loop()
         patience = self._seconds * _PATIENCE or _FOREVER
-        late = asyncio.get_running_loop().call_later(patience, self.close)
+        late = loop.call_later(patience, self._give_up, f"no answer in {patience:g} s")
+        self._watching = loop.call_later(self._look, self._watch, None, 0)
         job.future.add_done_callback(self._unwanted)
+        self._given_up, self._busy = "", True
         try:
-            answer = await self._ask(job)
+            return await self._ask(job)
         except (OSError, EOFError, pickle.PickleError) as error:
+            process = self._process
+            how = self._given_up or repr(error)
+            if not self._given_up and process is not None and not isinstance(error, pickle.PickleError):
+                await process.end()
+                how = process.how()
             self.close()
             if not job.future.done():
-                log.error("a planning process is lost", reason=str(error) or type(error).__name__)
-            answer = Answer(failed="statement_too_complex")
+                log.error("a planning process is lost", reason=how, statement_bytes=len(job.sql))
+            return Answer(failed="statement_too_complex") if self._given_up else None
         finally:
+            self._busy = False
             late.cancel()
+            self._watching.cancel()
             job.future.remove_done_callback(self._unwanted)
-        if not job.future.done():
-            job.future.set_result(answer)
+
+    def _watch(self, before: float | None, idle: int) -> None:
+        """Does the process do anything? A stopped one would keep its statement for ever."""
+        worked = self._process.worked() if self._process is not None else None
+        idle = idle + 1 if worked is not None and worked == before else 0
+        if idle == 2:
+            self._give_up(f"it has done nothing for {2 * self._look:g} s: stopped?")
+        else:
+            loop = asyncio.get_running_loop()
+            self._watching = loop.call_later(self._look, self._watch, worked, idle)
+
+    def _give_up(self, reason: str) -> None:
+        """End the process; its statement has failed."""
+        if self._process is not None:
+            self._given_up = reason
+            self._process.kill()
 
     def _unwanted(self, future: asyncio.Future[Answer]) -> None:
         del future
@@ -166,14 +198,21 @@ class _Lane:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = _started(theirs)
+                self._process = Child(theirs)
             except OSError:
                 ours.close()
                 raise
-        self._ended = [one for one in self._ended if one.poll() is None]
+        self._given_up = ""
         self._known = None, None
         ours.setblocking(False)
         self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
+
+    def tend(self) -> None:
+        """Leave no zombies; a process that has ended while nothing was to be planned is not used again."""
+        self._ended = [one for one in self._ended if not one.gone()]
+        if not self._busy and self._process is not None and self._process.gone():
+            log.error("a planning process is lost", reason=self._process.how(), statement_bytes=0)
+            self.close()
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -230,6 +269,11 @@ class Planners:
         if answer.failed:
             raise ProxyError(answer.failed)
         return answer
+
+    def tend(self) -> None:
+        """Now and then: look after the processes."""
+        self._short.tend()
+        self._long.tend()
 
     @property
     def waiting(self) -> int:

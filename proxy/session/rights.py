@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from proxy.errors import ProxyError
+
 if TYPE_CHECKING:
     from proxy.services import Services
 
@@ -27,15 +29,28 @@ def follow_users(services: Services) -> None:
         if user == session.user:
             continue
         if user is None:
-            log.info("user removed", client=session.id, user=session.user.name)
+            log.info("session ended: its user was removed", client=session.id, user=session.user.name)
+            _say(client, "its user was removed from the proxy's settings")
             client.cut_off()
             continue
         if user.account != session.user.account and _keeps_connection(client):
-            log.info("rights changed in a transaction", client=session.id, user=user.name)
+            log.warning(
+                "session ended: its rights were changed, and it had a connection of the account of before",
+                client=session.id,
+                user=user.name,
+                transaction_rolled_back=session.transaction.open,
+            )
+            _say(client, "its user's rights were changed while it had a transaction, lock or temporary table")
             client.end_soon()
         if session.transaction_mode == session.user.transaction_mode:
             session.transaction_mode = user.transaction_mode
         session.become(user)
+
+
+def _say(client: ClientConnection, reason: str) -> None:
+    """Why the session ends, to a client that waits for nothing: as MySQL does it; MariaDB just goes."""
+    if client.ready and not client.session.env.mariadb:
+        client.write_error(ProxyError("session_ended", reason=reason), 0)
 
 
 def _keeps_connection(client: ClientConnection) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from functools import partial
 from typing import Any
 
 import pytest
+import structlog
 
 from proxy.errors import ProxyError, told
-from proxy.planning import pool
 from proxy.planning.pool import Planners, Turns, _Job
 from proxy.planning.process import Planner
 from proxy.planning.protocol import AT_ONCE, HEADER, Request, Unpacking, pack
@@ -21,6 +23,7 @@ from rewriter.plans import Insert, Opened, ShardSelect
 from rewriter.text.split import cut
 from tests.rewriter import golden
 from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, expand, rewriter, values_of
+from tests.support.demo import gone
 from tests.support.waiting import async_wait_until
 
 ENV = Env(database="demo")
@@ -142,17 +145,72 @@ async def test_a_statement_that_nobody_waits_for_any_longer(planners: Planners) 
     assert planners._short._process is not process
 
 
-async def test_a_process_that_is_lost(planners: Planners) -> None:
-    await planners.plan("u", b"SELECT 1", ENV)
+#: Takes some seconds to plan.
+LASTING = b"SELECT " + b"ts, " * 7000 + b"ts FROM pins ORDER BY 1"
+
+
+def process_of(planners: Planners) -> int:
     process = planners._short._process
     assert process is not None
-    os.kill(process.pid, 9)
-    process.wait()
-    with pytest.raises(ProxyError) as error:
+    return process.pid
+
+
+async def test_a_process_that_is_lost_with_nothing_to_do(planners: Planners) -> None:
+    """No statement notices, and it is no zombie."""
+    await planners.plan("u", b"SELECT 1", ENV)
+    first = process_of(planners)
+    os.kill(first, signal.SIGKILL)
+    await async_wait_until(lambda: gone(first), "it is gone")
+    with structlog.testing.capture_logs() as logs:
+        assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
+    assert [line["reason"] for line in logs] == ["killed by signal 9 (SIGKILL)"]
+
+    second = process_of(planners)
+    os.kill(second, signal.SIGKILL)
+    await async_wait_until(lambda: gone(second), "it is gone")
+    planners.tend()
+    for pid in (first, second):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
+
+
+async def test_a_process_that_is_lost_at_work(planners: Planners) -> None:
+    """Another plans the statement; when that is lost as well, it fails, and the next is planned."""
+    await planners.plan("u", b"SELECT 1", ENV)
+    for deaths in (1, 2):
+        waiting = asyncio.ensure_future(planners.plan("u", LASTING, ENV))
+        victim = 0
+        for _ in range(deaths):
+            before = victim
+            await async_wait_until(partial(_another_at_work, planners, before), "a process at work")
+            victim = process_of(planners)
+            os.kill(victim, signal.SIGKILL)
+        if deaths == 1:
+            assert (await waiting).made is not None
+            continue
+        with pytest.raises(ProxyError) as error:
+            await waiting
+        assert error.value.kind.name == "planning_lost"
+    assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
+
+
+def _another_at_work(planners: Planners, before: int) -> bool:
+    lane = planners._short
+    return lane._busy and lane._process is not None and lane._process.pid != before
+
+
+async def test_a_process_that_is_stopped(planners: Planners) -> None:
+    """It has its statement for some seconds, not for ever; whoever comes next is planned."""
+    await planners.plan("u", b"SELECT 1", ENV)
+    planners._short._look = 0.3
+    os.kill(process_of(planners), signal.SIGSTOP)
+    with structlog.testing.capture_logs() as logs, pytest.raises(ProxyError) as error:
         await planners.plan("u", b"SELECT 1", ENV)
     assert error.value.kind.name == "statement_too_complex"
+    assert "stopped" in logs[0]["reason"]
+    planners._short._look = 60.0
     assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
-    assert pool.SHORT_SECONDS > 0
 
 
 async def test_explain_route_and_cutting(planners: Planners) -> None:
