@@ -473,7 +473,7 @@ class Worker:
                 if (client.ready and not client.session.transaction.open) or client.session is None:
                     client.close()
             await asyncio.sleep(0.02)
-        left = [client for client in services.connections if client.session is not None]
+        left = list(services.clients.values())
         if left:
             log.warning(
                 "drained: the time is over, clients were cut off",

@@ -11,7 +11,8 @@ import pytest
 from tests.integration.binary import Binary, Prepared
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
-from tests.integration.raw import Raw, error_of
+from tests.integration.raw import Raw
+from tests.integration.replies import error_of
 from tests.support.waiting import wait_until
 
 DEMO = {"name": "demo", "password": "demo", "role": "admin"}
