@@ -48,7 +48,7 @@ from .session.reading import sql_modes
 from .session.rights import follow_users
 from .session.state import Diagnostic, Role, Session, User
 from .stats import Stats
-from .tables import look
+from .tables import differences, look
 from .tasks import Tasks
 from .throttle import FailedLogins, Logins
 from .wire.compression import Algorithm
@@ -356,7 +356,8 @@ class Services:
         if found is not known:
             self.schema = found
             self.rewriter.replace(self.topology, found)
-            log.info("tables have other columns")
+            if told := differences(known, found, first=known is self._coming):
+                log.info("tables have other columns", tables=told)
 
     async def look_at_references(self) -> None:
         """Whether all hosts have the rows of reference tables."""

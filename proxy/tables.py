@@ -47,6 +47,29 @@ class Looked(NamedTuple):
     problems: tuple[tuple[str, str], ...]
 
 
+def differences(before: Schema, after: Schema, *, first: bool) -> list[str]:
+    """What the tables have now, e.g. `demo.pins: new color; gone note`. `first`: `before` is the document
+    alone, which need not name all columns, and writes types as a person does; so only what the servers lack
+    is told.
+    """
+    found = []
+    for database in after.databases.values():
+        known = before.databases[database.name].tables
+        for table in database.tables.values():
+            if table.name not in known or table is known[table.name]:
+                continue
+            was = {column.name.lower(): column.definition for column in known[table.name].columns}
+            now = {column.name.lower(): column.definition for column in table.columns}
+            parts = [("gone" if not first else "not on the servers", [one for one in was if one not in now])]
+            if not first:
+                parts.insert(0, ("new", [one for one in now if one not in was]))
+                parts.append(("changed", [one for one in now if was.get(one, now[one]) != now[one]]))
+            told = "; ".join(f"{what} {', '.join(names)}" for what, names in parts if names)
+            if told:
+                found.append(f"{database.name}.{table.name}: {told}")
+    return found
+
+
 async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked:
     """Look at the tables, and for those in `others`; what does not answer stays as it is."""
     schema = schema.with_others(await _others(schema, topology, backends))
