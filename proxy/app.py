@@ -452,8 +452,11 @@ class Worker:
                 log.error("the clock's work failed", exc_info=error)
 
     def _topology_refused(self, reason: str) -> None:
-        if self.services is None:
-            log.error("topology refused", reason=reason)  # it may be why nothing is served
+        if self.services is None:  # it may be why nothing is served
+            in_use = self._agreement.current
+            version = None if in_use is None else in_use.topology.version
+            event = "topology refused" if in_use is None else "topology refused, the old one stays"
+            log.error(event, version=version, reason=reason)
         self._when_serving(partial(Services.topology_refused, reason=reason, told=self.services is None))
 
     def _schema_refused(self, reason: str) -> None:
