@@ -19,6 +19,7 @@ from pathlib import Path
 
 import structlog
 
+from config.address import Address
 from config.checks import fit_problems
 from config.document import ConfigError
 from config.restart import needing_restart
@@ -93,6 +94,7 @@ class Worker:
         self._agreement = Agreement(shared, self._take)
         self._replaced = replaced
         self._settings_due = False
+        self._trouble = ""  # why no server could be asked, at the start
         self._early: list[Callable[[Services], None]] = []
         self._backends: Backends | None = None
         self._read_again = read_again
@@ -356,6 +358,7 @@ class Worker:
                 lambda: self.source.status if self.source is not None else "",
                 peers=self.peers,
                 loaded=lambda: self.source is not None and self.source.current is not None,
+                trouble=lambda: self._trouble,
             )
             await self.status.start(listen)
 
@@ -390,8 +393,13 @@ class Worker:
                     async with own_connection(backends.pool(host)) as conn:
                         return await ask(conn)
                 except ProxyError as error:
+                    self._trouble = str(error)
                     if first:
-                        log.warning("no facts from this server", host=host, reason=str(error))
+                        log.warning(
+                            "a server cannot be asked for its version and settings",
+                            host=host,
+                            reason=self._trouble,
+                        )
             first = False
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
@@ -537,24 +545,38 @@ def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> Non
 
 
 def bind_sockets(settings: Settings) -> list[socket.socket]:
-    """The listening sockets, bound (port 0 has become a free one). OSError when an address is taken."""
-    sockets = []
+    """The listening sockets, bound (port 0 has become a free one). OSError, whose text names the address,
+    when one is taken.
+    """
+    sockets: list[socket.socket] = []
     for listener in settings.listen:
-        address = listener.address
-        if address.path is not None:
-            path = Path(address.path)
-            with suppress(FileNotFoundError):
-                if path.is_socket():
-                    path.unlink()
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            sock.bind(str(path))
-            os.chmod(path, 0o777)
-        else:
-            family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-            sock = socket.socket(family, socket.SOCK_STREAM)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            sock.bind((address.host, address.port))
-        sock.setblocking(False)
-        sockets.append(sock)
+        try:
+            sockets.append(_bound(listener.address))
+        except OSError as error:
+            for sock in sockets:
+                sock.close()
+            raise OSError(f"cannot listen at {listener.address}: {error.strerror}") from error
     return sockets
+
+
+def _bound(address: Address) -> socket.socket:
+    if address.path is not None:
+        path = Path(address.path)
+        with suppress(FileNotFoundError):
+            if path.is_socket():
+                path.unlink()
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.bind(str(path))
+        os.chmod(path, 0o777)
+    else:
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            sock.bind((address.host, address.port))
+        except OSError:
+            sock.close()
+            raise
+    sock.setblocking(False)
+    return sock

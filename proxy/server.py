@@ -55,6 +55,12 @@ def serve(settings: Settings, schema: Schema, read_again: Callable[[], Settings]
         return 2
     if settings.workers == 1:
         return run_worker(settings, schema, rsa, secret, certificates, 0, read_again=read_again)
+    try:
+        for sock in bind_sockets(settings):  # said once, and not by each worker
+            sock.close()
+    except OSError as error:
+        print(f"shardgate: {error}", file=sys.stderr)
+        return 1
     supervisor, shared = os.getpid(), Shared()
     with tempfile.TemporaryDirectory(prefix="shardgate-", dir=_short_folder()) as directory:
 
@@ -106,7 +112,7 @@ def run_worker(
     try:
         sockets = bind_sockets(settings)
     except OSError as error:
-        print(f"shardgate: cannot listen: {error}", file=sys.stderr)
+        print(f"shardgate: {error}", file=sys.stderr)
         return 1
 
     async def main() -> None:

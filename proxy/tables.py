@@ -82,6 +82,7 @@ async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked
     for table in (table for some in tables.values() for table in some):
         _note(names, table, {column.name.lower() for column in table.columns})
     problems: list[tuple[str, str]] = []
+    failed: dict[str, list[str]] = {}
     for name, some in tables.items():
         keyspace = topology.keyspaces.get(name)
         if keyspace is None:
@@ -89,7 +90,9 @@ async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked
         try:
             found.update(await _keyspace(keyspace, some, backends, names, problems))
         except ProxyError as error:
-            log.info("columns not looked at", keyspace=name, reason=str(error))
+            failed.setdefault(str(error), []).append(name)
+    for reason, keyspaces in failed.items():
+        log.info("columns not looked at", keyspaces=keyspaces, reason=reason)
     return Looked(
         schema.with_columns(found),
         {column: frozenset(some) for column, some in names.items()},

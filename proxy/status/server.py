@@ -47,8 +47,8 @@ class StatusServer:
     """Answers for all worker processes. `start` once, then `stop`.
 
     `services` gives the worker's services, None before they exist; `ready` whether clients are welcome;
-    `source` one line about where the topology comes from, `loaded` whether it has given one; `peers` the
-    other workers, who are asked each time.
+    `source` one line about where the topology comes from, `loaded` whether it has given one; `trouble` why
+    no server could be asked; `peers` the other workers, who are asked each time.
     """
 
     def __init__(
@@ -60,11 +60,13 @@ class StatusServer:
         peers: Peers | None = None,
         loaded: Callable[[], bool] = lambda: True,
         doors: Doors | None = None,
+        trouble: Callable[[], str] = lambda: "",
     ) -> None:
         self._services = services
         self._ready = ready
         self._source = source
         self._loaded = loaded
+        self._trouble = trouble
         self._now = now
         self._started = now()
         self._peers = peers
@@ -97,6 +99,7 @@ class StatusServer:
             now=self._now(),
             source=self._source(),
             loaded=self._loaded(),
+            trouble=self._trouble(),
         )
 
     async def start(self, listen: Address) -> None:
@@ -185,7 +188,7 @@ class StatusServer:
 
     async def _readyz(self, request: web.Request) -> web.Response:
         ready = self._ready()
-        reason = snapshot.why_not_ready(self._services(), ready, self._loaded())
+        reason = snapshot.why_not_ready(self._services(), ready, self._loaded(), self._trouble())
         body = {"status": "ready"} if ready else {"status": "not ready", "reason": reason}
         return web.json_response(body, status=200 if ready else 503, headers=_HEADERS)
 

@@ -190,16 +190,17 @@ def take(
     now: float,
     source: str = "",
     loaded: bool = True,
+    trouble: str = "",
 ) -> Snapshot:
     """The state now. `started` and `now` are seconds since 1970; `source` describes the topology's source,
-    which has given one already if `loaded`.
+    which has given one already if `loaded`. `trouble`: what came of asking a server at the start.
     """
     taken: Snapshot = {
         "version": proxy_version(),
         "started": started,
         "uptime": max(0.0, now - started),
         "ready": ready,
-        "reason": why_not_ready(services, ready, loaded),
+        "reason": why_not_ready(services, ready, loaded, trouble),
         "draining": services is not None and services.draining,
         "server_version": "",
         "workers": 1,
@@ -223,12 +224,14 @@ def take(
     return taken
 
 
-def why_not_ready(services: Services | None, ready: bool, loaded: bool = True) -> str:
+def why_not_ready(services: Services | None, ready: bool, loaded: bool = True, trouble: str = "") -> str:
     """Why clients should not be sent here now; empty when they may. `loaded`: there is a topology."""
     if ready:
         return ""
     if not loaded:
         return "starting: there is no topology yet"
+    if services is None and trouble:
+        return f"starting: no server of the topology can be used yet: {trouble}"
     if services is None:
         return "starting: no server of the topology has answered yet"
     if services.draining:

@@ -41,8 +41,8 @@ def answers(url: str) -> bool:
 class Starting:
     """A running `shardgate serve` that waits for a server."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
-        self.port, status = free_port(), free_port()
+    def __init__(self, folder: Path, workers: int, port: int = 0) -> None:
+        self.port, status = port or free_port(), free_port()
         nobody = free_port()
         (folder / "shardgate.yaml").write_text(
             json.dumps(
@@ -72,7 +72,7 @@ class Starting:
 
     def _tried(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
-        return b"no facts" in self.log.read_bytes() and answers(self.url + "healthz")
+        return b"cannot be asked" in self.log.read_bytes() and answers(self.url + "healthz")
 
 
 @pytest.fixture(params=[1, 2])
@@ -90,6 +90,8 @@ def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> Non
     assert get(starting.url + "healthz")[0] == 200
     status, text = get(starting.url + "readyz")
     assert (status, json.loads(text)["status"]) == (503, "not ready")
+    assert "no server of the topology can be used yet" in json.loads(text)["reason"]
+    assert "Can't connect" in json.loads(text)["reason"]
     assert get(starting.url)[0] == 200
     assert "shardgate_ready 0.0" in get(starting.url + "metrics")[1]
     with socket.socket() as client:
@@ -100,9 +102,18 @@ def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> Non
     events = {(one["logger"], one["level"], one["event"]) for one in records}
     assert events == {
         ("backends", "warning", "cannot connect"),
-        ("proxy", "warning", "no facts from this server"),
+        ("proxy", "warning", "a server cannot be asked for its version and settings"),
         ("proxy", "warning", "one account for all: only the proxy stands between users and servers"),
     }
+
+
+def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
+    """Once, not by each worker."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        made = Starting(tmp_path, 2, port=taken.getsockname()[1])
+        assert made.process.wait(30) == 1
+        taken_at = f"127.0.0.1:{made.port}"
+        assert made.log.read_text() == f"shardgate: cannot listen at {taken_at}: Address already in use\n"
 
 
 def test_a_command_whose_output_is_closed() -> None:
