@@ -40,6 +40,7 @@ from .in_use import Agreement, InUse, Shared
 from .local.kill import end
 from .local.processes import processes
 from .local.show import sessions
+from .logs import tell_lost
 from .peers import Peers
 from .services import Services
 from .session.client import ClientConnection
@@ -448,6 +449,7 @@ class Worker:
         while True:
             await asyncio.sleep(_TICK)
             try:
+                tell_lost()
                 self._agreement.follow()
                 if self._settings_due:
                     self._read_settings()

@@ -16,6 +16,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import MutableMapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, TextIO
 
@@ -23,6 +24,8 @@ import structlog
 
 from config.document import ConfigError
 from config.settings import Logging
+
+from .log_writer import LogWriter, WriterHandler
 
 #: Loggers that are of interest only when something is wrong, or at level debug.
 _QUIET: Final = ("shardgate.topology.kazoo", "kazoo", "aiohttp", "asyncio", "concurrent")
@@ -38,6 +41,8 @@ _DATA: Final = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`])*`|(?<![\w.])[-+]?\d[\w.]*""", re.S
 )
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_writer: LogWriter | None = None
 
 Event = MutableMapping[str, Any]
 
@@ -65,7 +70,7 @@ def configure(settings: Logging, stream: TextIO | None = None) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(target)
+    handler = _handler(target, stream is None)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -81,6 +86,33 @@ def configure(settings: Logging, stream: TextIO | None = None) -> None:
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(level, logging.WARNING) if level > logging.DEBUG else level)
     logging.captureWarnings(True)
+
+
+def _handler(target: TextIO, own: bool) -> logging.Handler:
+    """What writes: by a thread when it is the process's `own` standard error."""
+    global _writer
+    if own:
+        with suppress(OSError, ValueError):
+            _writer = LogWriter(target.fileno())
+            return WriterHandler(_writer)
+    return logging.StreamHandler(target)
+
+
+def rest() -> None:
+    """Before a process ends or forks: all is written, if anybody reads it."""
+    if _writer is not None:
+        _writer.rest()
+
+
+def lost() -> int:
+    """Lines that this process could not write since it began, because nobody read."""
+    return 0 if _writer is None else _writer.lost
+
+
+def tell_lost() -> None:
+    """Say how many lines were lost, when they can be written again."""
+    if _writer is not None and (lines := _writer.take_untold()):
+        structlog.get_logger("proxy").warning("log lines were lost: nobody read the log", lines=lines)
 
 
 def mask(logger: Any, method: str, event: Event) -> Event:

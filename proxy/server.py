@@ -27,6 +27,7 @@ from config.document import ConfigError
 from config.schema import Schema
 from config.settings import Settings
 
+from . import logs
 from .app import Worker, bind_sockets
 from .certificates import CertificateStore
 from .in_use import Shared
@@ -139,6 +140,7 @@ def run_worker(
 
     try:
         uvloop.run(main())
+        logs.rest()
     except ConfigError as error:
         print(f"shardgate: the topology cannot be used:\n{error}", file=sys.stderr)
         return 2
@@ -197,9 +199,11 @@ class Supervisor:
                 time.sleep(_TOO_SHORT)
             if not self._stopping:
                 self._fork(number)
+        logs.rest()
         return status
 
     def _fork(self, number: int) -> None:
+        logs.rest()  # its thread is none of the worker's
         pid = os.fork()
         if pid:
             self._pids[pid] = (number, time.monotonic())
@@ -211,6 +215,7 @@ class Supervisor:
         try:
             status = self._work(number, self._supervised, self._replaced)
         finally:
+            logs.rest()
             sys.stderr.flush()
             os._exit(status)
 

@@ -84,6 +84,7 @@ def _process(parts: Sequence[Process]) -> Process:
         "cpu_seconds": sum(one["cpu_seconds"] for one in parts),
         "memory_bytes": sum(one["memory_bytes"] for one in parts),
         "open_files": sum(one["open_files"] for one in parts),
+        "lost_log_lines": sum(one["lost_log_lines"] for one in parts),
     }
 
 

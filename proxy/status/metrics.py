@@ -99,6 +99,9 @@ def _process(taken: Snapshot) -> Iterator[Metric]:
     )
     yield _plain("memory_bytes", "Resident memory of the worker processes.", process["memory_bytes"])
     yield _plain("open_files", "Open file descriptors of the worker processes.", process["open_files"])
+    yield _counter(
+        "log_lines_lost", "Lines that nobody read from the log.", (), [((), process["lost_log_lines"])]
+    )
 
 
 def _clients(clients: Clients) -> Iterator[Metric]:

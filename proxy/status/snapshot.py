@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypedDict
 
 from config.topology import Keyspace, Range, Topology
+from proxy.logs import lost
 
 if TYPE_CHECKING:
     from proxy.backends.host import HostPool
@@ -159,6 +160,7 @@ class Process(TypedDict):
     cpu_seconds: float
     memory_bytes: int
     open_files: int
+    lost_log_lines: int
 
 
 class Snapshot(TypedDict):
@@ -262,6 +264,7 @@ def _process() -> Process:
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "memory_bytes": memory,
         "open_files": open_files,
+        "lost_log_lines": lost(),
     }
 
 
