@@ -143,3 +143,23 @@ def test_long_data(small: OwnProxy) -> None:
         client.raw.write(packet(b"\x18" + struct.pack("<IH", one.id, 0) + b"x" * 100_000))
         client.raw.write(packet(b"\x17" + struct.pack("<IBI", one.id, 0, 1) + b"\0\x01\xfc\0"))
         assert client.answer().kind == "rows", "nothing stays in the books"
+
+
+def test_clients_that_go_in_the_middle_leave_nothing(own: MakeOwn) -> None:
+    """30 of them, one after another, with 30 MB each: of a packet, or of long data."""
+    proxy = own({"limits": {"client_memory": "100M"}})
+    reader(proxy)
+    before = memory(proxy)
+    for number in range(30):
+        client = proxy.raw(timeout=30)
+        if number % 2:
+            client.write(packet(b"\x03" + b"x" * 0xFFFFFF * 2)[: 30 * MB])
+        else:
+            statement = Binary(client).prepare("SELECT ?")
+            assert isinstance(statement, Prepared)
+            for _ in range(2):
+                client.write(packet(struct.pack("<BIH", 0x18, statement.id, 0) + b"x" * (15 * MB)))
+            assert client.ping().kind == "ok"
+        client.close()
+        wait_until(lambda: proxy.status()["clients"]["connections"] == 1, "it is gone")
+    assert memory(proxy) - before < 200 * MB
