@@ -75,7 +75,8 @@ def without(document: Document, name: str) -> Document:
 
 
 def log_of(proxy: OwnProxy, event: str) -> list[Document]:
-    lines = (json.loads(line) for line in proxy.log.read_text().splitlines())
+    text = proxy.log.read_text()
+    lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]  # whole ones
     return [line for line in lines if str(line["event"]).startswith(event)]
 
 
