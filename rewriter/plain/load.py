@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from config.schema import Kind
 from rewriter.plan import Access, Plan
@@ -50,4 +50,9 @@ def _into(statement: Statement, access: Access) -> Plan:
         return not_yet(what, "its rows belong to different shards", "INSERT the rows, many at a time.")
     if any(one.table is not None and one.table.kind is Kind.REFERENCE for one in scope.targets.values()):
         return not_yet("LOAD of a reference table", "it has a copy on every host", "INSERT the rows.")
-    return plan_unsharded(statement, [block], scope, access)
+    plan = plan_unsharded(statement, [block], scope, access)
+    if not isinstance(plan, OneHost) or plan.database is not None:
+        return plan
+    # the file is read in the character set of the connection's current database, which may be any other's
+    (target,) = scope.targets.values()
+    return replace(plan, database=target.physical.decode() if target.form == "single" else target.database)

@@ -170,3 +170,23 @@ def test_a_killed_server_connection(raw: MakeRaw, demo: Demo) -> None:
     assert reply.code in (1158, 1317, 1927), reply
     assert reply.sequence in ([2], [4])  # MySQL tells it before the file's end
     assert client.ask("SELECT 1").value == b"1"
+
+
+@pytest.mark.parametrize("database", ["demo", None, "legacy"])
+def test_the_files_character_set(connect: Connect, raw: MakeRaw, database: str | None) -> None:
+    """It is never that of what happens to be the connection's current database."""
+    with connect(database="information_schema") as other, other.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM information_schema.engines")  # where that is utf8mb3
+    client = raw(login=False)
+    assert client.login(database=database, flags=LOCAL_FILES).kind == "ok"
+    assert client.ask("SET NAMES utf8mb4").kind == "ok"
+    sql = "LOAD DATA LOCAL INFILE 'anything' INTO TABLE legacy.loaded"
+    assert load(client, "1\t\U0001f600\n".encode(), sql=sql).warnings == 0
+    assert client.ask("SELECT HEX(b) FROM legacy.loaded").value == b"F09F9880"
+    sql = "LOAD DATA LOCAL INFILE 'anything' INTO TABLE demo.usernames"
+    try:
+        assert load(client, "\U0001f600 x\t7\n".encode(), sql=sql).warnings == 0
+        found = client.ask("SELECT HEX(username) FROM demo.usernames WHERE user_id = 7")
+        assert found.value == b"F09F98802078"
+    finally:
+        client.ask("DELETE FROM demo.usernames WHERE user_id = 7")

@@ -214,3 +214,19 @@ def test_last_insert_id_of_one_shard(connection: Connection) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT LAST_INSERT_ID(id) FROM pins WHERE id = %s", (id,))
         assert run(connection, "SELECT @@last_insert_id")[1] == [(id,)]
+
+
+def test_temporary_tables_beside_shards(connection: Connection) -> None:
+    """Only the session's own connection can read them, not even their definition: never what they hide."""
+    run(connection, f"CREATE TEMPORARY TABLE legacy.{MARK} (n VARCHAR(10), id BIGINT UNSIGNED)")
+    for sql in (
+        f"SELECT p.id FROM pins p JOIN legacy.{MARK} t ON t.id = p.id",
+        f"SELECT COUNT(*) FROM pins WHERE id NOT IN (SELECT id FROM legacy.{MARK})",
+        f"UPDATE pins p JOIN legacy.{MARK} t ON t.id = p.id SET p.data = t.n",
+    ):
+        with pytest.raises(pymysql.MySQLError, match="temporary table") as raised:
+            run(connection, sql)
+        assert raised.value.args[0] == 1235
+    assert run(connection, f"SELECT COUNT(*) FROM legacy.{MARK}")[1] == [(0,)]
+    run(connection, f"DROP TEMPORARY TABLE legacy.{MARK}")
+    assert run(connection, f"SELECT p.id FROM pins p JOIN legacy.{MARK} t ON t.id = p.id")[1] == []

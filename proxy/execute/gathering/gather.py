@@ -66,9 +66,29 @@ def start_gather(
     client: ClientConnection, plan: Gather, values: Values, choose: Choose, told: Told | None = None
 ) -> None:
     """Run a Gather as the client's work, or prepare it (`told`). `values`: the literals and the session's."""
+    if client.session.transaction.ties:
+        _refuse_temporary(client, plan)
     work = GatherWork(client)
     plan = plan if told is None else plan.full or plan
     work.start(_Gathering(client, plan, values, choose, work).run(told))
+
+
+def _refuse_temporary(client: ClientConnection, plan: Gather) -> None:
+    """Refuse a table that the session has a temporary one instead of: the copy is of what everybody sees.
+    Raises ProxyError.
+    """
+    for piece in plan.pieces:
+        if piece.routing is not None:
+            continue
+        host, _ = _home(piece, client.services.topology)
+        kept = client.session.transaction.ties.get(host, ())
+        if ("table", piece.home.table.lower()) in kept or ("table", "") in kept:
+            raise ProxyError(
+                "not_supported_yet",
+                what="a temporary table in a statement with tables that are elsewhere",
+                reason=f"'{piece.home.table}' may be one, which its own connection alone can read",
+                alternative="SELECT its rows first, or INSERT them into a table.",
+            )
 
 
 class _Gathering:
