@@ -232,10 +232,16 @@ class BackendConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close at once; the receiver of a running statement hears nothing more."""
         self.receiver = None
+        self._let_go()
         if not self.closed:
             self.closed = True
             self.transport.abort()
             self.owner.connection_closed(self)
+
+    def _let_go(self) -> None:
+        """What has come of a reply goes now, not when the garbage collector finds the time."""
+        self._held = self._prelude_tail = b""
+        self.filled = None
 
     @property
     def at_packet_end(self) -> bool:
@@ -406,6 +412,7 @@ class BackendConnection(asyncio.Protocol):
         if self.closed:
             return
         self.closed = True
+        self._let_go()
         self.owner.connection_closed(self)
         self._lost(str(exc) if exc else "the server closed the connection")
 

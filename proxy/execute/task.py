@@ -61,6 +61,11 @@ class TaskWork:
         except Exception as error:
             if not client.closed:
                 client.crashed(error)
+        finally:
+            # a task that was cancelled keeps the exception, which keeps this frame, and the statement with it
+            self.task = None
+            if client.closed:
+                client.let_go()
 
     def cancel(self) -> None:
         if self.task is not None and not self.steady:

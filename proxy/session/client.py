@@ -290,6 +290,19 @@ class ClientConnection(asyncio.Protocol):
         self.drop_input()
         self.sql = b""
         self.services.client_gone(self)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Drop what may be large. The client is part of cycles of references, which the garbage collector
+        finds when it has counted enough objects, whatever their bytes.
+        """
+        self.drop_input()
+        self.sql = b""
+        self.named = NOTHING
+        self.phase = self.plan = self._next_up = None
+        self.relay.forget()
+        if self.session is not None:
+            self.session.let_go()
 
     def pause_writing(self) -> None:
         self.writing_paused = True

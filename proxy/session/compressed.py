@@ -178,6 +178,7 @@ class Inflating(asyncio.Protocol):
         return self._client.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._decompressor.drop()
         self._client.connection_lost(exc)
 
 

@@ -185,6 +185,12 @@ class Session:
         elif more > 0:
             raise ProxyError("client_memory")
 
+    def let_go(self) -> None:
+        """Its client is gone: drop what may be large."""
+        self.prepared.clear()
+        self.settings = self.login_settings
+        self.diagnostics = []
+
     def names(self, variable: str) -> bool:
         """Whether it is sure how a user variable's name is written: beyond ASCII in UTF-8 only."""
         return variable.isascii() or (self._utf8 and variable.isprintable())

@@ -106,6 +106,11 @@ class Decompressor:
         self._chunks.append(data)
         self.held += len(data)
 
+    def drop(self) -> None:
+        """Nothing of what has come in is of use any more."""
+        self._chunks, self._data, self._pos, self.held = [], b"", 0, 0
+        self._need, self._open = _HEADER, None
+
     def take(self, most: int = 1 << 24) -> tuple[int | None, bytes] | None:
         """The next piece, of at most `most` bytes: with the sequence number of its packet, or None when the
         packet is the last piece's. None when there is no complete packet. Raises ProtocolError; of a packet
