@@ -96,6 +96,10 @@ class Made:
 
     host: Host
     accounts: int
+    found: int = 0
+    """How many of them were there before."""
+    anonymous: tuple[str, ...] = ()
+    """Accounts for any user name that go before them, for clients from some hosts."""
     problem: str = ""
     statements: tuple[str, ...] = ()
     """What would be run, of a dry run."""
@@ -117,15 +121,33 @@ def make_everywhere(
         wanted = accounts_on(backends, host)
         try:
             with connect(host, 0) as connection:
+                before = _existing(connection)
                 run = make_accounts(
                     connection, wanted, schema, topology, host, client=client, dry_run=dry_run
                 )
         except pymysql.MySQLError as error:
-            return Made(host, 0, str(error.args[-1]) if error.args else str(error))
-        return Made(host, len(wanted), statements=tuple(run) if dry_run else ())
+            return Made(host, 0, problem=str(error.args[-1]) if error.args else str(error))
+        found = sum((one.user, client) in before for one in wanted)
+        anonymous = [
+            quoted_account("", of) for user, of in before if not user and client == "%" and of != "%"
+        ]
+        statements = tuple(run) if dry_run else ()
+        return Made(host, len(wanted), found, tuple(sorted(anonymous)), statements=statements)
 
     with ThreadPoolExecutor(min(MOST_CONNECTIONS, max(1, len(hosts))), thread_name_prefix="accounts") as pool:
         return list(pool.map(make, hosts))
+
+
+def _existing(connection: Connection) -> set[tuple[str, str]]:
+    """The accounts of a host, by user and host; none where that may not be read. What has no host is a role,
+    or MariaDB's PUBLIC.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT User, Host FROM mysql.user WHERE Host <> ''")
+            return {(str(user), str(host)) for user, host in cursor.fetchall()}
+    except pymysql.MySQLError:
+        return set()
 
 
 def _text(value: str) -> str:

@@ -18,6 +18,7 @@ from config.settings import Settings
 from config.topology import Topology
 
 if TYPE_CHECKING:
+    from fleet.accounts import Made
     from fleet.create import Connect
 
 app = typer.Typer(help="Tools over all hosts of a fleet.", no_args_is_help=True)
@@ -56,7 +57,9 @@ def _password(user: str, variable: str | None) -> str:
             raise _refuse(f"the environment variable {variable} is not set")
         return os.environ[variable]
     if not sys.stdin.isatty():
-        raise _refuse(f"give the password of {user} in an environment variable: --password-env NAME")
+        raise _refuse(
+            f"give the password of {user} in an environment variable, and its name: --password-env NAME"
+        )
     return getpass.getpass(f"Password of {user} on the hosts: ")
 
 
@@ -69,7 +72,10 @@ def create(
         str, typer.Option(help="Who logs in to the hosts; may create databases and accounts.")
     ] = "root",
     password_env: Annotated[
-        str | None, typer.Option(help="The environment variable with its password.", metavar="NAME")
+        str | None,
+        typer.Option(
+            help="The environment variable with its password; else it is asked for.", metavar="NAME"
+        ),
     ] = None,
     client: Annotated[
         str, typer.Option("--from", help="Where the accounts may log in from, as in 'user'@'FROM'.")
@@ -116,10 +122,19 @@ def _databases(
     for one in report.hosts:
         for sql in one.statements:
             console.print(f"{one.host}: {sql}", markup=False)
+        if one.unknown:
+            continue
         found = f"{one.databases_found} databases and {one.tables_found} tables are there"
         made = f"{one.databases_created} databases and {one.tables_created} tables"
         console.print(f"{one.host}: {'would make' if dry_run else 'made'} {made}; {found}", markup=False)
     return report.problems
+
+
+def _told(made: Made, *, dry_run: bool) -> str:
+    """What was done, or would be."""
+    new = f"{'would make' if dry_run else 'made'} {made.accounts - made.found} accounts with their rights"
+    lacked = "; would give them the rights that they lack" if dry_run else ", and have all their rights now"
+    return f"{new}; {made.found} are there{lacked if made.found else ''}"
 
 
 def _accounts(
@@ -147,6 +162,8 @@ def _accounts(
         for sql in one.statements:
             console.print(f"{one.host}: {sql}", markup=False)
         if not one.problem:
-            done = "would make" if dry_run else "made"
-            console.print(f"{one.host}: {done} {one.accounts} accounts with their rights", markup=False)
+            console.print(f"{one.host}: {_told(one, dry_run=dry_run)}", markup=False)
+        for account in one.anonymous:
+            text = f"{account} goes before the accounts made for '{client}', for clients from there: whoever"
+            console.print(f"{one.host}: {text} is one of these is refused. DROP USER {account}", markup=False)
     return [f"{one.host}: {one.problem}. Run it again when that is mended" for one in made if one.problem]

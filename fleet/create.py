@@ -50,6 +50,8 @@ class HostReport:
     problems: list[str] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
     """What would be run, of a dry run."""
+    unknown: bool = False
+    """The host could not be asked what it has."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,7 @@ def _look(host: Host, connect: Connect, report: HostReport) -> Existing:
             for database, table in cursor.fetchall():
                 tables.setdefault(database, set()).add(table)
     except pymysql.MySQLError as error:
+        report.unknown = True
         report.problems.append(f"cannot be read: {_words(error)}")
         return {}
     return {database: frozenset(names) for database, names in tables.items()}

@@ -67,7 +67,8 @@ def check(
     connect: Annotated[
         bool,
         typer.Option(
-            "--connect", help="Ask the hosts, too: do they answer, may the accounts what they must."
+            "--connect",
+            help="Ask the hosts, too: do they answer, may the accounts what they must and no more.",
         ),
     ] = False,
 ) -> None:
@@ -228,7 +229,9 @@ def explain(
 @app.command()
 def demo(
     hosts: Annotated[int, typer.Option(help="MySQL servers to start.", min=1, max=16)] = 2,
-    shards: Annotated[int, typer.Option(help="Shards, spread evenly over the hosts.", min=1, max=4096)] = 64,
+    shards: Annotated[
+        int, typer.Option(help="Shards, spread evenly: one a host at least.", min=1, max=8192)
+    ] = 64,
     slaves: Annotated[bool, typer.Option("--slaves", help="A replicating slave for each server.")] = False,
     zookeeper: Annotated[
         bool, typer.Option("--zookeeper", help="Keep the topology in a ZooKeeper of its own.")

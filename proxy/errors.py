@@ -303,7 +303,7 @@ _KINDS = (
     # Hosts behind
     ErrorKind("host_unreachable", 1429, "HY000", "Can't connect to MySQL server {host}: {reason}.", "Try again; see the proxy's status page."),
     ErrorKind(
-        "account_refused", 1045, "28000", "Access denied: server {host} refuses the account that the proxy uses for this user.",
+        "account_refused", 1045, "28000", "Access denied: server {host} refuses {account}.",
         "`shardgate check --connect` shows the operator what is missing.",
     ),
     ErrorKind(

@@ -33,9 +33,17 @@ log = structlog.get_logger("proxy")
 #: Unknown database, column and table; DROP TABLE of an unknown one; no such index.
 LACKING: Final = frozenset({1049, UNKNOWN_COLUMN, 1146, 1051, 1091})
 
+#: The account must not do that: what a role may do and the account may not.
+DENIED: Final = frozenset({1044, 1142, 1143, 1227, 1370})
+NOTED: Final = LACKING | DENIED
+
 _KEPT: Final = 20
 _QUIET: Final = 60.0
 """Seconds in which the log does not repeat itself."""
+_SHOWN: Final = 300
+"""Characters of a server's message in the log."""
+_DENIALS: Final = 200
+"""So many different ones are remembered, so that none is told too often."""
 _LOOK: Final = 1 << 16
 """Bytes of a statement in which its tables are looked for."""
 _DATABASE: Final = re.compile(r"'([^'.]+)[.']")
@@ -62,11 +70,22 @@ class ShardProblems:
         self.counts: Counter[int] = Counter()
         self._clock = clock
         self._kept: dict[tuple[int, str, str], Problem] = {}
+        self._denied: dict[tuple[str, str, str], float] = {}
 
     @property
     def recent(self) -> list[Problem]:
         """The latest first."""
         return list(reversed(self._kept.values()))
+
+    def denied(self, host: str, account: str, user: str, code: int, text: str) -> None:
+        """A server has refused the account what the user's role allows."""
+        now = self._clock()
+        if now - self._denied.get((host, account, text), -_QUIET) < _QUIET:
+            return
+        if len(self._denied) >= _DENIALS:
+            self._denied.clear()
+        self._denied[host, account, text] = now
+        log.warning("denied by a server", host=host, account=account, user=user, code=code, reason=text)
 
     def note(self, code: int, where: str, text: str) -> None:
         now = self._clock()
@@ -94,13 +113,19 @@ def place(topology: Topology, database: str, host: str = "") -> str:
 
 def note_error(client: ClientConnection, host: str, error: Err) -> None:
     """A server's error, in its own words, may be that a shard lacks something: tell where, behind the error
-    in SHOW WARNINGS too. `host`: "" where it is not known.
+    in SHOW WARNINGS too; or that its account lacks a right: tell the operator. `host`: "" where it is not
+    known.
     """
     services, plan, text = (
         client.services,
         client.plan,
         (error.own or error.message).decode("utf-8", "replace"),
     )
+    if error.code in DENIED:
+        own = services.settings.backends.user_for(host)[0]
+        account = services.backends.account_of(client.session.variant) or own
+        services.problems.denied(host, account, client.session.user.name, error.code, text[:_SHOWN])
+        return
     if error.code == UNKNOWN_COLUMN:
         services.columns_doubted(plan)
         if not _lacks_column(services, text, client.sql):

@@ -100,6 +100,12 @@ async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked
     )
 
 
+def _why(error: ProxyError) -> str:
+    """For the log: without what a client is told to do."""
+    reason = error.details.get("reason")
+    return error.text if reason is None else f"{error.details.get('host', '')}: {reason}"
+
+
 async def _others(schema: Schema, topology: Topology, backends: Backends) -> dict[str, list[str]]:
     """The tables in the `others` of each database that has some, by the database's name."""
     found: dict[str, list[str]] = {}
@@ -111,7 +117,7 @@ async def _others(schema: Schema, topology: Topology, backends: Backends) -> dic
         try:
             rows = await _asked(keyspace.master, sql, backends)
         except ProxyError as error:
-            log.info("tables not looked at", keyspace=keyspace.name, reason=str(error))
+            log.info("tables not looked at", keyspace=keyspace.name, reason=_why(error))
         else:
             found[database.name] = [name for (name,) in rows]
     return found

@@ -21,7 +21,7 @@ from proxy.wire.packets import PacketReader, ProtocolError, frame
 from .attributed import AttributedConnection
 from .connection import BackendConnection, Owner
 from .host import AccountRefused
-from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS
+from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS, OWN, account_of
 
 #: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
 #: SESSION_TRACK: see `connection`.
@@ -170,7 +170,8 @@ class LoginConnector:
         except _Refused as error:
             assert protocol is not None
             account, version = self._account_of(host, variant)[0], protocol.login.server_version
-            raise AccountRefused(host, account, str(error), error.code, version) from None
+            own = account_of(variant) == OWN
+            raise AccountRefused(host, account, str(error), error.code, version, own=own) from None
         except _Full as error:
             raise ProxyError("host_unreachable", host=host, reason=str(error), full=error.whose) from None
         except OSError as error:

@@ -57,11 +57,14 @@ class HostLimits:
 
 class AccountRefused(ProxyError):
     """A host does not let one of the proxy's accounts in; `account` is its user name, for the log alone.
-    `error`: the server's number of it. `version`: as its greeting had it.
+    `error`: the server's number of it. `version`: as its greeting had it. `own`: it is `backends.user`.
     """
 
-    def __init__(self, host: str, account: str, reason: str, error: int = 0, version: str = "") -> None:
-        super().__init__("account_refused", host=host, reason=reason)
+    def __init__(
+        self, host: str, account: str, reason: str, error: int = 0, version: str = "", *, own: bool = False
+    ) -> None:
+        whose = "the proxy's own account" if own else "the account that the proxy uses for this user"
+        super().__init__("account_refused", host=host, reason=reason, account=whose)
         self.account = account
         self.error = error
         self.version = version
@@ -476,8 +479,12 @@ class HostPool:
         found = self.refusals.get(account_of(variant))
         return found.error if found is not None and now < found.until else None
 
-    def _refuse(self, want: Want[BackendConnection]) -> None:
-        want.refused(ProxyError("host_unreachable", host=self.host, reason=self.last_error))
+    def _refuse(self, want: Want[BackendConnection], seconds: float = 0.0) -> None:
+        """`seconds`: how long it has waited for one of the connections that there are."""
+        reason = self.last_error
+        if seconds:
+            reason += f"; and no other connection to it became free within {seconds:g} s"
+        want.refused(ProxyError("host_unreachable", host=self.host, reason=reason))
 
     def _crowded(self, want: Want[BackendConnection], seconds: float = 0.0) -> ProxyError:
         """Why there is no connection, or no place in the queue, for this one."""
@@ -518,7 +525,7 @@ class HostPool:
         now = self._clock = self._now()
         for want in self.state.expired(now):
             if self.failures:
-                self._refuse(want)
+                self._refuse(want, self.limits.wait_timeout)
             else:
                 want.refused(self._crowded(want, self.limits.wait_timeout))
         for conn in self.state.idle_too_long(now - self.limits.idle_timeout, keep=1):

@@ -195,4 +195,5 @@ def connection_lost_in_transaction(
         client.services.backends.release(other)
     if explicit:
         transaction.explicit = True
-        transaction.lost = str(error) if error is not None else f"the connection to {conn.host} was lost"
+        lost = f"the connection to {conn.host} was lost"
+        transaction.lost = error.text.removesuffix(".") if error is not None else lost

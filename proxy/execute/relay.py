@@ -15,7 +15,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.waiting import Want
 from proxy.errors import ProxyError
-from proxy.problems import LACKING, note_error
+from proxy.problems import NOTED, note_error
 from proxy.wire.constants import Status
 from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import frame, query_packet
@@ -317,7 +317,7 @@ class Relay:
                 self._send(conn)
                 return
             session.note_error(said.err.code, said.err.text())
-            if said.err.code in LACKING:
+            if said.err.code in NOTED:
                 note_error(client, conn.host, said.err)
             if not self.plain or needs_settling(session):
                 self._begin_to_settle(conn)

@@ -20,7 +20,7 @@ import structlog
 from proxy.errors import ProxyError
 from proxy.execute.naming import logical_error
 from proxy.execute.relay import Relay
-from proxy.problems import LACKING, note_error
+from proxy.problems import NOTED, note_error
 from proxy.wire.attributes import NOTHING
 from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import (
@@ -374,7 +374,7 @@ class ClientConnection(asyncio.Protocol):
             log.error(
                 "done in parts", client=self.session.id, user=user, error=error.kind.name, outcome=outcome
             )
-        if isinstance(error, Err) and error.code in LACKING:
+        if isinstance(error, Err) and error.code in NOTED:
             note_error(self, error.host, error)
         if self.session.tracker is not None:
             self.session.tracker.forget()

@@ -235,7 +235,7 @@ def why_not_ready(services: Services | None, ready: bool, loaded: bool = True, t
     if services is None and trouble:
         return f"starting: no server of the topology can be used yet: {trouble}"
     if services is None:
-        return "starting: no server of the topology has answered yet"
+        return "starting: no server of the topology has let the proxy in yet; the log says why"
     if services.draining:
         return "draining: clients are asked to connect elsewhere"
     return "starting: not listening yet"

@@ -243,8 +243,11 @@ async def test_waiting_for_a_host_that_went_away(world: World) -> None:
     world.want()
     await world.settle()
     await world.open_failed()
+    reasons: list[str] = []
+    world.pool.wait(LOGIN, None, 0, world.granted.append, lambda error: reasons.append(str(error)))
     world.tick(10)
     assert world.refused == ["host_unreachable"]
+    assert "refused; and no other connection to it became free within 10 s" in reasons[0]
 
 
 async def test_a_cancelled_waiter_hears_nothing(world: World) -> None:

@@ -89,13 +89,13 @@ def test_a_cold_cache(server: LocalServer, authority: LocalAuthority) -> None:
 def test_an_own_certificate(server: LocalServer, authority: LocalAuthority) -> None:
     cert, key = made_users[server.port].issue(("proxy",), client=True)
     assert ask(server, BackendTls(ca=authority.ca, cert=cert, key=key), user="shows")
-    with pytest.raises(ProxyError, match="refuses the account"):
+    with pytest.raises(ProxyError, match="refuses the proxy's own account"):
         ask(server, BackendTls(ca=authority.ca), user="shows")
 
 
 def test_who_is_refused(server: LocalServer, authority: LocalAuthority, tmp_path: Path) -> None:
     stranger = LocalAuthority(tmp_path)
-    with pytest.raises(ProxyError, match="refuses the account"):
+    with pytest.raises(ProxyError, match="refuses the proxy's own account"):
         ask(server, None)  # as the server wants it
     with pytest.raises(ProxyError, match="TLS failed: the certificate is refused"):
         ask(server, BackendTls(ca=stranger.ca))

@@ -194,7 +194,7 @@ def test_one_account_for_all_is_warned_of(small: Demo, tmp_path: Path) -> None:
     assert "backends.accounts" in output
 
 
-def test_fleet_create(small: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fleet_create(small: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavour: str) -> None:
     """Accounts of other names, for other users: said, made, verified; and made once only."""
     accounts = [
         {"user": "sg_admin", "role": "admin", "password": "a'\\b"},
@@ -226,14 +226,23 @@ def test_fleet_create(small: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     status, output = run(*create, "--yes")
     assert status == 0, output
     assert f"{small.hosts[0].address}: made 0 databases and 1 tables" in output
-    assert f"{small.hosts[1].address}: made 4 accounts with their rights" in output
+    assert f"{small.hosts[1].address}: made 4 accounts with their rights; 0 are there" in output
     status, output = check(path)
     assert status == 0, output
-    assert run(*create, "--yes")[0] == 0
+    status, output = run(*create, "--yes")
+    assert (status, "made 0 databases and 0 tables" in output) == (0, True)
+    assert "made 0 accounts with their rights; 4 are there, and have all their rights now" in output
+    assert "would make 0 accounts with their rights; 4 are there" in run(*create, "--dry-run")[1]
+    if flavour == "mariadb":  # its `mariadb-install-db` makes such
+        execute(small.direct(), "CREATE USER ''@'somewhere'")
+        output = run(*create, "--yes")[1]
+        assert f"{small.hosts[0].address}: ''@'somewhere' goes before the accounts made for '%'" in output
+        execute(small.direct(), "DROP USER ''@'somewhere'")
     monkeypatch.setenv("FLEET", "wrong")
     status, output = run(*create, "--yes")
     assert status == 1
     assert "1045" in output
+    assert "made" not in output, "nothing is known of what is there"
 
 
 def test_what_everybody_may_is_one_finding(small: Demo, flavour: str) -> None:

@@ -352,3 +352,26 @@ def test_other_rights_hold_from_the_next_statement_on(own: MakeOwn, demo: Demo, 
     with demo.direct() as root:
         sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'shardgate_read'"
         assert values(root, sql)[0] > 0
+
+
+def test_a_right_that_an_account_lacks_is_in_the_log(own: MakeOwn, demo: Demo) -> None:
+    """The user's role allows it, so the client's error names nobody but the user: where it was, and as whom,
+    the operator reads. Not for each statement anew.
+    """
+    right = "UPDATE ON `%`.*"
+    with demo.direct() as root, root.cursor() as cursor:
+        cursor.execute(f"REVOKE {right} FROM shardgate_write@'%'")
+        try:
+            users = [{"name": "u", "password": "u"}, {"name": "demo", "password": "demo", "role": "admin"}]
+            proxy = own({"users": users})
+            client = proxy.connect(user="u", password="u", database="legacy")
+            for _ in range(5):
+                assert code_of(client, "UPDATE customers SET city = city WHERE id = 1") == 1142
+            assert code_of(client, "UPDATE orders SET customer_id = 1 WHERE id = 1") == 1142
+        finally:
+            cursor.execute(f"GRANT {right} TO shardgate_write@'%'")
+    lines = [json.loads(line) for line in proxy.log.read_text().splitlines()]
+    told = [one for one in lines if one["event"] == "denied by a server"]
+    assert len(told) == 2
+    assert (told[0]["host"], told[0]["account"]) == (demo.hosts[0].address, "shardgate_write")
+    assert (told[0]["user"], told[0]["code"]) == ("u", 1142)

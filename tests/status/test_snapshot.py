@@ -87,7 +87,9 @@ def test_why_not_ready(services: Any, draining: bool, ready: bool, word: str) ->
 
 def test_why_not_ready_at_the_start() -> None:
     assert why_not_ready(None, False, loaded=False) == "starting: there is no topology yet"
-    assert why_not_ready(None, False, loaded=True) == "starting: no server of the topology has answered yet"
+    assert why_not_ready(None, False, loaded=True) == (
+        "starting: no server of the topology has let the proxy in yet; the log says why"
+    )
 
 
 def test_times_of_no_statement() -> None:
