@@ -1,10 +1,11 @@
 """What a UNION changes: values whose digits depend on whether a server keeps a result in a temporary table.
 
 Servers show what a user variable gives as it is, and MySQL what IF and CASE give: `IF(n > 1, price, 0)` is
-`9.90` or `0`. In a UNION, whose rows go through a table, the same is `0.00`, and `REPLACE('ab', 'a', 'ab')`
-is `ab`. And an average within an expression has all its digits only until it is kept, as ORDER BY does. So
-such a SELECT is sent for each shard by itself, as the client wrote it. (What MariaDB cuts is known by the
-types of a result's columns only: see `Bound.apart`.)
+`9.90` or `0`. In a UNION, whose rows go through a table, the same is `0.00`; and what is longer than a server
+expects is cut: `REPLACE('ab', 'a', 'ab')` is `ab` (MySQL), and what JSON_SET gives no JSON (MariaDB). And an
+average within an expression has all its digits only until it is kept, as ORDER BY does. So such a SELECT is
+sent for each shard by itself, as the client wrote it. (What MariaDB cuts besides is known by the types of a
+result's columns only: see `Bound.apart`.)
 """
 
 from __future__ import annotations
@@ -39,6 +40,24 @@ _PASSING: Final = (
     "MIN",
     "MAX",
 )
+_FLOATING: Final = re.compile(r"\s*(?:float|double|real)\b", re.I)
+_LONGER: Final = {
+    True: frozenset(
+        {
+            "JSON_ARRAY",
+            "JSON_ARRAY_APPEND",
+            "JSON_ARRAY_INSERT",
+            "JSON_INSERT",
+            "JSON_MERGE",
+            "JSON_MERGE_PATCH",
+        }
+        | {"JSON_MERGE_PRESERVE", "JSON_OBJECT", "JSON_QUOTE", "JSON_REPLACE", "JSON_SET", "JSON_UNQUOTE"}
+        | {"AES_DECRYPT", "AES_ENCRYPT", "FROM_UNIXTIME", "ORD"}
+    ),
+    False: frozenset({"FORMAT", "MAKE_SET", "REPLACE", "YEAR"}),
+}
+"""Functions that give more than servers expect of them, MariaDB's (True) and MySQL's: the column that a UNION
+makes for them is too short, or of too few digits."""
 _DECIMAL: Final = ("SUM", "AVG", "ROUND", "TRUNCATE", "CAST", "CONVERT", "STDDEV", "VARIANCE")
 
 
@@ -53,24 +72,29 @@ def apart(splicer: Splicer, block: Block) -> bool:
         shown = _chosen(splicer, span) if mysql else _is_variable(splicer, span)
         if shown and not kept and _decimal(splicer, block, span):
             return True
-        if mysql and _remade(splicer, block, span):
+        if _remade(splicer, block, span, mysql=mysql):
             return True
         if _averaged(splicer, span, mysql=mysql):
             return True
     return False
 
 
-def _remade(splicer: Splicer, block: Block, span: Span) -> bool:
-    """Whether MySQL makes a column of it that does not hold the value: of REPLACE(…) one that is too short,
-    of a BIT or YEAR that some function passes on one of that type.
+def _remade(splicer: Splicer, block: Block, span: Span, *, mysql: bool) -> bool:
+    """Whether a server makes a column of it that does not hold the value: of some functions one that is too
+    short, as of a FLOAT's or DOUBLE's digits; of a BIT or YEAR that is passed on one of that type.
     """
     source = splicer.source
-    if any(source.is_word(at, "REPLACE") and source.is_op(at + 1, "(") for at in range(*span)):
+    if any(source.is_word(at, *_LONGER[not mysql]) and source.is_op(at + 1, "(") for at in range(*span)):
         return True
-    if not any(source.is_word(at, *_PASSING) for at in range(*span)):
+    passing = any(source.is_word(at, *_PASSING) for at in range(*span))
+    whole = is_aggregate(source, span.first) and source.closing[span.first + 1] == span.end - 1
+    computed = not whole and any(source.is_op(at, "(", "*", "+", "-", "/", "%") for at in range(*span))
+    if not passing and not computed:
         return False
-    definitions = _definitions(splicer, block, span)
-    return any(one is not None and _NUMBERED.match(one) is not None for one in definitions)
+    definitions = [one for one in _definitions(splicer, block, span) if one is not None]
+    if passing and any(_NUMBERED.match(one) for one in definitions):
+        return True
+    return computed and any(_FLOATING.match(one) for one in definitions)
 
 
 def _definitions(splicer: Splicer, block: Block, span: Span) -> list[str | None]:

@@ -364,3 +364,51 @@ def test_bytes_that_are_no_text(sides: Sides, type_: int) -> None:
         answer = sides.sharded.run(sql, b.text(data, type_))
         assert [data in row for row in answer.rows] == [True], sql
         assert answer.warnings == 0, sql
+
+
+LONGER = (
+    "JSON_SET('{}', '$.a', name)",
+    "JSON_INSERT('{}', '$.a', big)",
+    "JSON_ARRAY_APPEND('[]', '$', fixed_bytes)",
+    "JSON_OBJECT('a', name)",
+    "JSON_EXTRACT(JSON_ARRAY(name), '$[0]')",
+    "JSON_UNQUOTE(JSON_EXTRACT(JSON_ARRAY(name), '$[0]'))",
+    "ORD(name)",
+    "COALESCE(NULL, bits)",
+    "IF(id > 1, bits, NULL)",
+    "CASE WHEN id > 1 THEN bits END",
+    "MAX(bits)",
+    "COALESCE(NULL, year_)",
+    "IF(id > 1, year_, NULL)",
+    "MIN(year_)",
+    "CONCAT(single)",
+    "IFNULL(single, 'none')",
+    "CONCAT(rounded, 'x')",
+    "CAST(ratio AS CHAR)",
+    "UPPER(ratio)",
+    "CONCAT_WS(',', ratio, ratio)",
+    "REPEAT(ratio, 3)",
+    "REPLACE(name, 'a', 'abc')",
+    "FROM_UNIXTIME(name)",
+    "AES_DECRYPT(AES_ENCRYPT(doc, 'k'), 'k')",
+    "ratio / 2",
+)
+
+
+def test_what_a_union_would_cut(sides: Sides) -> None:
+    """Values that are longer than a server expects of their expressions come as one server gives them."""
+    row = (
+        "bits = 5, year_ = '0000', single = -999.999, rounded = -9999999.999,"
+        " ratio = -1.7976931348623157e308, name = '\U0001f600back\\\\slash \\0\\0 aaa',"
+        " fixed_bytes = 'ab\\0\\1', big = -9223372036854775808,"
+        """ doc = '{"a": [1, 2, {"b": "cdefg"}]}'"""
+    )
+    for number in ids(2 * everything.SHARDS):
+        found = [side.raw.ask(f"INSERT INTO everything SET id = {number}, {row}").kind for side in sides]
+        assert found == ["ok"] * 3
+    for expression in LONGER:
+        sql = f"SELECT {expression} FROM everything"
+        direct, passed, sharded = (side.raw.ask(sql) for side in sides)
+        assert direct.kind == "rows", direct
+        assert sharded.rows == direct.rows, expression
+        assert passed.rows == direct.rows, expression
