@@ -100,7 +100,9 @@ class _Opening:
             if self.open < 0:  # one inside of another ends with the first end
                 self.open = start
             return at
-        at = end_of_comment(self.sql, at)
+        # MySQL knows no /*M!: that is a plain comment, which ends with the first end
+        plain = found[0] == b"/*M!" and not self.env.mariadb
+        at = self.sql.find(b"*/", found.end()) + 2 if plain else end_of_comment(self.sql, at)
         if not self.sql.endswith(b"*/", start + 3, at):
             raise Unreadable(f"the comment at offset {start} is not closed")
         self._blank(start, at)
