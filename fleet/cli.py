@@ -164,6 +164,8 @@ def _accounts(
         if not one.problem:
             console.print(f"{one.host}: {_told(one, dry_run=dry_run)}", markup=False)
         for account in one.anonymous:
-            text = f"{account} goes before the accounts made for '{client}', for clients from there: whoever"
-            console.print(f"{one.host}: {text} is one of these is refused. DROP USER {account}", markup=False)
+            text = (
+                f"goes before the accounts made for '{client}' when they log in from there, and refuses them"
+            )
+            console.print(f"{one.host}: {account} {text}: DROP USER {account}", markup=False)
     return [f"{one.host}: {one.problem}. Run it again when that is mended" for one in made if one.problem]
