@@ -29,6 +29,7 @@ from config.sources import TopologySource, open_source
 from config.sources.schema import SchemaFile
 from config.topology import Topology
 
+from . import open_files
 from .backends import Backends
 from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
@@ -209,6 +210,13 @@ class Worker:
             self.peers,
             self._certificates.clients,
         )
+        if services.most_clients < self.settings.limits.max_connections and self.number == 0:
+            log.warning(
+                "too few open files allowed: fewer clients than limits.max_connections are served",
+                clients=services.most_clients,
+                open_files=open_files.limit(),
+                remedy="raise the limit of open files (ulimit -n, LimitNOFILE)",
+            )
         services.stats.workers_replaced = self._replaced
         services.set_users(in_use.users, in_use.accounts)
         for what in self._early:

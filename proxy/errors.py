@@ -101,7 +101,7 @@ _KINDS = (
     ErrorKind("access_denied", 1045, "28000", "Access denied for user '{user}'@'{address}' (using password: {using})"),
     ErrorKind(
         "too_many_connections", 1040, "08004", "Too many connections: the proxy serves {limit} at once.",
-        "Close idle connections, or raise limits.max_connections.",
+        "Close idle connections, or raise limits.max_connections (and ulimit -n).",
     ),
     ErrorKind(
         "too_many_logins", 1040, "08004", "Too many connections that have not logged in yet (limits.logins: {limit}).", "Connect again.",

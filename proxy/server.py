@@ -27,7 +27,7 @@ from config.document import ConfigError
 from config.schema import Schema
 from config.settings import Settings
 
-from . import logs
+from . import logs, open_files
 from .app import Worker, bind_sockets
 from .certificates import CertificateStore
 from .in_use import Shared
@@ -54,6 +54,7 @@ def serve(settings: Settings, schema: Schema, read_again: Callable[[], Settings]
     except ValueError as error:
         print(f"shardgate: {error}", file=sys.stderr)
         return 2
+    open_files.raise_limit()
     if settings.workers == 1:
         return run_worker(settings, schema, rsa, secret, certificates, 0, read_again=read_again)
     try:

@@ -26,6 +26,7 @@ from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, Reject, ShardSelect, ShardWrite, Values
 from rewriter.text.routines import Routines
 
+from . import open_files
 from .backends import OWN_ACCOUNT, Backends
 from .backends.connecting import EXTENDED as OFFERED
 from .certificates import Certificates
@@ -139,6 +140,8 @@ class Services:
             in_list=settings.limits.in_list,
             parse_depth=settings.limits.parse_depth,
         )
+        pools = sum(map(settings.backends.max_connections_for, topology.hosts))
+        self.most_clients = open_files.room(settings.limits.max_connections, pools, open_files.limit())
         self._dropped = 0  # parts of its cache, when it was looked at last
         self.all_serving = _all_serving(topology)
         self._coming, self._settled = schema, True  # the schema's document, and whether it is in use
@@ -226,7 +229,7 @@ class Services:
 
         self.connections.add(client)
         self.stats.started_connections += 1
-        limit = self.settings.limits.max_connections
+        limit = self.most_clients
         error: ProxyError | None = None
         if self.draining:
             error = ProxyError("shutting_down")

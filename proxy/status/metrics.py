@@ -106,7 +106,7 @@ def _process(taken: Snapshot) -> Iterator[Metric]:
 
 def _clients(clients: Clients) -> Iterator[Metric]:
     yield _plain("client_connections", "Clients connected, logged in or not.", clients["connections"])
-    yield _plain("client_connections_limit", "limits.max_connections.", clients["limit"])
+    yield _plain("client_connections_limit", "Clients that may connect.", clients["limit"])
     yield _plain("client_sessions", "Clients logged in.", clients["sessions"])
     yield _plain("client_sessions_busy", "Sessions with a statement at work.", clients["busy"])
     yield _plain(

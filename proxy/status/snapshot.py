@@ -278,7 +278,7 @@ def _clients(services: Services) -> Clients:
         "sessions": len(services.clients),
         "busy": busy,
         "in_transaction": in_transaction,
-        "limit": services.settings.limits.max_connections,
+        "limit": services.most_clients,
         "total": services.stats.started_connections,
         "refused": dict(services.stats.refusals),
         "logins": len(services.logins),

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
+from fleet.demo.programs import ServerError
+from fleet.demo.zookeeper import LocalZooKeeper
+from tests.faults.test_topology import NODE
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import Document, OwnProxy
 from tests.integration.raw import Closed, Raw
-from tests.support.demo import gone
+from tests.support.demo import Demo, gone
 from tests.support.waiting import wait_until
 
 EXPECTED = ("a worker ended", "topology refused", "schema refused", "settings refused")
@@ -208,3 +211,30 @@ def test_a_lawful_change_after_another_is_followed_by_all(own: MakeOwn) -> None:
 
     wait_until(same, "both workers have the last version")
     assert not log_of(proxy, "topology refused")
+
+
+def test_a_refused_placement_in_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
+    """It comes neither into a new worker nor into the cache file."""
+    document = json.loads((demo.directory / "topology.json").read_text())
+    try:
+        zookeeper = LocalZooKeeper(tmp_path / "zookeeper").start()
+    except ServerError as error:
+        pytest.skip(str(error))
+    with zookeeper:
+        zookeeper.put(NODE, json.dumps(document).encode())
+        cache = tmp_path / "cache"
+        source = {"hosts": zookeeper.address, "path": NODE, "session_timeout": "2s", "cache_file": str(cache)}
+        proxy = own({"workers": 2, "topology": {"file": None, "zookeeper": source}}, expected=EXPECTED)
+        before = ways(proxy)
+        zookeeper.put(NODE, json.dumps(other_placement(document)).encode())
+        refused(proxy, 2)
+        kill(proxy, workers(proxy)[:1])
+        refused(proxy, 3)
+        assert ways(proxy) == before
+        assert json.loads(cache.read_text())["version"] == document["version"]
+        kill(proxy, workers(proxy))
+        assert ways(proxy) == before
+        zookeeper.put(NODE, json.dumps({**document, "version": document["version"] + 1}).encode())
+        proxy.wait_for_version(document["version"] + 1)
+        wait_until(lambda: len(ways(proxy)) == 1, "all follow")
+        proxy.close_clients()
