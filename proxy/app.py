@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import structlog
 
-from config.address import Address
 from config.checks import fit_problems
 from config.document import ConfigError
 from config.restart import needing_restart
@@ -552,41 +549,3 @@ def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> Non
     authority.lookup = credentials.get
     authority.decoys = Decoys(credentials.values(), secret)
     authority.tls_only = frozenset(user.name for user in users if user.require_tls)
-
-
-def bind_sockets(settings: Settings) -> list[socket.socket]:
-    """The listening sockets, bound (port 0 has become a free one). OSError, whose text names the address,
-    when one is taken.
-    """
-    sockets: list[socket.socket] = []
-    for listener in settings.listen:
-        try:
-            sockets.append(_bound(listener.address))
-        except OSError as error:
-            for sock in sockets:
-                sock.close()
-            raise OSError(f"cannot listen at {listener.address}: {error.strerror}") from error
-    return sockets
-
-
-def _bound(address: Address) -> socket.socket:
-    if address.path is not None:
-        path = Path(address.path)
-        with suppress(FileNotFoundError):
-            if path.is_socket():
-                path.unlink()
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.bind(str(path))
-        os.chmod(path, 0o777)
-    else:
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        try:
-            sock.bind((address.host, address.port))
-        except OSError:
-            sock.close()
-            raise
-    sock.setblocking(False)
-    return sock

@@ -28,9 +28,10 @@ from config.schema import Schema
 from config.settings import Settings
 
 from . import logs, open_files
-from .app import Worker, bind_sockets
+from .app import Worker
 from .certificates import CertificateStore
 from .in_use import Shared
+from .listening import bind_sockets, try_addresses
 from .peers import Peers
 from .wire.auth import RsaKey
 
@@ -58,8 +59,7 @@ def serve(settings: Settings, schema: Schema, read_again: Callable[[], Settings]
     if settings.workers == 1:
         return run_worker(settings, schema, rsa, secret, certificates, 0, read_again=read_again)
     try:
-        for sock in bind_sockets(settings):  # said once, and not by each worker
-            sock.close()
+        try_addresses(settings)  # said once, and not by each worker
     except OSError as error:
         print(f"shardgate: {error}", file=sys.stderr)
         return 1

@@ -41,8 +41,8 @@ def answers(url: str) -> bool:
 class Starting:
     """A running `shardgate serve` that waits for a server."""
 
-    def __init__(self, folder: Path, workers: int, port: int = 0) -> None:
-        self.port, status = port or free_port(), free_port()
+    def __init__(self, folder: Path, workers: int, port: int = 0, status: int = 0) -> None:
+        self.port, status = port or free_port(), status or free_port()
         nobody = free_port()
         (folder / "shardgate.yaml").write_text(
             json.dumps(
@@ -107,12 +107,14 @@ def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> Non
     }
 
 
-def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
-    """Once, not by each worker."""
+@pytest.mark.parametrize("which", ["port", "status"])
+def test_an_address_that_is_taken_is_named(tmp_path: Path, which: str) -> None:
+    """Once, not by each worker, and before any of them serves."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        made = Starting(tmp_path, 2, port=taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        made = Starting(tmp_path, 2, **{which: port})
         assert made.process.wait(30) == 1
-        taken_at = f"127.0.0.1:{made.port}"
+        taken_at = f"127.0.0.1:{port}"
         assert made.log.read_text() == f"shardgate: cannot listen at {taken_at}: Address already in use\n"
 
 
