@@ -20,7 +20,7 @@ def test_more_clients_than_files(own: MakeOwn, tmp_path: Path) -> None:
     new = spawn(["sh", "-c", f"ulimit -n 120; {serve}"], log)
     clients: list[Raw] = []
     try:
-        wait_until(lambda: '"serving"' in log.read_text(), "it serves", 20)
+        wait_until(lambda: '"serving"' in log.read_text(), "it serves", 60)
         old.signal(signal.SIGTERM)
         assert old.proxy.process is not None
         assert old.proxy.process.wait(20) == 0
