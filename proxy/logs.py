@@ -14,8 +14,9 @@ import os
 import re
 import sys
 import textwrap
+import time
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, TextIO
@@ -44,11 +45,18 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _writer: LogWriter | None = None
 
+#: So many lines of one kind go out within a second.
+_MOST: Final = 20
+#: Those of which each one counts: whoever wants no slow statements logged sets `logging.slow_query_ms`.
+_EACH: Final = frozenset({"slow statement"})
+
 Event = MutableMapping[str, Any]
 
 
 def configure(settings: Logging, stream: TextIO | None = None) -> None:
     """Send all logs of this process to `stream` (standard error) as the settings say. May be called again."""
+    global _repeats
+    _repeats = Repeats()
     target = stream if stream is not None else sys.stderr
     text = settings.format == "text" or (settings.format == "auto" and target.isatty())
     level = logging.getLevelNamesMapping()[settings.level.upper()]
@@ -62,6 +70,7 @@ def configure(settings: Logging, stream: TextIO | None = None) -> None:
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
+            _repeats.judge,
             structlog.stdlib.PositionalArgumentsFormatter(),
             *shared,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
@@ -101,6 +110,7 @@ def _handler(target: TextIO, own: bool) -> logging.Handler:
 def rest() -> None:
     """Before a process ends or forks: all is written, if anybody reads it."""
     if _writer is not None:
+        _repeats.tell(force=True)
         _writer.rest()
 
 
@@ -109,8 +119,47 @@ def lost() -> int:
     return 0 if _writer is None else _writer.lost
 
 
+class Repeats:
+    """Lets so many lines of one kind (logger, event) through in a second, and counts the others: what
+    somebody can cause again and again, without even logging in, must not bury the rest.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._kinds: dict[tuple[str, str], list[float]] = {}  # since when, lines, lines left out
+
+    def judge(self, logger: Any, method: str, event: Event) -> Event:
+        """A processor. Raises DropEvent for a line too many."""
+        text, now = str(event.get("event", "")), self._clock()
+        if text in _EACH:
+            return event
+        key = str(getattr(logger, "name", "")), text
+        found = self._kinds.setdefault(key, [now, 0, 0])
+        if now - found[0] >= 1:
+            found[0], found[1] = now, 0
+        found[1] += 1
+        if found[1] > _MOST:
+            found[2] += 1
+            raise structlog.DropEvent
+        return event
+
+    def tell(self, force: bool = False) -> None:
+        """Now and then: say what was left out, and forget what is quiet; with `force` at once."""
+        now = self._clock()
+        for key, (since, _, left) in list(self._kinds.items()):
+            if force or now - since >= 1:
+                del self._kinds[key]
+                if left:
+                    name, text = key
+                    structlog.get_logger(name).warning("lines left out", like=text, lines=int(left))
+
+
+_repeats = Repeats()
+
+
 def tell_lost() -> None:
-    """Say how many lines were lost, when they can be written again."""
+    """Say how many lines were lost, when they can be written again, and how many were left out."""
+    _repeats.tell()
     if _writer is not None and (lines := _writer.take_untold()):
         structlog.get_logger("proxy").warning("log lines were lost: nobody read the log", lines=lines)
 

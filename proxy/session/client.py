@@ -285,10 +285,6 @@ class ClientConnection(asyncio.Protocol):
                 self.services.backends.release(conn)
             for conn in list(self.session.transaction.held.values()):
                 self.services.backends.release(conn)
-            self.session.prepared.clear()
-        # connections are parts of cycles: what is large must not wait for the garbage collector
-        self.drop_input()
-        self.sql = b""
         self.services.client_gone(self)
         self.let_go()
 

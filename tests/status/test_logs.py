@@ -224,3 +224,34 @@ def test_configuring_again_replaces(configure: Configure) -> None:
     new = configure(format="json")
     logging.getLogger("x").warning("once")
     assert (old.getvalue(), len(records(new))) == ("", 1)
+
+
+class Session:
+    name = "session"
+
+
+def test_lines_of_one_kind_have_a_limit() -> None:
+    now = [100.0]
+    repeats = logs.Repeats(lambda: now[0])
+
+    def said(event: str) -> bool:
+        try:
+            return bool(repeats.judge(Session(), "info", {"event": event})["event"] == event)
+        except structlog.DropEvent:
+            return False
+
+    assert sum(said("TLS handshake failed") for _ in range(300)) == 20
+    assert said("something else")
+    assert all(said("slow statement") for _ in range(300))
+    now[0] += 1
+    assert said("TLS handshake failed")
+
+
+def test_what_was_left_out_is_told(configure: Configure) -> None:
+    stream = configure(format="json")
+    for number in range(25):
+        logger("session").warning("log-in refused", number=number)
+    logs._repeats.tell(force=True)
+    *shown, last = records(stream)
+    assert [one["number"] for one in shown] == list(range(20))
+    assert (last["event"], last["like"], last["lines"]) == ("lines left out", "log-in refused", 5)
