@@ -128,6 +128,7 @@ class Services:
         self.connections: set[ClientConnection] = set()
         self.draining = False
         self._routines_doubt_from = 0.0
+        self._looks = 0
         self._doubt_from = 0.0  # when to look at the tables again after an unknown column
         self.started = time.time()
         self.users: dict[str, User] = {}
@@ -349,7 +350,8 @@ class Services:
         """Learn the columns that the tables have now."""
         while True:
             known = self.schema
-            looked = await look(known, self.topology, self.backends)
+            self._looks += 1
+            looked = await look(known, self.topology, self.backends, self._looks)
             found = looked.schema
             if self.schema is known:
                 break  # else somebody else has looked meanwhile, and perhaps later

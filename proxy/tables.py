@@ -8,6 +8,7 @@ start, after every definition that the proxy runs, and now and then, for those t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import structlog
@@ -24,6 +25,9 @@ log = structlog.get_logger("proxy")
 
 #: Seconds between two looks.
 PERIOD = 30.0
+
+#: So many shards of a keyspace, besides the first and the last, are looked at each time.
+_AT_ONCE = 8
 
 _ASK = (
     "SELECT table_name, column_name, column_type, column_key, extra, is_nullable"
@@ -70,8 +74,10 @@ def differences(before: Schema, after: Schema, *, first: bool) -> list[str]:
     return found
 
 
-async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked:
-    """Look at the tables, and for those in `others`; what does not answer stays as it is."""
+async def look(schema: Schema, topology: Topology, backends: Backends, turn: int = 0) -> Looked:
+    """Look at the tables, and for those in `others`; what does not answer stays as it is. `turn` says which
+    shards between a keyspace's first and last are looked at, too: with every number others.
+    """
     schema = schema.with_others(await _others(schema, topology, backends))
     tables: dict[str, list[Table]] = {}
     for database in schema.databases.values():
@@ -88,7 +94,7 @@ async def look(schema: Schema, topology: Topology, backends: Backends) -> Looked
         if keyspace is None:
             continue
         try:
-            found.update(await _keyspace(keyspace, some, backends, names, problems))
+            found.update(await _keyspace(keyspace, some, backends, names, problems, turn))
         except ProxyError as error:
             failed.setdefault(str(error), []).append(name)
     for reason, keyspaces in failed.items():
@@ -129,31 +135,66 @@ async def _keyspace(
     backends: Backends,
     names: dict[str, set[str]],
     problems: list[tuple[str, str]],
+    turn: int,
 ) -> dict[Table, tuple[Column, ...]]:
     """The columns of a keyspace's tables: what its first shard has, and its last one too, as an ALTER TABLE
-    may be on its way through the shards. What either has is added to `names`, what one lacks to `problems`.
+    may be on its way through the shards. What any shard of this `turn` has is added to `names`, what one
+    lacks to `problems`.
     """
     shards: Iterable[int | None] = (None,)
     if keyspace.sharded:
         shards = sorted({keyspace.all_shards[0], keyspace.all_shards[-1]}) if keyspace.all_shards else ()
     shards = tuple(shards)
     seen = [await _shard(keyspace, shard, tables, backends) for shard in shards]
+    every = {**dict(zip(shards, seen, strict=True)), **await _between(keyspace, tables, backends, turn)}
+    _compare(keyspace, tables, every, names, problems)
     found: dict[Table, tuple[Column, ...]] = {}
     for table in tables:
         columns = [one[table.name] for one in seen if table.name in one]
-        every = {column.name.lower() for some in columns for column in some}
-        _note(names, table, every)
-        for shard, one in zip(shards, seen, strict=True) if columns else ():
-            where = _where(keyspace, shard)
-            if table.name not in one:
-                problems.append((where, f"it has no table '{table.name}'"))
-            elif lacking := every - {column.name.lower() for column in one[table.name]}:
-                problems.append((where, f"its table '{table.name}' lacks {', '.join(sorted(lacking))}"))
         if not columns or len(columns) < len(seen):
             continue
         others = {column.name for column in columns[-1]}
         found[table] = tuple(column for column in columns[0] if column.name in others)
     return found
+
+
+async def _between(
+    keyspace: Keyspace, tables: list[Table], backends: Backends, turn: int
+) -> dict[int | None, Mapping[str, list[Column]]]:
+    """What some of the shards between the first and the last have, as far as they answer."""
+    shards = keyspace.all_shards[1:-1] if keyspace.sharded else ()
+    begin = turn * _AT_ONCE % max(len(shards), 1)
+    found: dict[int | None, Mapping[str, list[Column]]] = {}
+    with suppress(ProxyError):  # of a host that does not answer the log says more
+        for shard in (*shards[begin:], *shards[:begin])[:_AT_ONCE]:
+            found[shard] = await _shard(keyspace, shard, tables, backends)
+    return found
+
+
+def _compare(
+    keyspace: Keyspace,
+    tables: list[Table],
+    every: Mapping[int | None, Mapping[str, list[Column]]],
+    names: dict[str, set[str]],
+    problems: list[tuple[str, str]],
+) -> None:
+    """Note what some of these shards lack and others have."""
+    columns: dict[str, set[str]] = {}
+    for shard in every.values():
+        for name, some in shard.items():
+            columns.setdefault(name, set()).update(column.name.lower() for column in some)
+    for table in tables:
+        _note(names, table, columns.get(table.name, set()))
+    for number, shard in every.items():
+        where = _where(keyspace, number)
+        lacking = [table.name for table in tables if table.name in columns and table.name not in shard]
+        if len(lacking) > 1 and not shard:
+            problems.append((where, "it has none of its tables: is the database there?"))
+            continue
+        problems.extend((where, f"it has no table '{name}'") for name in lacking)
+        for name, some in shard.items():
+            if missing := columns[name] - {column.name.lower() for column in some}:
+                problems.append((where, f"its table '{name}' lacks {', '.join(sorted(missing))}"))
 
 
 def _note(names: dict[str, set[str]], table: Table, columns: set[str]) -> None:

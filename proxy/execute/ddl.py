@@ -45,6 +45,9 @@ _REPEATABLE: Final = frozenset({"TRUNCATE", "ANALYZE", "OPTIMIZE", "CHECK", "REP
 
 Failure = tuple[HostStatement, Err | ProxyError]
 
+#: A column, a key of that name is there, or the one to drop is not.
+_DONE_ALREADY = frozenset({1060, 1061, 1091})
+
 
 @dataclass(slots=True)
 class _Run:
@@ -230,7 +233,7 @@ def _report(client: ClientConnection, plan: Ddl, run: _Run) -> None:
         count=len(run.done) + len(failures),
         places="shards" if sharded else "hosts",
         reason=f"{text} (error {first.code})",
-        advice=_advice(client, plan, failures[0][0]),
+        advice=_have_it(failures) or _advice(client, plan, failures[0][0]),
     )
     client.fail(error)
     client.session.diagnostics += [
@@ -244,6 +247,13 @@ def _first(failures: Sequence[Failure]) -> Err | ProxyError:
     problems = [problem for _, problem in failures]
     own = (one for one in problems if isinstance(one, Err) or one.kind.name != "definition_not_run")
     return next(own, problems[0])
+
+
+def _have_it(failures: Sequence[Failure]) -> str:
+    """What to do when the others refuse a change that they seem to have already."""
+    if all(problem.code in _DONE_ALREADY for _, problem in failures):
+        return "The others seem to have that change already: compare their tables before repeating it."
+    return ""
 
 
 def _advice(client: ClientConnection, plan: Ddl, statement: HostStatement) -> str:
@@ -283,7 +293,9 @@ def _place(statement: HostStatement, client: ClientConnection | None = None) -> 
 
 
 def _log(plan: Ddl, run: _Run) -> None:
-    """Who asked for it may be gone: the log has the report, too."""
+    """Who asked for it may be gone: the log has the report, too, if anything was done anywhere."""
+    if not run.done and len({problem.code for _, problem in run.failures}) == 1:
+        return
     where: dict[str, list[int]] = {}
     for statement, _ in run.failures:
         where.setdefault(statement.host, []).extend(statement.shards)

@@ -68,3 +68,30 @@ def test_where_it_is_missing_is_named(start_demo: StartDemo) -> None:
         assert "board_has_pins" in {row[0] for row in rows(connection, "SHOW TABLES")}
         wait_until(lambda: "db00001" in demo.get("/")[1], "what SHOW TABLES has found")
         assert not log_problems(log)
+
+
+def test_shards_in_the_middle(start_demo: StartDemo) -> None:
+    """What is changed elsewhere is found on any shard, and half a definition is told as what it is."""
+    demo = start_demo("--shards", "8", "--empty")
+    log = demo.directory / "proxy.log"
+    with demo.connect() as connection:
+        with pytest.raises(pymysql.MySQLError) as caught:
+            rows(connection, "ALTER TABLE users ADD COLUMN a BROKEN")
+        assert caught.value.args[0] in (1064, 4161)
+        with demo.direct(0) as direct, direct.cursor() as cursor:
+            cursor.execute("ALTER TABLE db00002.users ADD COLUMN score INT")
+            cursor.execute("DROP TABLE db00001.boards")
+        assert "definition not done everywhere" not in log.read_text()
+        with pytest.raises(pymysql.MySQLError) as caught:
+            rows(connection, "ALTER TABLE users ADD COLUMN score INT")
+        assert "seem to have that change already" in caught.value.args[1]
+        wait_until(lambda: "it has no table 'boards'" in log.read_text(), "the look that follows")
+        (line,) = [one for one in log.read_text().splitlines() if "it has no table 'boards'" in one]
+        assert "shard 1 (db00001)" in line
+        with demo.direct(1) as direct, direct.cursor() as cursor:
+            cursor.execute("DROP DATABASE db00006")
+        with pytest.raises(pymysql.MySQLError):
+            rows(connection, "ALTER TABLE pins ADD COLUMN more INT")
+        wait_until(lambda: "it has none of its tables" in log.read_text(), "the look that follows")
+        (line,) = [one for one in log.read_text().splitlines() if "it has none of its tables" in one]
+        assert "shard 6 (db00006)" in line
