@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from .schema import Kind, Schema, quote
-from .topology import Topology
+from config.schema import Kind, Schema, quote
+from config.topology import Topology
 
 Name = tuple[str, str]
 """Database and table, as on the hosts."""

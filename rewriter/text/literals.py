@@ -118,7 +118,10 @@ def parameter_integer(raw: bytes) -> int:
 
 
 def parameter_text(raw: bytes, backslashes: bool) -> bytes:
-    """The bytes of a text parameter, in the session's character set. Raises NotPlain for what is no text."""
+    """The bytes of a text parameter, in the session's character set, or of one that is none. Raises NotPlain
+    for what is no text.
+    """
+    raw = raw.removeprefix(b"_binary")
     if raw[:1] != b"'":
         raise NotPlain
     return unquote(raw[1:], backslashes)

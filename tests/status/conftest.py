@@ -70,6 +70,7 @@ def make_services(document: dict[str, Any] = DOCUMENT, topology: Topology | None
         connections=set(),
         logins=(),
         memory=Memory(1 << 30),
+        most_clients=10_000,
         draining=False,
         server_version="8.4.0",
         settings=SimpleNamespace(
