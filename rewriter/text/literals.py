@@ -121,6 +121,8 @@ def parameter_text(raw: bytes, backslashes: bool) -> bytes:
     """The bytes of a text parameter, in the session's character set, or of one that is none. Raises NotPlain
     for what is no text.
     """
+    if raw[:10] == b"_binary x'":
+        return from_hex(raw[10:-1])
     raw = raw.removeprefix(b"_binary")
     if raw[:1] != b"'":
         raise NotPlain
