@@ -367,7 +367,7 @@ class ClientConnection(asyncio.Protocol):
         self.session.note_error(error.code, message)
         if isinstance(error, ProxyError) and "outcome" in error.details:
             outcome, user = error.details["outcome"], self.session.user.name
-            log.error(
+            log.warning(
                 "done in parts", client=self.session.id, user=user, error=error.kind.name, outcome=outcome
             )
         if isinstance(error, Err) and error.code in NOTED:
