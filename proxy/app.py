@@ -181,6 +181,7 @@ class Worker:
             self.source.resume(resumed.topology)
             self.schema_file.digests[resumed.schema] = resumed.schema_digest
             self.schema_file.resume(resumed.schema)
+        self.source.in_use = self._followed
         await self.source.start(self._topology_read, self._topology_refused)
         found = await self.schema_file.start(self._schema_read, self._schema_refused)
         digest = self.schema_file.digests.get(found, "")
@@ -224,6 +225,12 @@ class Worker:
         current = self._agreement.current
         assert current is not None
         return current
+
+    def _followed(self) -> Topology | None:
+        """The topology that all serve by now; None before all is agreed on."""
+        self._agreement.follow()
+        current = self._agreement.current
+        return None if current is None else current.topology
 
     def _map_in_use(self) -> Topology:
         """Before all is agreed on, what the source gave."""

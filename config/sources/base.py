@@ -40,6 +40,10 @@ class TopologySource(Protocol):
     schema: Schema | None
     """What a topology must be able to serve, from the next look on."""
 
+    in_use: Callable[[], Topology | None]
+    """Asked before a refusal is told: what is in use by now, accepted here or elsewhere; None when that is
+    not known. What was judged by another than that is judged again instead."""
+
     @property
     def current(self) -> Topology | None:
         """The topology in use; None before `start`."""
@@ -94,6 +98,8 @@ class ThreadedSource(ABC, Generic[T]):
         self._ended: asyncio.Future[None] | None = None
         self._on_change: Callable[[T], None] = lambda found: None
         self._on_refused: OnRefused = lambda reason: None
+        #: See `TopologySource.in_use`.
+        self.in_use: Callable[[], T | None] = lambda: None
 
     # --- in the loop ---------------------------------------------------------------------------
 
@@ -221,13 +227,17 @@ class ThreadedSource(ABC, Generic[T]):
         """Tell the loop, once for the same text and reason."""
         if self._refused != (text, reason):
             self._refused = (text, reason)
-            self._post(self._told, reason)
+            self._post(self._told, reason, self._current)
 
     def _changed(self, found: T) -> None:
         self._on_change(found)
 
-    def _told(self, reason: str) -> None:
-        self._on_refused(reason)
+    def _told(self, reason: str, judged_by: T | None) -> None:
+        in_use = self.in_use()
+        if in_use is None or in_use is judged_by:
+            self._on_refused(reason)
+        else:
+            self.reload()
 
     def _post(self, function: Callable[..., None], *arguments: object) -> None:
         """Call `function` in the loop; nothing when the loop is closed already."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, Final
 from weakref import ReferenceType, WeakValueDictionary, ref
 
 from proxy.wire.packets import query_packet
@@ -62,6 +62,21 @@ TYPED_NULL = b"CAST(NULL AS "
 NEXT = "(next transaction)"
 
 
+#: No part in how a text is read; and to set one of them ends the transaction, or is refused within one.
+OF_TRANSACTIONS: Final = frozenset(
+    {
+        "autocommit",
+        "binlog_direct_non_transactional_updates",
+        "binlog_format",
+        "gtid_domain_id",
+        "gtid_next",
+        "gtid_seq_no",
+        "session_track_gtids",
+        "skip_replication",
+        "sql_log_bin",
+    }
+)
+
 #: Longer SET statements are not remembered: they have large user variables.
 _LONG = 4096
 #: What a user variable takes besides its name and value.
@@ -100,7 +115,7 @@ class Settings:
     #: The status flags of a connection with them, outside of a transaction, if the server's own default has
     #: autocommit on.
     status: int
-    #: These without user variables: what the reading of a statement depends on.
+    #: These without user variables and `OF_TRANSACTIONS`: what the reading of a statement depends on.
     system: Settings
     _statements: dict[int, tuple[ReferenceType[Settings], bytes]]
 
@@ -128,7 +143,9 @@ class Settings:
             )
             rest = {name: value for name, value in kept.items() if name != NEXT}
             found.base = cls.of(rest) if len(rest) < len(kept) else found
-            rest = {name: value for name, value in rest.items() if name[0] != "@"}
+            rest = {
+                name: value for name, value in rest.items() if name[0] != "@" and name not in OF_TRANSACTIONS
+            }
             found.system = cls.of(rest) if len(rest) < len(kept) else found
             cls._interned[key] = found
         return found
@@ -145,6 +162,15 @@ class Settings:
     def unsure_of(self, names: Iterable[str]) -> Settings:
         """What a connection has that was to get new values for these, where nobody knows whether it did."""
         return Settings.of({**self.values, **dict.fromkeys(names, _UNKNOWN)})
+
+    def read_as(self, system: Settings) -> Settings:
+        """These, where the reading of a statement is to be that of `system`: it may be for a connection in
+        the middle of a transaction, so nothing of `OF_TRANSACTIONS` moves.
+        """
+        if system is self.system:
+            return self
+        own = {name: value for name, value in self.values.items() if name in OF_TRANSACTIONS}
+        return system.with_values(own) if own else system
 
     def get(self, name: str) -> bytes | None:
         """The SQL text of a variable's value, None where the server's own default holds."""

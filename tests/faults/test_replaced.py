@@ -35,10 +35,10 @@ def workers(proxy: OwnProxy) -> list[int]:
 
 def kill(proxy: OwnProxy, victims: list[int]) -> None:
     """Kill workers, and wait until as many others serve."""
-    served = len(log_of(proxy, "serving"))
+    served = len(proxy.logged("serving", 0))
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: len(log_of(proxy, "serving")) == served + len(victims), "others in their place", 20)
+    wait_until(lambda: len(proxy.logged("serving", 0)) == served + len(victims), "others in their place", 20)
 
 
 def of_each(proxy: OwnProxy, user: str = "demo", password: str = "demo") -> list[Raw]:
@@ -77,15 +77,9 @@ def without(document: Document, name: str) -> Document:
     return {**document, "keyspaces": {one: of for one, of in document["keyspaces"].items() if one != name}}
 
 
-def log_of(proxy: OwnProxy, event: str) -> list[Document]:
-    text = proxy.log.read_text()
-    lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]  # whole ones
-    return [line for line in lines if str(line["event"]).startswith(event)]
-
-
 def refused(proxy: OwnProxy, count: int) -> None:
     """Wait until so many refusals of a topology are in the log."""
-    wait_until(lambda: len(log_of(proxy, "topology refused")) >= count, "the refusal", 15)
+    proxy.logged("topology refused", count)
 
 
 @pytest.mark.parametrize("victims", [1, 2])
@@ -119,7 +113,7 @@ def test_a_bad_topology_takes_nobody_down(own: MakeOwn) -> None:
     proxy = own({"workers": 2}, expected=EXPECTED)
     before = ways(proxy)
     for bad in ("nonsense: [", "", json.dumps({**without(proxy.topology, "lookup"), "version": 99})):
-        told = len(log_of(proxy, "topology refused"))
+        told = len(proxy.logged("topology refused", 0))
         if bad:
             proxy.topology_file.write_text(bad)
         else:
@@ -156,21 +150,21 @@ def test_what_was_changed_since_the_start_is_handed_on(own: MakeOwn, tmp_path: P
     wait_until(lambda: all(map(knows, of_each(proxy))), "the new table")
     proxy.proxy.configure(proxy.settings | {"users": [users[0], users[2]], "workers": 3})
     proxy.signal(signal.SIGHUP)
-    wait_until(lambda: len(log_of(proxy, "users read again")) == 2, "every worker knows")
-    (told,) = log_of(proxy, "changed settings are not in use")
+    proxy.logged("users read again", 2)
+    (told,) = proxy.logged("changed settings are not in use")
     assert told["settings"] == ["workers"]
 
     schema.write_text("databases: 7")
     proxy.proxy.settings.write_text("nonsense: [")
-    wait_until(lambda: len(log_of(proxy, "schema refused")) == 2, "the refusal")
+    proxy.logged("schema refused", 2)
     kill(proxy, workers(proxy))
     assert all(map(knows, of_each(proxy, "stays", "stays")))
     for _ in range(6):
         assert proxy.raw(login=False).login("gone", "gone", "demo").code == 1045
-    wait_until(lambda: len(log_of(proxy, "schema refused")) == 4, "each new one says it")
+    proxy.logged("schema refused", 4)
     begun = time.monotonic()
     wait_until(lambda: time.monotonic() > begun + 2.5, "some looks at the file", 5)
-    assert len(log_of(proxy, "schema refused")) == 4, "once"
+    assert len(proxy.logged("schema refused", 4)) == 4, "once"
     proxy.signal(signal.SIGHUP)
     wait_until(lambda: proxy.metric("shardgate_settings_refused_total") >= 1, "the metric")
     assert "settings refused" in str(proxy.status()["topology"]["recent"])
@@ -210,7 +204,7 @@ def test_a_lawful_change_after_another_is_followed_by_all(own: MakeOwn) -> None:
         return all(rows[0][1] == last for rows in shown)
 
     wait_until(same, "both workers have the last version")
-    assert not log_of(proxy, "topology refused")
+    assert not proxy.logged("topology refused", 0)
 
 
 def test_a_refused_placement_in_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:

@@ -156,6 +156,19 @@ class OwnProxy:
         """The value of the line of /metrics that begins with `line`."""
         return read_metric(self.proxy.status_url, line)
 
+    def logged(self, event: str, count: int = 1) -> list[Document]:
+        """The lines of its log whose event begins so, once there are at least so many: a thread writes."""
+        found: list[Document] = []
+
+        def enough() -> bool:
+            text = self.log.read_text()
+            lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]  # whole ones
+            found[:] = [line for line in lines if str(line["event"]).startswith(event)]
+            return len(found) >= count
+
+        wait_until(enough, f"{count} lines in the log: {event}")
+        return found
+
     def put_topology(self, document: Document) -> None:
         """Replace the file as an operator's tool would: at once."""
         draft = self.topology_file.with_suffix(".new")

@@ -713,6 +713,7 @@ def test_statements_read_again(
     assert raw.ask(f"SET sql_mode = '{after}'").kind == "ok"
     with demo.direct() as server, server.cursor() as cursor:
         cursor.execute("ALTER TABLE legacy.customers COMMENT = 'changed'")
+        cursor.execute("ALTER TABLE legacy.customers COMMENT = ''")
     answer = side.execute(prepared.id)
     assert isinstance(first, Answer)
     assert isinstance(answer, Answer)

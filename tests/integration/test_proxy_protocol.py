@@ -17,7 +17,6 @@ from fleet.demo.process import free_port, reserve_port, spawn, stop_all
 from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import Raw
 from tests.integration.secure import SecureRaw, trusting
-from tests.integration.test_tls import logged
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 from tests.wire.test_proxy_header import BAD, GOOD
@@ -111,7 +110,7 @@ def test_silence_is_refused(balanced: Balanced) -> None:
     with Raw("127.0.0.1", balanced.port) as client:
         client.write(V1[:20])
         assert client.closed
-    lines = logged(balanced.own, "PROXY header refused")
+    lines = balanced.own.logged("PROXY header refused")
     assert "none came in time" in {line["reason"] for line in lines}
     assert all(line["address"].startswith("127.0.0.1:") for line in lines)
 
@@ -143,7 +142,7 @@ def test_failed_log_ins_count_for_the_client(balanced: Balanced) -> None:
 
     slow = sum(failed(50) for _ in range(6))
     assert slow >= 0.1 + 0.2 + 0.4
-    lines = logged(balanced.own, "log-in refused")
+    lines = balanced.own.logged("log-in refused")
     assert {line["address"] for line in lines} == {"192.0.2.50:1"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import shutil
 import signal
 import socket
@@ -56,11 +55,6 @@ def stack(demo: Demo, unharmed: None) -> Iterator[ExitStack]:
 def settings(authority: LocalAuthority, **tls: Any) -> dict[str, Any]:
     cert, key = authority.issue()
     return {"users": USERS, "tls": {"cert": str(cert), "key": str(key), **tls}}
-
-
-def logged(proxy: OwnProxy, event: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in proxy.log.read_text().splitlines()]
-    return [line for line in lines if line["event"] == event]
 
 
 # -- the handshake's bytes
@@ -148,12 +142,12 @@ def test_failed_handshakes_are_logged(own: MakeOwn, authority: LocalAuthority, t
     half.write(ssl_request() + wrapped.hello()[:100])
     with suppress(ConnectionError):
         assert half.closed
-    wait_until(lambda: logged(proxy, "log-in took too long"), "the log-in's end")
+    proxy.logged("log-in took too long")
 
     gone, wrapped = begun()
     gone.write(ssl_request() + wrapped.hello()[:100])
     gone.close()
-    wait_until(lambda: logged(proxy, "TLS handshake failed"), "the log line")
+    proxy.logged("TLS handshake failed")
 
     old = trusting(authority.ca)
     old.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -161,8 +155,7 @@ def test_failed_handshakes_are_logged(own: MakeOwn, authority: LocalAuthority, t
     for refused in (old, stranger):
         with pytest.raises((ssl.SSLError, ConnectionError)):
             SecureRaw(proxy.proxy.host, proxy.proxy.port, refused).greeting()
-    wait_until(lambda: len(logged(proxy, "TLS handshake failed")) == 3, "three log lines")
-    lines = logged(proxy, "TLS handshake failed")
+    lines = proxy.logged("TLS handshake failed", 3)
     assert all(line["address"].startswith("127.0.0.1:") and line["reason"] for line in lines), lines
     assert proxy.metric('shardgate_connections_refused_total{error="tls_handshake"}') == 3
     with proxy.connect(ssl=good).cursor() as cursor:
@@ -213,7 +206,7 @@ def test_users_that_must(own: MakeOwn, authority: LocalAuthority, tmp_path: Path
     """In the clear such a user looks like one that does not exist, on a Unix socket too, as in MySQL."""
     path = tmp_path / "proxy.sock"
     proxy = own(settings(authority) | {"listen": [f"unix:{path}", f"127.0.0.1:{free_port()}"]})
-    port = int(logged(proxy, "serving")[0]["listen"][1].rpartition(":")[2])
+    port = int(proxy.logged("serving")[0]["listen"][1].rpartition(":")[2])
     for plugin in (SHA2, NATIVE):
         for password in (PASSWORD, "wrong"):
             with Raw("127.0.0.1", port) as client:
@@ -221,7 +214,9 @@ def test_users_that_must(own: MakeOwn, authority: LocalAuthority, tmp_path: Path
                 assert (reply.code, reply.sqlstate) == (1045, "28000")
                 assert client.closed
     assert on_socket(proxy, path, "careful", PASSWORD) == 1045
-    assert {line["reason"] for line in logged(proxy, "log-in refused")} == {"this user must connect over TLS"}
+    assert {line["reason"] for line in proxy.logged("log-in refused", 5)} == {
+        "this user must connect over TLS"
+    }
     assert on_socket(proxy, path, "sha2", PASSWORD) == 0, "a cold cache on a socket needs no RSA"
     context = trusting(authority.ca)
     arguments = {"user": "careful", "password": PASSWORD.encode(), "ssl": context, "port": port}
@@ -234,7 +229,7 @@ def test_all_must(own: MakeOwn, authority: LocalAuthority, tmp_path: Path) -> No
     path = tmp_path / "proxy.sock"
     changes = settings(authority, required=True)
     proxy = own(changes | {"listen": [f"unix:{path}", f"127.0.0.1:{free_port()}"]})
-    port = int(logged(proxy, "serving")[0]["listen"][1].rpartition(":")[2])
+    port = int(proxy.logged("serving")[0]["listen"][1].rpartition(":")[2])
     with Raw("127.0.0.1", port) as client:
         reply = client.login()
         assert (reply.code, reply.sqlstate) == (3159, "HY000")
@@ -266,7 +261,7 @@ def test_client_certificates(own: MakeOwn, authority: LocalAuthority, tmp_path: 
 
 
 def refusals(proxy: OwnProxy) -> int:
-    return len(logged(proxy, "certificate refused, the old one stays"))
+    return len(proxy.logged("certificate refused, the old one stays", 0))
 
 
 def more_refusals(proxy: OwnProxy, before: int, what: str) -> None:

@@ -171,9 +171,7 @@ class StatementRelay(Relay):
         """Under the settings that the client had when it prepared the statement."""
         self.step = "prepare"
         self.collected.clear()
-        settings, own = self.statement.settings, self.client.session.settings.base
-        if own.system is settings:
-            settings = own
+        settings = self.client.session.settings.base.read_as(self.statement.settings)
         packets, count = b"", 0
         if self._opens_at_prepare():
             packets, count = preludes(self.client.session, conn, settings)
