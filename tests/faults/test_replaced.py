@@ -35,7 +35,7 @@ def workers(proxy: OwnProxy) -> list[int]:
 
 def kill(proxy: OwnProxy, victims: list[int]) -> None:
     """Kill workers, and wait until as many others serve."""
-    served = len(proxy.logged("serving", 0))
+    served = len(proxy.logged("serving", proxy.settings["workers"]))  # all of the first
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
     wait_until(lambda: len(proxy.logged("serving", 0)) == served + len(victims), "others in their place", 20)
@@ -154,7 +154,9 @@ def test_what_was_changed_since_the_start_is_handed_on(own: MakeOwn, tmp_path: P
     (told,) = proxy.logged("changed settings are not in use")
     assert told["settings"] == ["workers"]
 
-    schema.write_text("databases: 7")
+    bad = schema.with_suffix(".new")
+    bad.write_text("databases: 7")
+    bad.replace(schema)  # at once: nobody reads half of it
     proxy.proxy.settings.write_text("nonsense: [")
     proxy.logged("schema refused", 2)
     kill(proxy, workers(proxy))

@@ -198,6 +198,7 @@ def test_the_client_lost_midway(small: Demo) -> None:
     """Nobody is left to be told: the log has the report."""
     log = small.directory / "proxy.log"
     with small.connect() as connection, holding(small, 2):
+        rows(connection, "SET lock_wait_timeout = 3")
         Running(connection, "CREATE INDEX midway ON pins (ts)")
         wait_until(lambda: waits(small, 2), "the definition to wait")
         wait_until(lambda: indexes(small, "midway") == 7, "the others")
