@@ -344,9 +344,16 @@ class Insert(Plan):
         return found
 
     def _text_key(self, hint: Hint, values: Values, keyspace: Keyspace) -> int:
+        """The shard of a row by its hashed key, which must be stored as it is sent: IGNORE, or a sql_mode
+        that is not strict, would have it cut or mended, and so be another's.
+        """
         assert hint.value is not None
+        key = hint.key
         try:
-            return hint.key.shard_of_value(hint.value, values, keyspace)
+            if key.longest:
+                text = hint.value.text(values, key.backslashes)
+                self._check_stored(text, key, "binary" if hint.value.is_bytes else key.text)
+            return key.shard_of_value(hint.value, values, keyspace)
         except NotPlain:
             charset = hint.key.text not in ("utf-8", "binary")
             raise BindError(
@@ -356,7 +363,27 @@ class Insert(Plan):
                 alternative="SET NAMES utf8mb4." if charset else "Give the key as a quoted string.",
             ) from None
 
+    def _check_stored(self, text: bytes, key: Key, encoding: str) -> None:
+        """Raises BindError when the column would not hold the text as it is, and NotPlain when that cannot be
+        told.
+        """
+        size = len(text)
+        if size <= key.longest and text.isascii():
+            return
+        table = self.table.partition(".")[2]
+        try:
+            if key.text != "binary":
+                size = len(text.decode("utf-8" if encoding == "binary" else encoding))
+        except LookupError:
+            raise NotPlain from None
+        except UnicodeDecodeError:
+            raise BindError("invalid_key", table=table) from None
+        if size > key.longest:
+            raise BindError("key_too_long", table=table, size=str(size), limit=str(key.longest))
+
     def _shard(self, key: Key, number: int, keyspace: Keyspace) -> int:
+        if key.bounds is not None and not key.bounds[0] <= number <= key.bounds[1]:
+            raise self._invalid(str(number)[:60], "its column holds no such number")
         shard = key.shard_of_integer(number, keyspace)
         if shard is None or keyspace.host_of(shard) is None:
             raise self._invalid(str(number), why_not(number, key, keyspace))

@@ -44,6 +44,7 @@ from rewriter.plans import (
     Values,
 )
 from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
+from rewriter.writes.read_write import FillIn
 
 from .apart import Planned, bind_insert, check_length, execute_long, plan_apart
 from .aside import run_aside, run_for_nothing, run_probe
@@ -54,7 +55,7 @@ from .gathering.gather import start_gather
 from .locks import asks_holders, host_of
 from .policies import check_scatter
 from .prepared.tracked import file_relay
-from .read_first import ReadFirst, spreads
+from .read_first import ReadFirst, spreads, writing
 from .sequences import make_ids
 from .several import run_several
 from .single import check_place, check_single, spots_of
@@ -405,8 +406,14 @@ def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) ->
 
 def _read_write(client: ClientConnection, plan: ReadThenWrite, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
-    if plan.changes and isinstance(client.sink, ReadFirst) and client.sink.writing:
+    before = writing(client)
+    if before is not None and plan.changes:
         reason = "its rows cannot be named so that every host would change the same ones"
+        raise ProxyError("not_supported_yet", what="this write", reason=reason, alternative="")
+    if before is not None and isinstance(
+        before.plan.writes, FillIn
+    ):  # it would ask for the answer, and so on
+        reason = "a value that names its row's shard is none that a column holds as it is"
         raise ProxyError("not_supported_yet", what="this write", reason=reason, alternative="")
     client.session.refuse_in_read_only()
     ReadFirst(client, plan, values)

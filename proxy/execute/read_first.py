@@ -319,14 +319,20 @@ class ReadFirst(CommandSink):
         super().answered("ok")
 
 
-def spreads(client: ClientConnection) -> bool:
-    """Whether the INSERT at work has so many rows from a SELECT that each finds a shard by itself."""
+def writing(client: ClientConnection) -> ReadFirst | None:
+    """The statement that has read, and has the one at work run to write."""
     sink = client.sink
     while sink is not None and not isinstance(
         sink, ReadFirst
     ):  # a long statement has a sink of its own on top
         sink = sink.under
-    if sink is None or not sink.writing:
+    return sink if sink is not None and sink.writing else None
+
+
+def spreads(client: ClientConnection) -> bool:
+    """Whether the INSERT at work has so many rows from a SELECT that each finds a shard by itself."""
+    sink = writing(client)
+    if sink is None:
         return False
     session = client.session
     if session.transaction_mode == "single" and (session.transaction.explicit or not session.autocommit):

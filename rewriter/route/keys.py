@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from config.columns import integer_bounds
 from config.schema import KeyType, Kind, Table
 from config.topology import Topology
 from rewriter.env import Env
@@ -29,7 +30,7 @@ class Keys:
         if keyspace is None:
             return None
         if table.shard_key is not None and column == table.shard_key.upper() and column != "ID":
-            return Key("modulo", keyspace.layout)
+            return Key("modulo", keyspace.layout, bounds=_bounds(table, table.shard_key))
         if table.strict is not None and column == table.strict.upper():
             return Key("id", keyspace.layout) if keyspace.layout is not None else None
         if not table.routing or column != table.routing.upper():
@@ -43,9 +44,15 @@ class Keys:
     def _hashed(self, table: Table) -> Key:
         backslashes, converted = not self.env.no_backslash_escapes, self.env.connection
         if table.key_type is KeyType.BINARY:
-            return Key("hash", text=_UNKNOWN if converted else "binary", backslashes=backslashes)
+            text = _UNKNOWN if converted else "binary"
+            return Key("hash", text=text, backslashes=backslashes, longest=table.key_length or 0)
         if table.key_type is KeyType.TEXT:
             loses = converted not in ("", "utf8mb4")  # characters that the column would have
             encoding = _UNKNOWN if loses else ENCODINGS.get(self.env.charset, _UNKNOWN)
-            return Key("hash", text=encoding, backslashes=backslashes)
-        return Key("hash")
+            return Key("hash", text=encoding, backslashes=backslashes, longest=table.key_length or 0)
+        return Key("hash", bounds=_bounds(table, table.routing))
+
+
+def _bounds(table: Table, column: str) -> tuple[int, int] | None:
+    found = table.column(column)
+    return None if found is None else integer_bounds(found.definition)

@@ -39,6 +39,8 @@ class Key:
     `rule`: "id" (the shard is in the ID, of any type), "object" (in the ID, of this `type`; stored is the
     local id), "hash" (of a key), "modulo" (a number, modulo the shards of a timed table's keyspace).
     `text` is the encoding to UTF-8 that a text key needs: "" for none, "binary" for bytes as they are.
+    `longest`: so many characters, or bytes, the column of a text key holds; `bounds`: of the numbers that an
+    integer one holds.
     For "id" and "object", a number may be one of the column's when `number & mask == expected`.
     """
 
@@ -47,6 +49,8 @@ class Key:
     type: int = 0
     text: str = ""
     backslashes: bool = True
+    longest: int = field(default=0, compare=False)
+    bounds: tuple[int, int] | None = field(default=None, compare=False)
     mask: int = field(init=False, compare=False, repr=False)
     expected: int = field(init=False, compare=False, repr=False)
 

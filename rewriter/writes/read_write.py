@@ -205,13 +205,15 @@ class FillIn:
 
 
 def _whole_number(literal: bytes) -> bytes:
-    """A number as an integer column stores it: exact ones are rounded half up, others half to even."""
+    """A number as an integer column stores it: exact ones are rounded half up, others half to even. One that
+    no such column holds becomes one, too, that no such column holds: else it would be asked for again.
+    """
     text = literal.decode("latin-1")
     if not _FRACTION.fullmatch(text) or len(text) > 300:
         return literal
     exact = "e" not in text.lower()
     rounded = Decimal(text).to_integral_value(ROUND_HALF_UP if exact else ROUND_HALF_EVEN)
-    return b"%d" % int(rounded) if abs(rounded) < _LARGE else literal
+    return b"%d" % int(max(Decimal(-_LARGE), min(rounded, Decimal(_LARGE))))
 
 
 @dataclass(frozen=True, slots=True)
