@@ -23,6 +23,7 @@ COPY config config
 COPY rewriter rewriter
 COPY proxy proxy
 COPY fleet fleet
+COPY demo demo
 RUN pip --python /opt/shardgate/bin/python install --no-deps . \
  && /opt/shardgate/bin/shardgate id 241294492511762325
 

@@ -21,7 +21,7 @@ from bench.results import Result, failed
 from bench.rounds import Bench, Way
 from bench.tools import BenchError, find_tool
 from bench.workloads import WORKLOADS, Route, Sizes, Workload
-from fleet.demo.programs import ServerError, find_program
+from demo.programs import ServerError, find_program
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 console = Console(highlight=False)

@@ -20,9 +20,9 @@ from bench.tools import BenchError
 from bench.workloads import SHARDS
 from config.load import load_schema, load_topology
 from config.topology import Topology
-from fleet.demo.documents import SCHEMA
-from fleet.demo.process import spawn, stop_all, tail
-from fleet.demo.workspace import Workspace
+from demo.documents import SCHEMA
+from demo.process import spawn, stop_all, tail
+from demo.workspace import Workspace
 
 START_TIMEOUT = 180.0
 KEYSPACE = "main"

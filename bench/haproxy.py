@@ -13,8 +13,8 @@ import pymysql
 
 from bench.cluster import Cluster
 from bench.tools import BenchError
-from fleet.demo.process import free_port, spawn, stop_all, tail
-from fleet.demo.workspace import Workspace
+from demo.process import free_port, spawn, stop_all, tail
+from demo.workspace import Workspace
 
 START_TIMEOUT = 10.0
 

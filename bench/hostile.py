@@ -32,7 +32,7 @@ from bench.cluster import DATABASE
 from bench.sysbench import Target
 from bench.tools import BenchError
 from bench.usage import usage
-from fleet.demo.programs import ServerError, find_program
+from demo.programs import ServerError, find_program
 
 AIM: Final = 100.0
 """Milliseconds that nobody should have to wait longer than."""

@@ -29,8 +29,8 @@ from bench.cluster import DATABASE, Cluster
 from bench.streams import unlimited
 from bench.tools import BenchError
 from bench.usage import family, usage
-from fleet.demo.programs import ServerError, find_program
-from fleet.demo.proxy import LocalProxy
+from demo.programs import ServerError, find_program
+from demo.proxy import LocalProxy
 
 AIM: Final = 300
 """Megabytes for 10,000 clients."""

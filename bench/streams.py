@@ -31,8 +31,8 @@ from bench.cluster import DATABASE, Cluster, Server
 from bench.tools import BenchError
 from bench.usage import family, usage
 from bench.workloads import SHARDS
-from fleet.demo.programs import ServerError, find_program
-from fleet.demo.proxy import LocalProxy
+from demo.programs import ServerError, find_program
+from demo.proxy import LocalProxy
 
 AIM: Final = 200
 """Megabytes."""

@@ -1,4 +1,4 @@
-"""Tools over many hosts: create databases and tables, run a local demo cluster.
+"""Tools over many hosts: databases, tables and accounts.
 
 Imports ``config`` only. Everything here talks to the MySQL servers directly, never through the proxy.
 """

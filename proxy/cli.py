@@ -255,7 +255,7 @@ def demo(
     ] = False,
 ) -> None:
     """Start throw-away MySQL servers with shards and sample data, and the proxy in front of them."""
-    from fleet.demo import DemoOptions, run
+    from demo import DemoOptions, run
 
     options = DemoOptions(
         hosts=hosts,

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fleet.demo.programs import Program, initialise
-from fleet.demo.servers import LocalServer, start_all, stop_servers
+from demo.programs import Program, initialise
+from demo.servers import LocalServer, start_all, stop_servers
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program

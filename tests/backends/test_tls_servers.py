@@ -12,11 +12,11 @@ import pytest
 import uvloop
 
 from config.tls import BackendTls
-from fleet.demo.certificates import LocalAuthority
-from fleet.demo.documents import settings_document
-from fleet.demo.programs import Flavour, Program
-from fleet.demo.proxy import LocalProxy
-from fleet.demo.servers import LocalServer
+from demo.certificates import LocalAuthority
+from demo.documents import settings_document
+from demo.programs import Flavour, Program
+from demo.proxy import LocalProxy
+from demo.servers import LocalServer
 from proxy.backends.collect import Collector
 from proxy.backends.connecting import LoginConnector
 from proxy.certificates import Certificates

@@ -16,7 +16,7 @@ from bench.cluster import describe
 from bench.profiling import Profile
 from bench.workloads import FOLDER, SHARDS, WORKLOADS, Sizes
 from config.load import load_schema, load_topology
-from fleet.demo.documents import SCHEMA, topology_document
+from demo.documents import SCHEMA, topology_document
 from tests.support.waiting import wait_until
 
 SIZES = Sizes()

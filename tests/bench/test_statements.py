@@ -17,7 +17,7 @@ from bench.workloads import FOLDER, SHARDS, WORKLOADS, Sizes, Workload
 from config.load import load_schema, load_topology
 from config.schema import Schema
 from config.topology import Topology
-from fleet.demo.documents import SCHEMA, topology_document
+from demo.documents import SCHEMA, topology_document
 from rewriter.env import Env
 from rewriter.planner import Rewriter
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.demo.programs import ServerError
-from fleet.demo.zookeeper import LocalZooKeeper
+from demo.programs import ServerError
+from demo.zookeeper import LocalZooKeeper
 
 
 @pytest.fixture(scope="session")

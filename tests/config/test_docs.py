@@ -15,7 +15,7 @@ from config.document import parse
 from config.load import ConfigError, load_schema, load_settings, load_topology
 from config.model import Model
 from config.settings import Scatter, Settings
-from fleet.demo.certificates import LocalAuthority
+from demo.certificates import LocalAuthority
 from tests.config.test_settings import LEAST
 
 TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()

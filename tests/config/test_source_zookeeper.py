@@ -17,7 +17,7 @@ from kazoo.exceptions import ConnectionLoss, NoNodeError, SessionExpiredError
 from config.load import ConfigError
 from config.settings import ZooKeeper
 from config.sources import ZooKeeperSource
-from fleet.demo.zookeeper import LocalZooKeeper
+from demo.zookeeper import LocalZooKeeper
 from tests.config.sources import BAD, Listener, document, no_more_threads, threads, write
 from tests.support.waiting import async_wait_until, turns
 

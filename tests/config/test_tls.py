@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from config.document import ConfigError
 from config.load import load_settings
 from config.tls import BackendTls, ClientTls
-from fleet.demo.certificates import LocalAuthority
+from demo.certificates import LocalAuthority
 from tests.config.test_settings import LEAST
 
 

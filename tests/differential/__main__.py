@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from fleet.demo.programs import Flavour, Program, find_program, initialise
-from fleet.demo.servers import LocalServer, start_all, stop_servers
+from demo.programs import Flavour, Program, find_program, initialise
+from demo.servers import LocalServer, start_all, stop_servers
 from tests.differential.anyschema.run import run as run_schemas
 from tests.differential.arena import deployed
 from tests.differential.generator import Generator

@@ -18,11 +18,11 @@ from pymysql.cursors import Cursor
 
 from config.schema import Kind, Table, quote
 from config.topology import Host
+from demo.documents import PROXY_USERS, settings_document
+from demo.load import insert_rows
+from demo.proxy import LocalProxy
+from demo.servers import LocalServer, create_account
 from fleet.create import Connection, create
-from fleet.demo.documents import PROXY_USERS, settings_document
-from fleet.demo.load import insert_rows
-from fleet.demo.proxy import LocalProxy
-from fleet.demo.servers import LocalServer, create_account
 from tests.differential.answers import RAW, Answer, RawRow, ask
 from tests.differential.catalog import Row, Value, literal
 from tests.differential.world import World

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.schema import Kind
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.differential.anyschema.binary import BinaryLoop
 from tests.differential.anyschema.design import design
 from tests.differential.anyschema.loop import Finding, Loop, Tally, describe, total

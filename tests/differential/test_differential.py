@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.differential.arena import Arena, deployed
 from tests.differential.generator import Generator
 from tests.differential.report import describe, total

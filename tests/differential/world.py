@@ -14,9 +14,9 @@ from typing import Any
 from config.load import load_schema, load_topology
 from config.schema import Kind, Schema, Table
 from config.topology import Host, Topology
-from fleet.demo.documents import SCHEMA as DEMO_SCHEMA
-from fleet.demo.documents import topology_document as demo_topology_document
-from fleet.demo.sample import generate
+from demo.documents import SCHEMA as DEMO_SCHEMA
+from demo.documents import topology_document as demo_topology_document
+from demo.sample import generate
 from tests.differential import wide
 from tests.differential.catalog import Catalog, Row, Rows, Value, describe
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from demo.programs import Program
+from demo.servers import LocalServer
 from fleet.create import Connection
-from fleet.demo.programs import Program
-from fleet.demo.servers import LocalServer
 from tests.drivers import matrix
 from tests.drivers.catalog import Client
 from tests.drivers.matrix import NATIVE, SHA2, Place, Steps

@@ -12,7 +12,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from fleet.demo.process import spawn, stop_all
+from demo.process import spawn, stop_all
 from proxy.errors import REGISTRY
 from tests.conftest import StartDemo
 from tests.support.demo import Demo, DemoHost, gone

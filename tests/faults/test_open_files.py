@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from fleet.demo.process import spawn, stop_all
+from demo.process import spawn, stop_all
 from tests.integration.fixtures import MakeOwn
 from tests.integration.raw import Raw
 from tests.support.waiting import wait_until

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fleet.demo.programs import ServerError
-from fleet.demo.zookeeper import LocalZooKeeper
+from demo.programs import ServerError
+from demo.zookeeper import LocalZooKeeper
 from tests.faults.test_topology import NODE
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import Document, OwnProxy

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.demo.process import spawn, stop_all
+from demo.process import spawn, stop_all
 from tests.integration.fixtures import MakeOwn
 from tests.integration.raw import Closed, Raw, query
 from tests.support.waiting import wait_until

@@ -14,8 +14,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from fleet.demo.programs import ServerError
-from fleet.demo.zookeeper import LocalZooKeeper
+from demo.programs import ServerError
+from demo.zookeeper import LocalZooKeeper
 from tests.faults.link import Link
 from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeOwn

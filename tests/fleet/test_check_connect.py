@@ -14,9 +14,9 @@ import pymysql
 import pytest
 from typer.testing import CliRunner
 
+from demo.process import free_port
+from demo.programs import Program
 from fleet.create import Connection
-from fleet.demo.process import free_port
-from fleet.demo.programs import Program
 from proxy.cli import app
 from tests.support.demo import Demo, running_demo
 

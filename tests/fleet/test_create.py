@@ -10,9 +10,9 @@ import pytest
 from config.load import load_schema, load_topology
 from config.schema import Schema, quote
 from config.topology import Host, Topology
+from demo.documents import SCHEMA, topology_document
+from demo.servers import LocalServer
 from fleet.create import Connection, create, wanted
-from fleet.demo.documents import SCHEMA, topology_document
-from fleet.demo.servers import LocalServer
 
 SHARDS = 4
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fleet.demo.documents import ZOOKEEPER_NODE
-from fleet.demo.process import spawn, stop_all, tail
-from fleet.demo.programs import Program
-from fleet.demo.zookeeper import LocalZooKeeper
+from demo.documents import ZOOKEEPER_NODE
+from demo.process import spawn, stop_all, tail
+from demo.programs import Program
+from demo.zookeeper import LocalZooKeeper
 from tests.conftest import StartDemo
 from tests.support.demo import Demo, gone, processes_of, running_demo
 from tests.support.programs import FLAVOURS, need_program, program_of

@@ -11,14 +11,14 @@ import pytest
 from config.credentials import Role
 from config.load import check, load_schema, load_topology
 from config.schema import Kind
-from fleet.demo.documents import (
+from demo.documents import (
     SCHEMA,
     ZOOKEEPER_NODE,
     backends_document,
     settings_document,
     topology_document,
 )
-from fleet.demo.options import DemoOptions, OptionError
+from demo.options import DemoOptions, OptionError
 
 
 def write(folder: Path, *, status_port: int | None = 9307, zookeeper: str | None = None) -> Path:

@@ -9,7 +9,7 @@ from config.credentials import Role
 from config.load import load_schema, load_topology
 from config.schema import Schema
 from config.topology import Topology
-from fleet.demo.documents import SCHEMA, topology_document
+from demo.documents import SCHEMA, topology_document
 from fleet.grants import Server, grants, is_wild, literal, matches, most_specific, quoted_account
 
 MARIADB, MYSQL = Server(True), Server(False)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.demo.process import free_port, kill_all, reserve_port, run, spawn, stop_all, tail
+from demo.process import free_port, kill_all, reserve_port, run, spawn, stop_all, tail
 from tests.support.demo import gone
 from tests.support.waiting import wait_until
 
@@ -20,7 +20,7 @@ SLEEP = ["sleep", "600"]
 
 def test_children_die_when_their_parent_is_killed(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from fleet.demo.process import spawn\n"
+        "import sys; from pathlib import Path; from demo.process import spawn\n"
         f"print(spawn({SLEEP!r}, Path({str(tmp_path / 'log')!r})).pid, flush=True)\n"
         "sys.stdin.read()"
     )

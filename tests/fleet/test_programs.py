@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.demo.programs import Flavour, Program, ServerError, find_program, identify
+from demo.programs import Flavour, Program, ServerError, find_program, identify
 
 
 def script(path: Path, says: str, code: int = 0) -> Path:
@@ -60,7 +60,7 @@ def test_the_order_of_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_nothing_found_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("SHARDGATE_MYSQLD", raising=False)
-    monkeypatch.setattr("fleet.demo.programs.SYSTEM_FOLDERS", (str(tmp_path / "sbin"),))
+    monkeypatch.setattr("demo.programs.SYSTEM_FOLDERS", (str(tmp_path / "sbin"),))
     with pytest.raises(
         ServerError, match=r"No MySQL or MariaDB server found on the PATH or in .*sbin: install"
     ):

@@ -11,9 +11,9 @@ from config.layout import INSTAGRAM, PINTEREST
 from config.load import load_schema, load_topology
 from config.schema import Kind, Schema
 from config.topology import Topology
-from fleet.demo.documents import SCHEMA, topology_document
-from fleet.demo.load import place
-from fleet.demo.sample import Sample, generate
+from demo.documents import SCHEMA, topology_document
+from demo.load import place
+from demo.sample import Sample, generate
 
 SHARDS = 64
 

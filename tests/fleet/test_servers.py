@@ -8,9 +8,9 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from fleet.demo.programs import Program, ServerError
-from fleet.demo.replication import prepare_master, start_slave, wait_for_slave
-from fleet.demo.servers import LocalServer, start_all, stop_servers
+from demo.programs import Program, ServerError
+from demo.replication import prepare_master, start_slave, wait_for_slave
+from demo.servers import LocalServer, start_all, stop_servers
 from tests.support.demo import gone
 
 

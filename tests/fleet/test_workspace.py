@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.demo.workspace import Workspace, WorkspaceError
+from demo.workspace import Workspace, WorkspaceError
 from tests.support.demo import gone
 from tests.support.waiting import wait_until
 
@@ -62,7 +62,7 @@ def test_killed(tmp_path: Path, existed: bool) -> None:
         folder.mkdir()
     child = subprocess.Popen(["sleep", "600"], start_new_session=True)
     script = (
-        "import sys; from pathlib import Path; from fleet.demo.workspace import Workspace\n"
+        "import sys; from pathlib import Path; from demo.workspace import Workspace\n"
         f"with Workspace(Path({str(folder)!r})) as workspace:\n"
         "    (workspace.path / 'data').mkdir(); (workspace.path / 'data' / 'x').touch()\n"
         f"    workspace.remove_later(Path({str(extra)!r})); workspace.kill_later({child.pid})\n"

@@ -9,7 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from fleet.demo.programs import find_program
+from demo.programs import find_program
 from tests.faults.link import Link
 from tests.fuzz.arena import arena, topology
 from tests.fuzz.clients import ClientFuzz

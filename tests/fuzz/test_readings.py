@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.fuzz.readings.judge import judging
 from tests.fuzz.readings.routes import Routes
 from tests.support.demo import Demo

@@ -17,9 +17,9 @@ from typing import Any, Self
 from config.backends import Backends, purpose_of
 from config.load import load_schema, load_topology
 from config.settings import User
+from demo.proxy import LocalProxy
 from fleet.accounts import accounts_on, make_accounts
 from fleet.create import Connection
-from fleet.demo.proxy import LocalProxy
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until

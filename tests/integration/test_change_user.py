@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.demo.certificates import LocalAuthority
+from demo.certificates import LocalAuthority
 from tests.integration import raw as wire
 from tests.integration.fixtures import CHANGES
 from tests.integration.own import OwnProxy, log_problems

@@ -13,7 +13,7 @@ from pathlib import Path
 import aiomysql
 import pytest
 
-from fleet.demo.programs import Program
+from demo.programs import Program
 from tests.integration.fixtures import Things, shard_of
 from tests.integration.own import read_status
 from tests.support.demo import Demo

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from demo.programs import Program
+from demo.servers import LocalServer
 from fleet.create import Connection
-from fleet.demo.programs import Program
-from fleet.demo.servers import LocalServer
 from tests.conftest import StartDemo
 from tests.integration.fixtures import Connect
 from tests.support.demo import Demo

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from proxy.execute.gathering.scratch_host import drop, left_behind, ours
 from tests.integration.accounts import flags
 from tests.integration.binary import Binary, integer

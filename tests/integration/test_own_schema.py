@@ -15,7 +15,7 @@ import pymysql
 import pytest
 import yaml
 
-from fleet.demo.programs import Program
+from demo.programs import Program
 from tests.integration.own import OwnProxy
 from tests.support.demo import Demo, running_demo
 

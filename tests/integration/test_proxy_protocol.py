@@ -12,8 +12,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from fleet.demo.certificates import LocalAuthority
-from fleet.demo.process import free_port, reserve_port, spawn, stop_all
+from demo.certificates import LocalAuthority
+from demo.process import free_port, reserve_port, spawn, stop_all
 from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import Raw
 from tests.integration.secure import SecureRaw, trusting

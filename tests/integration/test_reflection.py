@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy import Engine, create_engine, inspect
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.integration.test_views import DATABASES
 from tests.support.demo import Demo
 

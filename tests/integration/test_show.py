@@ -12,8 +12,8 @@ import yaml
 from pymysql.constants import FIELD_TYPE
 from pymysql.err import MySQLError
 
+from demo.servers import LocalServer
 from fleet.create import Connection
-from fleet.demo.servers import LocalServer
 from tests.integration.fixtures import Connect
 from tests.integration.test_views import DATABASES
 

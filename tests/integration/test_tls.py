@@ -15,8 +15,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from fleet.demo.certificates import LocalAuthority
-from fleet.demo.process import free_port
+from demo.certificates import LocalAuthority
+from demo.process import free_port
 from proxy.wire.auth import store_caching_sha2
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy

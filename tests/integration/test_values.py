@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from proxy.wire.resultset import decode_column
 from tests.integration.raw import Raw
 from tests.support.demo import Demo

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from pymysql.err import MySQLError
 
+from demo.servers import LocalServer
 from fleet.create import Connection
-from fleet.demo.servers import LocalServer
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
 from tests.integration.raw import query
 from tests.support.demo import Demo

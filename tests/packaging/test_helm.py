@@ -24,7 +24,7 @@ from config.model import Model as Settings_
 from config.schema import Schema
 from config.settings import Logging, Settings, Timeouts
 from config.topology import Topology
-from fleet.demo.certificates import LocalAuthority
+from demo.certificates import LocalAuthority
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "shardgate"

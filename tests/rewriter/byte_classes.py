@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from demo.programs import initialise
+from demo.servers import LocalServer
 from fleet.create import Connection
-from fleet.demo.programs import initialise
-from fleet.demo.servers import LocalServer
 from tests.support.programs import FLAVOURS, need_program
 
 TARGET = Path(__file__).parents[2] / "rewriter" / "text" / "byte_classes.py"

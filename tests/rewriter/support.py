@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from config.load import load_schema, load_topology
-from fleet.demo.documents import SCHEMA, topology_document
+from demo.documents import SCHEMA, topology_document
 from rewriter.planner import Rewriter
 from rewriter.plans import Bound, Env, Plan
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from config.load import load_schema, load_topology
-from fleet.demo.documents import SCHEMA, topology_document
+from demo.documents import SCHEMA, topology_document
 from rewriter.planner import Rewriter
 from rewriter.plans import Bound, Env, Gather, ShardSelect
 from rewriter.reads.digits import is_rounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from rewriter.env import Env
 from rewriter.text.characters import SPACES, WORD_BYTES
 from rewriter.text.opening import opened

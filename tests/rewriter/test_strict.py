@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from config.load import load_schema, load_topology
-from fleet.demo.documents import topology_document
+from demo.documents import topology_document
 from rewriter.planner import Rewriter
 from rewriter.plans import BindError, Bound, Env, Reject
 from tests.rewriter.support import LAYOUT, SHARDS, first, shards_of, values_of

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from config.load import load_settings
 from config.tls import ClientTls
-from fleet.demo.certificates import LocalAuthority
+from demo.certificates import LocalAuthority
 from proxy.certificates import Certificates, CertificateStore
 from tests.config.test_settings import LEAST
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.tls import BackendTls, ClientTls
-from fleet.demo.certificates import LocalAuthority
+from demo.certificates import LocalAuthority
 from proxy.tls import TlsTransport
 from tests.backends.fakes import FakeTransport
 

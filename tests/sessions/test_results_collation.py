@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.integration.raw import Raw
 from tests.integration.replies import lenenc, text
 from tests.support.demo import Demo

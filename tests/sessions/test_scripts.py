@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.integration.binary import Answer, Binary
 from tests.integration.raw import Closed, Raw, Reply
 from tests.sessions.scripts import SCRIPTS

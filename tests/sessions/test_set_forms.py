@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.integration.raw import Raw
 from tests.sessions.test_scripts import told
 from tests.support.demo import Demo

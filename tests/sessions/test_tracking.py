@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.integration.raw import (
     INIT_DB,
     LOCAL_FILES,

@@ -17,9 +17,9 @@ from typing import Any
 
 import pymysql
 
+from demo.process import spawn, stop_all, tail
+from demo.programs import Program
 from fleet.create import Connection
-from fleet.demo.process import spawn, stop_all, tail
-from fleet.demo.programs import Program
 from tests.support.waiting import wait_until
 
 START_TIMEOUT = 90.0

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from config.load import load_schema, load_topology
 from config.schema import Kind, Table, quote
+from demo.documents import SCHEMA, topology_document
+from demo.load import insert_rows, load_legacy
+from demo.sample import generate
 from fleet.create import Connection
-from fleet.demo.documents import SCHEMA, topology_document
-from fleet.demo.load import insert_rows, load_legacy
-from fleet.demo.sample import generate
 
 
 def fill_plain(connection: Connection, *, shards: int = 64, database: str = "demo") -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.demo.programs import Flavour, Program, ServerError, find_program
+from demo.programs import Flavour, Program, ServerError, find_program
 
 FLAVOURS = ("mariadb", "mysql9")
 

@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from fleet.demo.programs import Program
-from fleet.demo.servers import LocalServer
+from demo.programs import Program
+from demo.servers import LocalServer
 from tests.support.programs import need_program
 
 

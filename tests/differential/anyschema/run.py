@@ -7,8 +7,8 @@ import re
 import time
 from pathlib import Path
 
-from fleet.demo.programs import Flavour, Program
-from fleet.demo.servers import LocalServer
+from demo.programs import Flavour, Program
+from demo.servers import LocalServer
 from tests.differential.anyschema.binary import BinaryLoop
 from tests.differential.anyschema.design import design
 from tests.differential.anyschema.loop import Finding, Loop, Tally, describe, total

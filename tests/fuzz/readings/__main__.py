@@ -8,8 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from fleet.demo.programs import Flavour, find_program
-from fleet.demo.servers import LocalServer
+from demo.programs import Flavour, find_program
+from demo.servers import LocalServer
 from tests.fuzz.readings.judge import BATCH, Judge, judging
 from tests.fuzz.readings.routes import Routes
 from tests.support.demo import running_demo

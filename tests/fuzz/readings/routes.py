@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from random import Random
 
-from fleet.demo.servers import LocalServer
+from demo.servers import LocalServer
 from tests.fuzz.readings.grammar import Manner, Writer
 from tests.fuzz.readings.judge import BATCH, Tally
 from tests.integration.raw import QUERY, Closed, Raw, command

@@ -21,9 +21,9 @@ import pymysql
 import pymysql.connections
 from pymysql.converters import escape_string
 
-from fleet.demo.child import Child
-from fleet.demo.process import free_port, kill_all, spawn, stop_all
-from fleet.demo.programs import DURABLE, FAST, LIGHT, Flavour, Program, as_user, copy_data, initialise
+from demo.child import Child
+from demo.process import free_port, kill_all, spawn, stop_all
+from demo.programs import DURABLE, FAST, LIGHT, Flavour, Program, as_user, copy_data, initialise
 
 LONGEST_SOCKET = 100  # bytes; the kernel takes 107
 # mariadb-install-db makes anonymous users, and a root for each name of the machine, which would go before

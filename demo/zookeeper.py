@@ -10,9 +10,9 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from fleet.demo.child import Child
-from fleet.demo.process import free_port, spawn
-from fleet.demo.programs import ServerError
+from demo.child import Child
+from demo.process import free_port, spawn
+from demo.programs import ServerError
 
 JAR = Path("/usr/share/java/zookeeper.jar")
 LOGGER = JAR.with_name("slf4j-simple.jar")  # comes with the package; without it nothing is logged

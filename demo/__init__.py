@@ -7,7 +7,7 @@ programs  finding and initialising a server; replication: slaves
 documents the configuration; schema.yaml the tables; sample, words, load: the rows
 """
 
-from fleet.demo.options import DemoOptions
-from fleet.demo.run import run
+from demo.options import DemoOptions
+from demo.run import run
 
 __all__ = ["DemoOptions", "run"]

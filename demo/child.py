@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
-from fleet.demo.process import stop_all, tail
-from fleet.demo.programs import ServerError
+from demo.process import stop_all, tail
+from demo.programs import ServerError
 
 START_TIMEOUT = 60.0  # seconds for a server to answer; it takes a few at most on an idle machine
 _MOVES = 5

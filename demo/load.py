@@ -9,9 +9,9 @@ from pymysql.cursors import Cursor
 
 from config.schema import Kind, Schema, Table, quote
 from config.topology import Host, Topology
+from demo import words
+from demo.sample import Row, Rows, Sample
 from fleet.create import Connect, Connection
-from fleet.demo import words
-from fleet.demo.sample import Row, Rows, Sample
 
 ROWS_PER_INSERT = 500
 

@@ -13,10 +13,8 @@ from config.backends import Backends
 from config.load import load_schema, load_topology
 from config.schema import Schema
 from config.topology import Host, Topology
-from fleet.accounts import accounts_on, make_accounts
-from fleet.create import Connection, create
-from fleet.demo.certificates import LocalAuthority
-from fleet.demo.documents import (
+from demo.certificates import LocalAuthority
+from demo.documents import (
     PROXY_USERS,
     SCHEMA,
     ZOOKEEPER_NODE,
@@ -24,17 +22,19 @@ from fleet.demo.documents import (
     settings_document,
     topology_document,
 )
-from fleet.demo.load import load, load_legacy
-from fleet.demo.options import DemoOptions
-from fleet.demo.process import kill_all
-from fleet.demo.programs import Program, ServerError, find_program, initialise
-from fleet.demo.proxy import LocalProxy
-from fleet.demo.replication import prepare_master, start_slave, wait_for_slave
-from fleet.demo.sample import Sample, generate
-from fleet.demo.servers import LocalServer, start_all
-from fleet.demo.steps import Steps
-from fleet.demo.workspace import Workspace
-from fleet.demo.zookeeper import LocalZooKeeper
+from demo.load import load, load_legacy
+from demo.options import DemoOptions
+from demo.process import kill_all
+from demo.programs import Program, ServerError, find_program, initialise
+from demo.proxy import LocalProxy
+from demo.replication import prepare_master, start_slave, wait_for_slave
+from demo.sample import Sample, generate
+from demo.servers import LocalServer, start_all
+from demo.steps import Steps
+from demo.workspace import Workspace
+from demo.zookeeper import LocalZooKeeper
+from fleet.accounts import accounts_on, make_accounts
+from fleet.create import Connection, create
 
 
 class Cluster:

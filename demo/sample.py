@@ -17,7 +17,7 @@ from typing import Any
 from config.layout import Layout
 from config.schema import Kind, Schema, Table
 from config.topology import Keyspace, Topology
-from fleet.demo import words
+from demo import words
 
 SEED = 2012
 START_MS = 1_330_000_000_000  # 2012-02-23, about when the scheme went live

@@ -12,10 +12,10 @@ from typing import Any
 
 import pymysql
 
-from fleet.demo.child import Child
-from fleet.demo.documents import PROXY_USERS
-from fleet.demo.process import free_port, reserve_port, spawn
-from fleet.demo.programs import ServerError
+from demo.child import Child
+from demo.documents import PROXY_USERS
+from demo.process import free_port, reserve_port, spawn
+from demo.programs import ServerError
 
 
 class LocalProxy(Child):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 
 from config.topology import Keyspace
-from fleet.demo.cluster import Cluster
-from fleet.demo.documents import PROXY_USERS
+from demo.cluster import Cluster
+from demo.documents import PROXY_USERS
 
 
 def banner(cluster: Cluster) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fleet.demo.process import run
+from demo.process import run
 
 VARIABLE = "SHARDGATE_MYSQLD"
 NAMES = ("mysqld", "mariadbd")

@@ -18,13 +18,13 @@ from types import FrameType
 from rich.console import Console
 
 from config.document import ConfigError
-from fleet.demo.cluster import Cluster
-from fleet.demo.options import DemoOptions, OptionError
-from fleet.demo.process import tail
-from fleet.demo.programs import ServerError
-from fleet.demo.steps import Steps
-from fleet.demo.tour import banner
-from fleet.demo.workspace import Workspace, WorkspaceError
+from demo.cluster import Cluster
+from demo.options import DemoOptions, OptionError
+from demo.process import tail
+from demo.programs import ServerError
+from demo.steps import Steps
+from demo.tour import banner
+from demo.workspace import Workspace, WorkspaceError
 
 LOOK_SECONDS = 0.2
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

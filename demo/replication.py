@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pymysql.converters import escape_string
 
-from fleet.demo.programs import Flavour, ServerError
-from fleet.demo.servers import LocalServer, create_account
+from demo.programs import Flavour, ServerError
+from demo.servers import LocalServer, create_account
 
 USER = "replication"
 CATCH_UP_SECONDS = 60
