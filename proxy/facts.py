@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from .backends.collect import Collector
 from .backends.connection import BackendConnection
+from .backends.settings import RESULTS, Settings
 from .errors import ProxyError
-from .session.settings import RESULTS, Settings
 from .wire.constants import BINARY_COLLATION, UTF8MB4_GENERAL_CI
 
 #: UCA 14 with a language's own rules: seldom used, and slow to ask for. The rules of the others are shared.

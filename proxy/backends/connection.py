@@ -19,8 +19,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
-from proxy.session.settings import FRESH, Settings
 from proxy.wire.constants import MAX_PAYLOAD, Status
 from proxy.wire.packets import FIRST_NUMBER, Err, ProtocolError, parse_err, parse_ok, reply_numbers
 from proxy.wire.replies import FIRST, ReplyScanner

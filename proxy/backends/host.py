@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import structlog
 
+from proxy.backends.settings import LOGIN, LOGIN_STATEMENT, UNKNOWN, Settings
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, LOGIN_STATEMENT, UNKNOWN, Settings
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 

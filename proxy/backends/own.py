@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from proxy.backends.settings import LOGIN, Settings
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, Settings
 
 from .collect import Collector
 from .connection import BackendConnection

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Generic
 
-from proxy.session.settings import Settings
+from proxy.backends.settings import Settings
 
 from .waiting import NOBODY, C, Share, Waiting, Want
 

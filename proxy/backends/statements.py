@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from proxy.session.settings import Settings
+from proxy.backends.settings import Settings
 from proxy.wire.packets import frame
 
 Key = tuple[bytes, str | None, Settings, object]

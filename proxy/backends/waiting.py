@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from proxy.session.settings import Settings
+    from proxy.backends.settings import Settings
 
 
 class Poolable(Protocol):

@@ -12,7 +12,7 @@ from rewriter.text.effects import Effects
 from rewriter.text.found_rows import PRIMED
 
 if TYPE_CHECKING:
-    from proxy.session.settings import Settings
+    from proxy.backends.settings import Settings
     from proxy.session.state import Session
 
 #: Statements that touch no table, and so open no transaction.

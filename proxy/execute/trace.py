@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.backends.settings import TYPED_NULL, variable_name
 from proxy.errors import ProxyError
-from proxy.session.settings import TYPED_NULL, variable_name
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column

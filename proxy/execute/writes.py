@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.backends.settings import Settings
 from proxy.errors import ProxyError, in_parts
-from proxy.session.settings import Settings
 from proxy.session.state import Diagnostic
 from proxy.wire.origins import changed
 from proxy.wire.packets import Err, Ok, ProtocolError, query_packet

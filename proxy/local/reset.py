@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.backends.settings import Settings
 from proxy.execute.prepared.tracked import choose_relay
-from proxy.session.settings import Settings
 
 if TYPE_CHECKING:
     from proxy.session.client import ClientConnection

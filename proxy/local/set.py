@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
+from proxy.backends.settings import RESULTS, TRACKING, variable_name
 from proxy.errors import ProxyError, in_parts
 from proxy.execute.aside import borrowed
 from proxy.execute.ends import fetch_warnings
@@ -21,7 +22,6 @@ from proxy.execute.task import TaskWork
 from proxy.execute.trace import effects_on, read_variables, tie, trace
 from proxy.facts import ask_defaults
 from proxy.session.reading import charset_of, connection_of, sql_modes
-from proxy.session.settings import RESULTS, TRACKING, variable_name
 from proxy.session.state import Diagnostic, Role, Session
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import query_packet

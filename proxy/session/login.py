@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS
+from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
 from proxy.local.reset import release_all
 from proxy.tls import TlsTransport
@@ -37,7 +38,6 @@ from proxy.wire.server_auth import Done, Failed, Send, ServerAuthenticator, Step
 
 from .compressed import BeginCompression
 from .reading import charset_of
-from .settings import Settings
 from .state import Introduction, Session
 from .tracking import Tracker
 

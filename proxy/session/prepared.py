@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.settings import Settings
 from rewriter.env import Env
 from rewriter.plan import Plan, Values
 from rewriter.planner import Parameters
-
-from .settings import Settings
 
 if TYPE_CHECKING:
     from proxy.backends.connection import BackendConnection

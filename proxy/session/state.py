@@ -9,6 +9,7 @@ from enum import IntEnum
 from math import inf
 
 from proxy.backends.pool import EXTENDED_METADATA, VARIANTS
+from proxy.backends.settings import LOGIN, NEXT, Settings
 from proxy.errors import ProxyError
 from proxy.memory import Memory
 from proxy.wire.charsets import NOT_ASCII
@@ -18,7 +19,6 @@ from rewriter.route.scope import SYSTEM_DATABASES
 
 from .prepared import Statements
 from .reading import charset_of, connection_of, sql_modes
-from .settings import LOGIN, NEXT, Settings
 from .tracking import Tracker
 from .transaction import Transaction, modes_of
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from proxy.backends.connection import BackendConnection
+from proxy.backends.settings import Settings
 from proxy.wire.packets import frame
-
-from .settings import Settings
 
 #: What a plain BEGIN sends to each host.
 START = b"START TRANSACTION"

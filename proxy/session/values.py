@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from proxy.backends.settings import TRACKING, TYPED_NULL
 from proxy.errors import ProxyError
 from rewriter.plan import Plan, Values
 from rewriter.route.values import LOCK_HOLDERS, NUMBERED
 from rewriter.text.literals import NotPlain, parameter_integer
 
-from .settings import TRACKING, TYPED_NULL
 from .state import Session
 
 _CRC32: Final = [zlib.crc32(bytes((byte,))) ^ zlib.crc32(b"\0") for byte in range(256)]

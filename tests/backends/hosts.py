@@ -9,8 +9,8 @@ from typing import Any
 
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
+from proxy.backends.settings import LOGIN, LOGIN_STATEMENT, Settings
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, LOGIN_STATEMENT, Settings
 from proxy.wire.packets import err_packet, frame
 from tests.backends.fakes import FakeTransport, connection
 from tests.support.waiting import turns

@@ -11,7 +11,7 @@ import pytest
 from proxy.backends import Backends
 from proxy.backends.host import AccountRefused
 from proxy.backends.pool import FOUND_ROWS, VARIANTS
-from proxy.session.settings import LOGIN
+from proxy.backends.settings import LOGIN
 from tests.backends.hosts import World
 
 READ, WRITE = VARIANTS, 2 * VARIANTS

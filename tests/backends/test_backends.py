@@ -6,7 +6,7 @@ import pytest
 
 from proxy.backends import Backends
 from proxy.backends.host import HostPool
-from proxy.session.settings import LOGIN
+from proxy.backends.settings import LOGIN
 from proxy.wire.packets import frame
 from tests.backends.fakes import OK, Recorder
 from tests.backends.hosts import World

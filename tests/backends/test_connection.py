@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.backends import connection as module
 from proxy.backends.connection import BackendConnection
-from proxy.session.settings import UNKNOWN
+from proxy.backends.settings import UNKNOWN
 from proxy.wire import replies
 from proxy.wire.packets import err_packet, ok_packet
 from tests.backends.fakes import IN_TRANS, OK, FakeOwner, FakeTransport, Recorder, connection

@@ -9,7 +9,7 @@ import pytest
 
 from proxy.backends.host import AccountRefused
 from proxy.backends.pool import FOUND_ROWS, VARIANTS
-from proxy.session.settings import LOGIN
+from proxy.backends.settings import LOGIN
 from tests.backends.hosts import LIMITS, World
 
 READ, WRITE = VARIANTS, 2 * VARIANTS

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from proxy.backends.pool import FOUND_ROWS
+from proxy.backends.settings import LOGIN
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN
 from proxy.wire.packets import frame
 from tests.backends.fakes import OK, Recorder
 from tests.backends.hosts import ERROR, LIMITS, RESET, World

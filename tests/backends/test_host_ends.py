@@ -9,7 +9,7 @@ import pytest
 
 from proxy.backends.host import HostPool
 from proxy.backends.pool import FOUND_ROWS
-from proxy.session.settings import LOGIN, Settings
+from proxy.backends.settings import LOGIN, Settings
 from proxy.wire.packets import frame
 from tests.backends.fakes import IN_TRANS, OK, Recorder
 from tests.backends.hosts import ERROR, LIMITS, RESET, World

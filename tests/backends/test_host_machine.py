@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import VARIANTS
+from proxy.backends.settings import LOGIN, Settings
 from proxy.backends.waiting import Want
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN, Settings
 from tests.backends.fakes import IN_TRANS, OK, Recorder
 from tests.backends.hosts import LIMITS, World
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS, VARIANTS, PoolState
+from proxy.backends.settings import LOGIN, Settings
 from proxy.backends.waiting import Share, Want
-from proxy.session.settings import LOGIN, Settings
 
 OTHER = Settings.of({"time_zone": b"'+00:00'"})
 

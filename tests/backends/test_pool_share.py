@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.backends.pool import FOUND_ROWS, PoolState
+from proxy.backends.settings import LOGIN
 from proxy.backends.waiting import NOBODY, Share, Want
-from proxy.session.settings import LOGIN
 from tests.backends.test_pool import Conn
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.backends.connection import BackendConnection
-from proxy.session.settings import LOGIN
+from proxy.backends.settings import LOGIN
 from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import err_packet, frame, lenenc_bytes, ok_packet
 from tests.backends.fakes import OK, FakeOwner, FakeTransport, Recorder, connection

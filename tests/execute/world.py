@@ -17,11 +17,11 @@ from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.pool import FOUND_ROWS
+from proxy.backends.settings import LOGIN, LOGIN_STATEMENT
 from proxy.errors import ProxyError
 from proxy.memory import Memory
 from proxy.problems import ShardProblems
 from proxy.session.client import ClientConnection
-from proxy.session.settings import LOGIN, LOGIN_STATEMENT
 from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.stats import Stats
 from proxy.wire.constants import Status

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from proxy.backends.settings import LOGIN, Settings
 from proxy.local.kill import kill
 from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
-from proxy.session.settings import LOGIN, Settings
 from proxy.session.state import Diagnostic, Role, User
 from proxy.wire.resultset import decode_row
 from tests.execute.ends import done

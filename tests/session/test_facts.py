@@ -98,7 +98,7 @@ async def facts(script: Any, *, rest: bool = False) -> ServerFacts:
     """What a server tells; with `rest` all of it."""
     world = World()
     world.server("h1").script = script
-    from proxy.session.settings import LOGIN
+    from proxy.backends.settings import LOGIN
 
     connecting = asyncio.ensure_future(world.backends.pool("h1").connection(LOGIN, None, 0))
     await world.turn()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from proxy.backends.settings import LOGIN
 from proxy.errors import ProxyError
-from proxy.session.settings import LOGIN
 from proxy.session.state import Role, Session, User
 from proxy.wire.constants import Status
 from rewriter.plans import Access

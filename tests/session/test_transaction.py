@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.session.settings import LOGIN
+from proxy.backends.settings import LOGIN
 from proxy.session.transaction import START, Transaction, modes_of
 from proxy.wire.packets import PacketReader
 from tests.backends.fakes import IN_TRANS, connection

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.session.settings import LOGIN
+from proxy.backends.settings import LOGIN
 from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.session.values import quote, slot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.session.settings import LOGIN, Settings
+from proxy.backends.settings import LOGIN, Settings
 from rewriter.plans import Bound, Merge
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import apply
+from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
 from proxy.execute.apart import plan_for
 from proxy.execute.ends import fetch_warnings
@@ -32,7 +33,6 @@ from proxy.execute.preparing import columns_of, execution
 from proxy.execute.single import check_single, spots_of
 from proxy.execute.trace import counts, trace
 from proxy.execute.transcode import exact_sink
-from proxy.session.settings import FRESH, Settings
 from proxy.session.state import Diagnostics
 from proxy.session.values import quote, values_of
 from proxy.wire.origins import changed

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
+from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
 from proxy.execute.ends import (
     connection_lost_in_transaction,
@@ -23,7 +24,6 @@ from proxy.execute.ends import (
 )
 from proxy.execute.fan.warned import without_phantoms
 from proxy.execute.preludes import preludes
-from proxy.session.settings import Settings
 from proxy.session.state import Diagnostics
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.rows import ResultReader, split_rows

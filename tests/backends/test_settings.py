@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.session.settings import FRESH, LOGIN, LOGIN_STATEMENT, LOGIN_VALUES, RESULTS, Settings
+from proxy.backends.settings import FRESH, LOGIN, LOGIN_STATEMENT, LOGIN_VALUES, RESULTS, Settings
 
 #: Character sets and their collations, the default one first.
 CHARSETS = {
