@@ -25,6 +25,11 @@ from config.settings import Settings, User
 from config.sources import TopologySource, open_source
 from config.sources.schema import SchemaFile
 from config.topology import Topology
+from proxy.catalog.facts import ServerFacts, ask, ask_rest
+from proxy.catalog.tables import PERIOD
+from proxy.engine.services import Services
+from proxy.frontend.client import ClientConnection
+from proxy.frontend.entrance import Entrance
 
 from . import open_files
 from .backends import Backends
@@ -33,19 +38,14 @@ from .backends.host import HostLimits, HostPool
 from .backends.own import own_connection
 from .certificates import CertificateStore
 from .errors import ProxyError
-from .facts import ServerFacts, ask, ask_rest
 from .in_use import Agreement, InUse, Shared
 from .local.kill import end
 from .local.processes import processes
 from .local.show import sessions
 from .logs import tell_lost
 from .peers import Peers
-from .services import Services
-from .session.client import ClientConnection
-from .session.entrance import Entrance
 from .status import snapshot
 from .status.server import StatusServer
-from .tables import PERIOD
 from .tasks import Tasks
 from .wire.auth import Credential, Form, RsaKey
 from .wire.server_auth import Authority, Decoys

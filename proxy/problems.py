@@ -25,8 +25,8 @@ from .wire.constants import UNKNOWN_COLUMN
 from .wire.packets import Err
 
 if TYPE_CHECKING:
-    from .services import Services
-    from .session.client import ClientConnection
+    from proxy.engine.services import Services
+    from proxy.frontend.client import ClientConnection
 
 log = structlog.get_logger("proxy")
 

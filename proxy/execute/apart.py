@@ -19,8 +19,8 @@ from .task import TaskWork
 
 if TYPE_CHECKING:
     from config.topology import Topology
-    from proxy.services import Services
-    from proxy.session.client import ClientConnection
+    from proxy.engine.services import Services
+    from proxy.frontend.client import ClientConnection
     from rewriter.planner import Parameters
     from rewriter.plans import Bound, Choose, Insert, Plan, Values
 

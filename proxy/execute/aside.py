@@ -21,7 +21,7 @@ from rewriter.text.effects import Effects
 from .ends import connection_lost_in_transaction, give_back, settle
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself."""

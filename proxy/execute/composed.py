@@ -15,7 +15,7 @@ from rewriter.bound import composed_message
 from .naming import logical_error
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 _ERR = 0xFF

@@ -30,7 +30,7 @@ from .naming import logical
 from .task import TaskWork
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 log = structlog.get_logger("proxy")
 

@@ -65,7 +65,7 @@ from .transcode import refuse_rounded
 from .writes import run_writes
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.state import Session
 
 choose = random.choice

@@ -25,7 +25,7 @@ from .trace import counts, generated, trace, trace_code, trace_routine
 log = structlog.get_logger("proxy")
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.state import Session
 
 _IN_TRANS = int(Status.IN_TRANS)

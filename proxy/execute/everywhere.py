@@ -22,7 +22,7 @@ from .aside import write_result
 from .writes import HostWork, Outcome, connect, give_back, run_host, undo
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _START = (query_packet(b"START TRANSACTION"), 1)
 

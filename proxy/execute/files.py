@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
+from proxy.engine.work import FILE
 from proxy.errors import ProxyError
-from proxy.session.work import FILE
 from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import frame
 
@@ -21,7 +21,7 @@ from .ends import connection_lost_in_transaction
 from .relay import Relay
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 class FileRelay(Relay):

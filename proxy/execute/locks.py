@@ -11,7 +11,7 @@ from rewriter.route.values import LOCK_HOLDERS
 from .task import TaskWork
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def host_of(client: ClientConnection, plan: AnyHost) -> str:

@@ -19,7 +19,7 @@ from rewriter.plans import Physical
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 #: A database before a table: `db00017`.`pins`, "db00017"."pins" (ANSI_QUOTES), Table 'db00017.pins',
 #: 'db00017.pins.ts'.

@@ -8,7 +8,7 @@ from proxy.errors import ProxyError
 from rewriter.plans import Bound
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def check_scatter(client: ClientConnection, bound: Bound) -> int | None:

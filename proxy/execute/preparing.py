@@ -24,7 +24,7 @@ from .gathering.gathered import ServerError
 from .transcode import definitions, exact_of
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.prepared import Statement
 
 _NAMES: Final = re.compile(rb"[\w$]+|\*")

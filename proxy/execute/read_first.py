@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from proxy.engine.sinks import CommandSink
 from proxy.errors import ProxyError
-from proxy.session.sinks import CommandSink
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.packets import (
@@ -27,7 +27,7 @@ from proxy.wire.packets import (
 from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.state import Diagnostic
     from rewriter.plan import Values
     from rewriter.plans import ReadThenWrite

@@ -38,7 +38,7 @@ from .preludes import effects_preludes, keeps_warnings, opens_none, preludes
 from .trace import left_behind
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _IN_TRANS = int(Status.IN_TRANS)
 _NO_DATABASE = 1046

@@ -11,8 +11,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from proxy.engine.sinks import Numbered
 from proxy.errors import ProxyError
-from proxy.session.sinks import Numbered
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from rewriter.env import Env
@@ -23,7 +23,7 @@ from .aside import run_probe
 from .task import TaskWork
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _MORE = int(Status.MORE_RESULTS_EXISTS)
 #: Bytes in which the end of a long statement is looked for first.

@@ -14,7 +14,7 @@ from rewriter.plan import Access
 from rewriter.plans import HostStatement, OneHost, Physical
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def check_place(client: ClientConnection, plan: OneHost, host: str) -> None:

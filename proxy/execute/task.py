@@ -12,7 +12,7 @@ from proxy.errors import ProxyError
 from .ends import forget_closed
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
     from .gathering.rest import Rest
 

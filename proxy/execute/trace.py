@@ -25,7 +25,7 @@ from rewriter.text.found_rows import ASK, MATCHED, ONE, PRIMED
 from .preludes import NEVER_FOUND, PRIMING_VARIABLE
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.state import Session
 
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")

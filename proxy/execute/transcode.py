@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from proxy.engine.sinks import CommandSink
 from proxy.errors import ProxyError
-from proxy.session.sinks import CommandSink
 from proxy.wire.binary import RowEncoder
 from proxy.wire.constants import BINARY_COLLATION, MAX_PAYLOAD, ColumnFlag, ColumnType, Status
 from proxy.wire.packets import eof_packet, frame, read_lenenc
 from proxy.wire.resultset import Column, decode_column, fitted
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _MORE = int(Status.MORE_RESULTS_EXISTS)
 _FIRST, _DEFINITIONS, _DEFINITIONS_END, _ROWS = range(4)

@@ -35,7 +35,7 @@ from .preludes import preludes
 from .tally import first_id, summed_info
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _SAVEPOINT = b"shardgate_statement"
 _SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")

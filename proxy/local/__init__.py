@@ -13,7 +13,7 @@ from rewriter.plans import Builtin, Values
 from . import catalog, explain, kill, locks, processes, set, show, status, transactions, use
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 Handler = Callable[["ClientConnection", Builtin, Values], None]
 

@@ -30,7 +30,7 @@ from .rows import Row, like_text, write_kept
 from .views import list_databases, parts_of, shard_to_ask, shown_databases
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _MULTIPLIED = frozenset({b"Rows", b"Data_length", b"Index_length", b"Cardinality"})
 """Estimates that are shown for one shard, multiplied by the number of shards."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from config.schema import Kind, Table
 from proxy.backends.collect import Collector
+from proxy.catalog.tables import text_literal
 from proxy.errors import ProxyError
 from proxy.execute.aside import borrowed
 from proxy.problems import place
-from proxy.tables import text_literal
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _TOLD: Final = 20
 """Of so many shards that lack a table it is said one by one."""

@@ -13,7 +13,7 @@ from rewriter.explain import explain
 from rewriter.plans import Builtin, Values
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def explain_route(client: ClientConnection, plan: Builtin, values: Values) -> None:

@@ -14,7 +14,7 @@ from .rows import like_pattern
 from .whole_server import pass_fields
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 async def field_list(client: ClientConnection, table: str, pattern: bytes, payload: bytes) -> None:

@@ -11,9 +11,9 @@ from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
+    from proxy.engine.services import Services
+    from proxy.frontend.client import ClientConnection
     from proxy.peers import Peers
-    from proxy.services import Services
-    from proxy.session.client import ClientConnection
 
 
 def kill_statement(client: ClientConnection, plan: Builtin, values: Values) -> None:

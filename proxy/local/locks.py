@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rewriter.plans import Builtin, Notice, Values
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def lock_tables(client: ClientConnection, plan: Builtin, values: Values) -> None:

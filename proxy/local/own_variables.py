@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _ON = frozenset({"1", "ON", "TRUE"})
 _OFF = frozenset({"0", "OFF", "FALSE"})

@@ -23,8 +23,8 @@ from rewriter.plans import Builtin, Values
 from .rows import constant
 
 if TYPE_CHECKING:
-    from proxy.services import Services
-    from proxy.session.client import ClientConnection
+    from proxy.engine.services import Services
+    from proxy.frontend.client import ClientConnection
 
 Process = dict[str, Any]
 """One session, by the columns of the list in lower case; values as JSON has them."""

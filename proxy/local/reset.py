@@ -8,7 +8,7 @@ from proxy.backends.settings import Settings
 from proxy.execute.prepared.tracked import choose_relay
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def reset_connection(client: ClientConnection) -> None:

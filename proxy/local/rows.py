@@ -15,7 +15,7 @@ from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 Row = list[bytes | None]
 

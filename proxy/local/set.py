@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.settings import RESULTS, TRACKING, variable_name
+from proxy.catalog.facts import ask_defaults
 from proxy.errors import ProxyError, in_parts
 from proxy.execute.aside import borrowed
 from proxy.execute.ends import fetch_warnings
@@ -20,7 +21,6 @@ from proxy.execute.preludes import preludes
 from proxy.execute.prepared.tracked import choose_relay
 from proxy.execute.task import TaskWork
 from proxy.execute.trace import effects_on, read_variables, tie, trace
-from proxy.facts import ask_defaults
 from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Diagnostic, Role, Session
 from proxy.session.tracking import Tracker, shown
@@ -34,7 +34,7 @@ from .read_back import read_back, shown_by
 from .transactions import commit_then, xa_host
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _CHARACTER_SETS = (
     "character_set_client",

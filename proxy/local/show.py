@@ -20,8 +20,8 @@ from rewriter.splice import Template
 from .rows import like_pattern, like_text
 
 if TYPE_CHECKING:
-    from proxy.services import Services
-    from proxy.session.client import ClientConnection
+    from proxy.engine.services import Services
+    from proxy.frontend.client import ClientConnection
 
 
 def _answer(client: ClientConnection, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:

@@ -8,19 +8,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from proxy.engine.sinks import CommandSink
+from proxy.engine.watch import count_statements
 from proxy.execute.aside import run_aside
 from proxy.execute.task import TaskWork
 from proxy.session.counters import COUNTERS
-from proxy.session.sinks import CommandSink
 from proxy.session.values import values_of
-from proxy.session.watch import count_statements
 from proxy.wire.packets import ProtocolError, frame
 from proxy.wire.resultset import decode_row, encode_row
 from rewriter.plans import Builtin, OneHost, Values
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None:

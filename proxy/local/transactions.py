@@ -20,7 +20,7 @@ from rewriter.splice import Template
 from rewriter.text.tokens import quote_name
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.state import Session
 
 _PLAIN: Final = b" AND NO CHAIN NO RELEASE"

@@ -14,7 +14,7 @@ from rewriter.plans import Builtin, Values
 from rewriter.route.scope import INFORMATION_SCHEMA
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def use(client: ClientConnection, plan: Builtin, values: Values) -> None:

@@ -30,9 +30,9 @@ from .processes import process_constants
 from .rows import constant
 
 if TYPE_CHECKING:
+    from proxy.engine.services import Services
     from proxy.execute.task import TaskWork
-    from proxy.services import Services
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 _NAME = re.compile(rb"[0-9A-Za-z_$-]+")
 

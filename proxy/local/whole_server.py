@@ -19,7 +19,7 @@ from proxy.wire.replies import ROWS
 from .transactions import commit_then
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 class Passed(Collector):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from math import inf
 
+from proxy.backends.memory import Memory
 from proxy.backends.pool import EXTENDED_METADATA, VARIANTS
 from proxy.backends.settings import LOGIN, NEXT, Settings
 from proxy.errors import ProxyError
-from proxy.memory import Memory
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import Capability, Status
 from rewriter.plans import Env

@@ -25,8 +25,8 @@ from .doors import Doors, Site
 from .metrics import CONTENT_TYPE, Metrics
 
 if TYPE_CHECKING:
+    from proxy.engine.services import Services
     from proxy.peers import Peers
-    from proxy.services import Services
 
 log = structlog.get_logger("proxy")
 

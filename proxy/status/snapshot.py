@@ -20,7 +20,7 @@ from proxy.logs import lost
 
 if TYPE_CHECKING:
     from proxy.backends.host import HostPool
-    from proxy.services import Services
+    from proxy.engine.services import Services
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.backends.settings import LOGIN_STATEMENT
-from proxy.session.client import ClientConnection
+from proxy.frontend.client import ClientConnection
 from proxy.wire.packets import err_packet
 from rewriter.text.effects import Effects
 from tests.execute.ends import done

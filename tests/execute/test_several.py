@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.execute.dispatch import execute
-from proxy.session.commands import run_command
+from proxy.frontend.commands import run_command
 from rewriter.plans import AnyHost, Plan, Several, Values
 from rewriter.splice import Template
 from rewriter.text.split import has_several

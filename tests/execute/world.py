@@ -16,12 +16,12 @@ from typing import Any
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
+from proxy.backends.memory import Memory
 from proxy.backends.pool import FOUND_ROWS
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT
 from proxy.errors import ProxyError
-from proxy.memory import Memory
+from proxy.frontend.client import ClientConnection
 from proxy.problems import ShardProblems
-from proxy.session.client import ClientConnection
 from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.stats import Stats
 from proxy.wire.constants import Status

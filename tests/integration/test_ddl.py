@@ -8,7 +8,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from proxy.tables import PERIOD
+from proxy.catalog.tables import PERIOD
 from tests.conftest import StartDemo
 from tests.integration.binary import Answer, Binary
 from tests.integration.own import OwnProxy

@@ -9,10 +9,10 @@ from typing import Any
 from config.layout import BUILTIN
 from config.schema import Column, Database, Kind, Schema, Table
 from config.topology import Keyspace, Range, State, Topology
-from proxy.facts import Collations
+from proxy.catalog.facts import Collations
+from proxy.engine.services import Services
+from proxy.frontend.client import ClientConnection
 from proxy.local import run_builtin
-from proxy.services import Services
-from proxy.session.client import ClientConnection
 from rewriter.plans import Assignment, Builtin
 from rewriter.splice import Template
 from tests.execute.world import World

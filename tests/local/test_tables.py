@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from config.load import load_schema
 from config.schema import Column, Schema
-from proxy.tables import differences
+from proxy.catalog.tables import differences
 
 DOCUMENT = load_schema(
     {

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import ProxyError
-from proxy.session import client as module
-from proxy.session.client import ClientConnection
-from proxy.session.commands import run_command
+from proxy.frontend import client as module
+from proxy.frontend.client import ClientConnection
+from proxy.frontend.commands import run_command
 from proxy.wire.packets import ProtocolError, frame
 from tests.execute.world import Client, World
 from tests.support.waiting import turns

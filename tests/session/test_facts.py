@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from proxy.catalog.facts import Collations, ServerFacts, ask, ask_rest
 from proxy.errors import ProxyError
-from proxy.facts import Collations, ServerFacts, ask, ask_rest
 from proxy.wire.resultset import encode_row
 from tests.execute.world import ServerConn, World
 from tests.wire.streams import Err, Result, Rows, definitions

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import zstandard
 
-from proxy.session import client as module
-from proxy.session import compressed
-from proxy.session.client import ClientConnection
-from proxy.session.compressed import compress
-from proxy.session.work import Phase
+from proxy.engine.work import Phase
+from proxy.frontend import client as module
+from proxy.frontend import compressed
+from proxy.frontend.client import ClientConnection
+from proxy.frontend.compressed import compress
 from proxy.wire.compression import Algorithm
 from proxy.wire.packets import frame
 from tests.execute.world import Client, World

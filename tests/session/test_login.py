@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from proxy.backends.pool import FOUND_ROWS
+from proxy.catalog.facts import Collations
 from proxy.errors import ProxyError
-from proxy.facts import Collations
-from proxy.session.client import ClientConnection
-from proxy.session.login import CAPABILITIES, Login
+from proxy.frontend.client import ClientConnection
+from proxy.frontend.login import CAPABILITIES, Login
 from proxy.session.state import Role, Session, User
 from proxy.throttle import FailedLogins
 from proxy.wire.auth import Credential, RsaKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.memory import Memory
+from proxy.backends.memory import Memory
 from proxy.throttle import Logins
 
 MB = 1 << 20

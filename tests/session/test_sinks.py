@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.session.client import ClientConnection
-from proxy.session.sinks import CommandSink, Sink
+from proxy.engine.sinks import CommandSink, Sink
+from proxy.frontend.client import ClientConnection
 from tests.execute.world import Client, World
 
 

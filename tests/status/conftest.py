@@ -14,7 +14,7 @@ from config.topology import Topology
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
-from proxy.memory import Memory
+from proxy.backends.memory import Memory
 from proxy.problems import ShardProblems
 from proxy.stats import Stats
 

@@ -30,7 +30,7 @@ from .merge import Merger, make_merger
 from .warned import Told
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 class FanOut:

@@ -8,7 +8,7 @@ from proxy.backends.settings import LOGIN, Settings
 from rewriter.plans import Bound, Merge
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 LOADING: Final = LOGIN.with_values(
     {

@@ -52,7 +52,7 @@ from .scratch_host import CREATE_DATABASE, begin, in_own_words
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 Told = Callable[[list[bytes], list[bytes]], bytes]
 """Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns."""

@@ -8,7 +8,7 @@ from proxy.errors import ProxyError
 from proxy.execute.task import TaskWork
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 class GatherWork(TaskWork):

@@ -33,7 +33,7 @@ from .batch import Result
 from .scratch import Scratch, read_rows, row_literal
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
     from .gather_work import GatherWork
 

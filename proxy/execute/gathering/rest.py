@@ -14,7 +14,7 @@ from proxy.wire.resultset import header_packets
 from proxy.wire.rows import ResultReader, renumber
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 class Rest:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from proxy.engine.sinks import CommandSink
 from proxy.errors import ProxyError
 from proxy.execute.dispatch import check_access, refuse_lost
 from proxy.local.transactions import commit_then
 from proxy.session.prepared import Statement
-from proxy.session.sinks import CommandSink
 from proxy.wire.bulk import BulkExecute, execute_of, parse_bulk, rows_of
 from proxy.wire.constants import MariaCapability
 from proxy.wire.packets import ProtocolError, frame, ok_packet, parse_ok
@@ -23,7 +23,7 @@ from . import prepare
 from .statement_commands import statement_of
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def bulk_execute(client: ClientConnection, payload: bytes) -> None:

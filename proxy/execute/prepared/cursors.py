@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from proxy.execute.ends import give_back
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.prepared import Statement
 
 

@@ -12,7 +12,7 @@ from rewriter.route.origins import Origins
 from .statements import StatementRelay
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.prepared import Statement
 
 

@@ -72,7 +72,7 @@ from .statements import Sent, StatementRelay
 from .tracked import once_relay, statement_relay
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 #: Plans that are others where columns of the result would be rounded as text.
 _LEARNT = (ShardSelect, Gather)

@@ -14,7 +14,7 @@ from .cursors import end_cursor
 from .statements import StatementRelay
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def send_long_data(client: ClientConnection, payload: bytes) -> None:

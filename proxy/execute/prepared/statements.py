@@ -32,7 +32,7 @@ from .cursors import end_cursor
 from .derived import derived_types
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.prepared import Statement
 
 _NO_VECTOR = 6136  # what MySQL 9.7 says of VECTOR parameters, too, once it has prepared a statement again

@@ -17,7 +17,7 @@ from .once import OnceRelay
 from .statements import StatementRelay
 
 if TYPE_CHECKING:
-    from proxy.session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
     from proxy.session.prepared import Statement
 
 _STATE_WORDS = (b"PREPARE", b"DEALLOCATE", b"CREATE TEMPORARY", b"DROP TEMPORARY", b"DROP PREPARE")

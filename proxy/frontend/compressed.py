@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from proxy.engine.sinks import CommandSink
 from proxy.errors import ProxyError
 from proxy.wire.compression import Algorithm, Compressor, Decompressor
 from proxy.wire.packets import ProtocolError
 
-from .sinks import CommandSink
-
 if TYPE_CHECKING:
-    from .client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 log = structlog.get_logger("session")
 

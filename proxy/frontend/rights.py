@@ -11,9 +11,8 @@ import structlog
 from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
-    from proxy.services import Services
-
-    from .client import ClientConnection
+    from proxy.engine.services import Services
+    from proxy.frontend.client import ClientConnection
 
 log = structlog.get_logger("session")
 

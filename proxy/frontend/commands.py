@@ -11,6 +11,7 @@ from proxy.errors import ProxyError
 from proxy.execute.prepared import prepare, statement_commands
 from proxy.execute.prepared.bulk import bulk_execute
 from proxy.execute.task import TaskWork
+from proxy.frontend.login import change_user
 from proxy.local.fields import field_list
 from proxy.local.kill import kill
 from proxy.local.reset import reset_connection
@@ -19,10 +20,8 @@ from proxy.local.whole_server import debug, process_info, refresh
 from proxy.wire.constants import Command
 from proxy.wire.packets import ProtocolError, eof_packet, frame, read_nul_bytes
 
-from .login import change_user
-
 if TYPE_CHECKING:
-    from .client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def run_command(client: ClientConnection, payload: bytes) -> None:

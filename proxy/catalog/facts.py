@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .backends.collect import Collector
-from .backends.connection import BackendConnection
-from .backends.settings import RESULTS, Settings
-from .errors import ProxyError
-from .wire.constants import BINARY_COLLATION, UTF8MB4_GENERAL_CI
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.settings import RESULTS, Settings
+from proxy.errors import ProxyError
+from proxy.wire.constants import BINARY_COLLATION, UTF8MB4_GENERAL_CI
 
 #: UCA 14 with a language's own rules: seldom used, and slow to ask for. The rules of the others are shared.
 _TAILORED = re.compile(r"_uca1400_(?!(?:nopad_)?a[is]_c[is]$)")

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from proxy.session.counters import counter_of
 from rewriter.shape import digest
 
-from .counters import counter_of
-
 if TYPE_CHECKING:
-    from .client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 log = structlog.get_logger("session")
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from config.settings import Timeouts
-
-    from .client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 log = structlog.get_logger("session")
 

@@ -15,11 +15,10 @@ import structlog
 
 from config.schema import Column, Schema, Table
 from config.topology import Keyspace, Topology
-
-from .backends import Backends
-from .backends.collect import Collector
-from .backends.own import own_connection
-from .errors import ProxyError
+from proxy.backends import Backends
+from proxy.backends.collect import Collector
+from proxy.backends.own import own_connection
+from proxy.errors import ProxyError
 
 log = structlog.get_logger("proxy")
 

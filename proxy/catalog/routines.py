@@ -12,14 +12,13 @@ from collections.abc import Iterable
 import structlog
 
 from config.topology import Topology
+from proxy.backends import Backends
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.own import own_connection
+from proxy.catalog.tables import text_literal
+from proxy.errors import ProxyError
 from rewriter.text.routines import Body, Routines
-
-from .backends import Backends
-from .backends.collect import Collector
-from .backends.connection import BackendConnection
-from .backends.own import own_connection
-from .errors import ProxyError
-from .tables import text_literal
 
 log = structlog.get_logger("proxy")
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
+from proxy.frontend.client import ClientConnection
 from proxy.wire.packets import ProtocolError
 from proxy.wire.proxy_header import read_proxy_header
 
-from .client import ClientConnection
-
 if TYPE_CHECKING:
-    from proxy.services import Services
+    from proxy.engine.services import Services
 
 log = structlog.get_logger("session")
 

@@ -19,7 +19,11 @@ import structlog
 from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS
 from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
+from proxy.frontend.compressed import BeginCompression
 from proxy.local.reset import release_all
+from proxy.session.reading import charset_of
+from proxy.session.state import Introduction, Session
+from proxy.session.tracking import Tracker
 from proxy.tls import TlsTransport
 from proxy.wire.auth import CACHING_SHA2, NATIVE, make_nonce
 from proxy.wire.compression import CAPABILITY, agreed
@@ -36,15 +40,9 @@ from proxy.wire.handshake import (
 from proxy.wire.packets import ProtocolError, frame, ok_packet
 from proxy.wire.server_auth import Done, Failed, Send, ServerAuthenticator, Step
 
-from .compressed import BeginCompression
-from .reading import charset_of
-from .state import Introduction, Session
-from .tracking import Tracker
-
 if TYPE_CHECKING:
-    from proxy.services import Services
-
-    from .client import ClientConnection
+    from proxy.engine.services import Services
+    from proxy.frontend.client import ClientConnection
 
 log = structlog.get_logger("session")
 

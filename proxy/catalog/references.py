@@ -11,11 +11,10 @@ from typing import Final
 from config.references import Name, any_sql, reference_tables
 from config.schema import Schema
 from config.topology import Host, Topology
-
-from .backends import Backends
-from .backends.collect import Collector
-from .backends.own import own_connection
-from .errors import ProxyError
+from proxy.backends import Backends
+from proxy.backends.collect import Collector
+from proxy.backends.own import own_connection
+from proxy.errors import ProxyError
 
 _MISSING: Final = frozenset({1049, 1146})
 """Errors for a database, or a table, that is not there."""

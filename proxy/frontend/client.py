@@ -17,10 +17,15 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
+from proxy.engine.sinks import CommandSink, Numbered
+from proxy.engine.watch import look_at
+from proxy.engine.work import AHEAD, Phase, Work
 from proxy.errors import ProxyError
 from proxy.execute.naming import logical_error
 from proxy.execute.relay import Relay
+from proxy.frontend.attributed import query_behind
 from proxy.problems import NOTED, note_error
+from proxy.session.state import Session
 from proxy.wire.attributes import NOTHING
 from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import (
@@ -34,14 +39,8 @@ from proxy.wire.packets import (
     tracked_ok_packet,
 )
 
-from .attributed import query_behind
-from .sinks import CommandSink, Numbered
-from .state import Session
-from .watch import look_at
-from .work import AHEAD, Phase, Work
-
 if TYPE_CHECKING:
-    from proxy.services import Services
+    from proxy.engine.services import Services
     from rewriter.plan import Plan
 
 log = structlog.get_logger("session")

@@ -11,7 +11,7 @@ from proxy.wire.attributes import NOTHING, text_at
 from proxy.wire.packets import ProtocolError
 
 if TYPE_CHECKING:
-    from .client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 def query_behind(client: ClientConnection, packet: bytes, pos: int) -> None:

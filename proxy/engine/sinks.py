@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from proxy.wire.renumber import Renumber
 
 if TYPE_CHECKING:
-    from .client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 
 class Sink(asyncio.Transport):

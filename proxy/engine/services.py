@@ -22,41 +22,40 @@ from config.schema import Schema
 from config.settings import Settings as ProxySettings
 from config.settings import User as UserSettings
 from config.topology import State, Topology
+from proxy import open_files
+from proxy.backends import OWN_ACCOUNT, Backends
+from proxy.backends.connecting import EXTENDED as OFFERED
+from proxy.backends.memory import Memory
+from proxy.catalog.facts import Collations, ServerFacts
+from proxy.catalog.references import look_at_references
+from proxy.catalog.routines import hosts_of
+from proxy.catalog.routines import look as look_at_routines
+from proxy.catalog.tables import differences, look
+from proxy.certificates import Certificates
+from proxy.errors import ProxyError
+from proxy.execute.dispatch import execute, run_plan
+from proxy.execute.fan.definitions import Definitions
+from proxy.execute.origins import place_of
+from proxy.frontend.commands import run_command
+from proxy.frontend.idle import look_at_idle
+from proxy.frontend.rights import follow_users
+from proxy.local.use import use_database
+from proxy.peers import Peers
+from proxy.planning.pool import Planners
+from proxy.problems import ShardProblems
+from proxy.session.reading import sql_modes
+from proxy.session.state import Diagnostic, Role, Session, User
+from proxy.stats import Stats
+from proxy.tasks import Tasks
+from proxy.throttle import FailedLogins, Logins
+from proxy.wire.compression import Algorithm
+from proxy.wire.server_auth import Authority
 from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, Reject, ShardSelect, ShardWrite, Values
 from rewriter.text.routines import Routines
 
-from . import open_files
-from .backends import OWN_ACCOUNT, Backends
-from .backends.connecting import EXTENDED as OFFERED
-from .certificates import Certificates
-from .errors import ProxyError
-from .execute.dispatch import execute, run_plan
-from .execute.fan.definitions import Definitions
-from .execute.origins import place_of
-from .facts import Collations, ServerFacts
-from .local.use import use_database
-from .memory import Memory
-from .peers import Peers
-from .planning.pool import Planners
-from .problems import ShardProblems
-from .references import look_at_references
-from .routines import hosts_of
-from .routines import look as look_at_routines
-from .session.commands import run_command
-from .session.idle import look_at_idle
-from .session.reading import sql_modes
-from .session.rights import follow_users
-from .session.state import Diagnostic, Role, Session, User
-from .stats import Stats
-from .tables import differences, look
-from .tasks import Tasks
-from .throttle import FailedLogins, Logins
-from .wire.compression import Algorithm
-from .wire.server_auth import Authority
-
 if TYPE_CHECKING:
-    from .session.client import ClientConnection
+    from proxy.frontend.client import ClientConnection
 
 log = structlog.get_logger("proxy")
 
@@ -226,7 +225,7 @@ class Services:
         return self._next_id
 
     def client_connected(self, client: ClientConnection) -> None:
-        from .session.login import Login
+        from proxy.frontend.login import Login
 
         self.connections.add(client)
         self.stats.started_connections += 1

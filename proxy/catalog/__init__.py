@@ -1,0 +1,1 @@
+"""What the servers say of themselves: facts, columns, routines, rows of reference tables."""

@@ -1,0 +1,1 @@
+"""A statement at work: what all ways of running one share."""
