@@ -28,8 +28,10 @@ from config.topology import Topology
 from proxy.catalog.facts import ServerFacts, ask, ask_rest
 from proxy.catalog.tables import PERIOD
 from proxy.engine.services import Services
-from proxy.frontend.client import ClientConnection
+from proxy.frontend.client import Client
 from proxy.frontend.entrance import Entrance
+from proxy.frontend.idle import look_at_idle
+from proxy.frontend.rights import follow_users
 
 from . import open_files
 from .backends import Backends
@@ -300,6 +302,7 @@ class Worker:
             return
         if other_users:
             services.set_users(after.users, after.accounts)
+            follow_users(services)
         if after.map != before.map:
             services.set_topology(after.topology, after.schema if other_schema else None)
         elif other_schema:
@@ -448,7 +451,7 @@ class Worker:
     async def _listen(self, services: Services) -> None:
         loop = asyncio.get_running_loop()
         for sock, listener in zip(self.sockets, self.settings.listen, strict=True):
-            make: Callable[[], asyncio.Protocol] = partial(ClientConnection, services)
+            make: Callable[[], asyncio.Protocol] = partial(Client, services)
             if listener.proxy_protocol:
                 make = partial(Entrance, services, listener.proxy_protocol)
             if sock.family == socket.AF_UNIX:
@@ -468,6 +471,7 @@ class Worker:
                 self._certificates.tick()
                 if self.services is not None:
                     self.services.tick()
+                    look_at_idle(self.services, time.monotonic())
                 else:
                     backends.tick()
             except Exception as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -33,13 +33,8 @@ from proxy.catalog.routines import look as look_at_routines
 from proxy.catalog.tables import differences, look
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
-from proxy.execute.dispatch import execute, run_plan
 from proxy.execute.fan.definitions import Definitions
 from proxy.execute.origins import place_of
-from proxy.frontend.commands import run_command
-from proxy.frontend.idle import look_at_idle
-from proxy.frontend.rights import follow_users
-from proxy.local.use import use_database
 from proxy.peers import Peers
 from proxy.planning.pool import Planners
 from proxy.problems import ShardProblems
@@ -54,8 +49,7 @@ from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, Reject, ShardSelect, ShardWrite, Values
 from rewriter.text.routines import Routines
 
-if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+from .work import Phase, Work
 
 log = structlog.get_logger("proxy")
 
@@ -70,6 +64,29 @@ _BY_COLUMNS = frozenset({"select", "gather", "insert", "write", "read_write"})
 #: Bytes of a statement that is planned in the loop: some milliseconds. And of all in one turn of the loop.
 _PLANNED_AT_ONCE = 250
 _PLANNED_IN_A_TURN = 750
+
+
+class Connected(Protocol):
+    """What others may ask of a client: those who list the clients, end one, or wait for them to go."""
+
+    begun: float
+    closed: bool
+    kind: str
+    phase: Phase | None
+    plan: Plan | None
+    ready: bool
+    session: Session
+    sql: bytes
+    transport: asyncio.Transport
+    work: Work | None
+
+    def close(self) -> None: ...
+
+    def cut_off(self) -> None: ...
+
+    def end_soon(self) -> None: ...
+
+    def leave_books(self) -> None: ...
 
 
 class Services:
@@ -116,15 +133,13 @@ class Services:
         self._turn = 0.0  # the turn of the loop in which was planned last, and how many bytes
         self._planned = 0
         self.spawn = tasks.spawn
-        self.execute = execute
-        self.run_plan = run_plan
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
         self.failed_logins = FailedLogins()
-        self.logins: Logins[ClientConnection] = Logins(settings.limits.logins)
+        self.logins: Logins[Connected] = Logins(settings.limits.logins)
         self.memory = Memory(settings.limits.client_memory)
-        self.clients: dict[int, ClientConnection] = {}
-        self.connections: set[ClientConnection] = set()
+        self.clients: dict[int, Connected] = {}
+        self.connections: set[Connected] = set()
         self.draining = False
         self._routines_doubt_from = 0.0
         self._looks = 0
@@ -168,12 +183,6 @@ class Services:
             self._turn, self._planned = turn, 0
         self._planned += size
         return self._planned <= _PLANNED_IN_A_TURN
-
-    def command(self, client: ClientConnection, payload: bytes) -> None:
-        run_command(client, payload)
-
-    def first_database(self, client: ClientConnection, database: str) -> None:
-        use_database(client, database, at_login=True)
 
     def definitions_of(self, plan: ShardSelect, session: Session, values: Values) -> Definitions:
         """The memory of a plan's column definitions, one for each state of settings and for the values that
@@ -224,29 +233,7 @@ class Services:
                 break
         return self._next_id
 
-    def client_connected(self, client: ClientConnection) -> None:
-        from proxy.frontend.login import Login
-
-        self.connections.add(client)
-        self.stats.started_connections += 1
-        limit = self.most_clients
-        error: ProxyError | None = None
-        if self.draining:
-            error = ProxyError("shutting_down")
-        elif len(self.connections) > limit:
-            error = ProxyError("too_many_connections", limit=limit)
-        if error is not None:
-            self.stats.refused(error.kind.name)
-            client.seq = -1
-            client.write_error(error)
-            client.close()
-            return
-        given_up = self.logins.begin(client, client.address)
-        client.phase = Login(client)
-        if given_up is not None and isinstance(given_up.phase, Login):
-            given_up.phase.refuse(ProxyError("too_many_logins", limit=self.logins.limit))
-
-    def open_session(self, client: ClientConnection, id: int, user_name: str, address: str) -> Session:
+    def open_session(self, client: Connected, id: int, user_name: str, address: str) -> Session:
         """A session for a client that has logged in, perhaps in place of another. ProxyError when the user
         has too many, or statements cannot be read with the servers' sql_mode.
         """
@@ -280,7 +267,7 @@ class Services:
         ties = ((client.session.transaction.held.get(default), id) for id, client in self.clients.items())
         return {conn.thread_id: id for conn, id in ties if conn is not None and conn.tied}
 
-    def client_gone(self, client: ClientConnection) -> None:
+    def client_gone(self, client: Connected) -> None:
         self.connections.discard(client)
         self.logins.end(client)
         if client.session is not None:
@@ -293,7 +280,6 @@ class Services:
             account = accounts.account_for(user.role, user.databases)
             name = OWN_ACCOUNT if account is None else account.user
             self.users[user.name] = _user(user, self.backends.variant_of(name))
-        follow_users(self)
 
     def renew(self, defaults: Mapping[str, bytes]) -> None:
         """Something was set for all sessions (SET GLOBAL): use new connections, and these defaults."""
@@ -428,7 +414,6 @@ class Services:
         self.planners.tend()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
             self.stats.forget({plan for plan, _, _ in self.rewriter.kept()})
-        look_at_idle(list(self.clients.values()), self.settings.timeouts, time.monotonic())
 
     # -- what people ask
     # --------------------------------------------------------------------------------------------

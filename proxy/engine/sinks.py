@@ -7,7 +7,7 @@ change. There are two kinds:
 
 - A `Sink` for the connection's life (compression) is at the bottom, on the real transport.
 - A `CommandSink` stands for one command, on top of whatever is there: making one puts it in place, and when
-  the command is answered (`ClientConnection.finish`) it goes by itself. They are a pile: the last put in
+  the command is answered (`Exchange.finish`) it goes by itself. They are a pile: the last put in
   place is written to first, and goes first.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from proxy.wire.renumber import Renumber
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from .exchange import Exchange
 
 
 class Sink(asyncio.Transport):
@@ -64,7 +64,7 @@ class CommandSink(Sink):
 
     __slots__ = ("client", "under")
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: Exchange) -> None:
         super().__init__(client.transport)
         self.client = client
         self.under = client.sink  # the command sink that was in place before
@@ -72,7 +72,7 @@ class CommandSink(Sink):
         client.sink = self
 
     def answered(self, outcome: str) -> None:
-        """A statement is answered: `outcome` is what `ClientConnection.finish` was told ("ok", "error", or
+        """A statement is answered: `outcome` is what `Exchange.finish` was told ("ok", "error", or
         the name of an error of the proxy). Subclasses write what they still hold, then call this, which takes
         the sink away; one that stays, because the command has more statements, does not.
         """
@@ -96,7 +96,7 @@ class Numbered(CommandSink):
 
     __slots__ = ("numbers",)
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: Exchange) -> None:
         super().__init__(client)
         self.numbers = Renumber()
         self.numbers.start(client.seq + 1)

@@ -11,12 +11,12 @@ from proxy.session.counters import counter_of
 from rewriter.shape import digest
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from .at_work import AtWork
 
 log = structlog.get_logger("session")
 
 
-def count_statements(client: ClientConnection) -> Counter[bytes]:
+def count_statements(client: AtWork) -> Counter[bytes]:
     """The session's statements, which are counted from the first call on."""
     if client.session.counts is None:
         client.session.counts = Counter()
@@ -24,7 +24,7 @@ def count_statements(client: ClientConnection) -> Counter[bytes]:
     return client.session.counts
 
 
-def look_at(client: ClientConnection, outcome: str, seconds: float) -> None:
+def look_at(client: AtWork, outcome: str, seconds: float) -> None:
     """A command has taken longer than `client.look_after`."""
     counts = client.session.counts
     if counts is not None and client.plan is not None:
@@ -33,7 +33,7 @@ def look_at(client: ClientConnection, outcome: str, seconds: float) -> None:
         _log_slow(client, outcome, seconds)
 
 
-def _log_slow(client: ClientConnection, outcome: str, seconds: float) -> None:
+def _log_slow(client: AtWork, outcome: str, seconds: float) -> None:
     """The slow-query log: the statement's shape, never its literals."""
     session = client.session
     log.warning(

@@ -15,12 +15,10 @@ from proxy.errors import ProxyError
 from rewriter.bound import BindError
 from rewriter.env import Env
 
-from .task import TaskWork
-
 if TYPE_CHECKING:
     from config.topology import Topology
+    from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
-    from proxy.frontend.client import ClientConnection
     from rewriter.planner import Parameters
     from rewriter.plans import Bound, Choose, Insert, Plan, Values
 
@@ -32,18 +30,6 @@ def check_length(services: Services, sql: bytes) -> None:
     """Refuse a statement that is longer than limits.max_statement."""
     if len(sql) > services.max_statement:
         raise ProxyError("statement_too_long", size=len(sql), limit=services.max_statement)
-
-
-def execute_long(client: ClientConnection, sql: bytes) -> None:
-    """Run a COM_QUERY that is to be planned off the loop, as the client's work."""
-    check_length(client.services, sql)
-    TaskWork(client).start(_execute_long(client, sql))
-
-
-async def _execute_long(client: ClientConnection, sql: bytes) -> None:
-    session = client.session
-    planned = await plan_apart(client.services, session.user.name, sql, session.env)
-    client.services.execute(client, sql, (planned.plan, planned.literals))
 
 
 async def bind_insert(
@@ -73,7 +59,7 @@ async def bind_insert(
         raise ProxyError(error.name, **error.arguments) from None
 
 
-async def plan_for(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Values]:
+async def plan_for(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     """As `Rewriter.plan`, for a statement that the proxy has made of a client's. Raises ProxyError."""
     services = client.services
     found = services.rewriter.find(sql, env) if len(sql) <= services.long_statement else None

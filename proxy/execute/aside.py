@@ -21,7 +21,7 @@ from rewriter.text.effects import Effects
 from .ends import connection_lost_in_transaction, give_back, settle
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself."""
@@ -31,7 +31,7 @@ _LIMITS: Final = frozenset({"sql_select_limit", "max_join_size", "sql_big_select
 
 @asynccontextmanager
 async def borrowed(
-    client: ClientConnection,
+    client: Exchange,
     host: str,
     database: str | None = None,
     *,
@@ -71,7 +71,7 @@ async def borrowed(
 
 
 async def run_aside(
-    client: ClientConnection,
+    client: Exchange,
     host: str,
     sql: bytes,
     effects: Effects | None = None,
@@ -92,7 +92,7 @@ async def run_aside(
         session.found_rows = counted
 
 
-def answer(client: ClientConnection, reply: Collector, warnings: list[Diagnostic] | None = None) -> None:
+def answer(client: Exchange, reply: Collector, warnings: list[Diagnostic] | None = None) -> None:
     """A collected reply, and its warnings, to the client, and the command is done."""
     if reply.err is not None:
         client.fail(reply.err)
@@ -115,7 +115,7 @@ def answer(client: ClientConnection, reply: Collector, warnings: list[Diagnostic
 
 
 def write_result(
-    client: ClientConnection,
+    client: Exchange,
     columns: list[bytes],
     rows: list[bytes],
     warnings: int = 0,
@@ -139,7 +139,7 @@ def write_result(
     client.finish("ok")
 
 
-async def run_probe(client: ClientConnection, host: str, sql: bytes, error: ProxyError) -> None:
+async def run_probe(client: Exchange, host: str, sql: bytes, error: ProxyError) -> None:
     """`error`, unless a server says that the statement is no SQL at all: then its own error."""
     try:
         found = await prepared_error(client, host, sql, _any_database(client.services.topology, host))
@@ -162,7 +162,7 @@ def _any_database(topology: Topology, host: str) -> str | None:
     return None
 
 
-async def run_for_nothing(client: ClientConnection, bound: Bound, *, update: bool) -> None:
+async def run_for_nothing(client: Exchange, bound: Bound, *, update: bool) -> None:
     """A write that no shard runs, since no row can match: OK, unless a server finds a mistake in it."""
     nowhere, warnings = bound.reference, bound.warnings
     if nowhere is not None:
@@ -176,9 +176,7 @@ async def run_for_nothing(client: ClientConnection, bound: Bound, *, update: boo
     client.reply_ok(warnings=len(warnings), info=lenenc_bytes(info) if info else b"")
 
 
-async def prepared_error(
-    client: ClientConnection, host: str, sql: bytes, database: str | None = None
-) -> Err | None:
+async def prepared_error(client: Exchange, host: str, sql: bytes, database: str | None = None) -> Err | None:
     """What a server has against a statement that it prepares and does not run."""
     if client.session.unsafe_charset and not sql.isascii():
         return None  # no quoting is sure to hold it

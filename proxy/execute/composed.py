@@ -8,21 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
+from proxy.engine.naming import logical_error
 from proxy.session.state import Diagnostics, Session
 from proxy.wire.packets import err_packet, ok_packet, tracked_ok_packet
 from rewriter.bound import composed_message
 
-from .naming import logical_error
-
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
 _ERR = 0xFF
 _BEFORE_MESSAGE = 13  # the packet's header, 0xFF, the code, # and the SQLSTATE
 
 
-def told(client: ClientConnection, conn: BackendConnection, data: bytes) -> bytes:
+def told(client: Exchange, conn: BackendConnection, data: bytes) -> bytes:
     """A reply that ends with an error: that with the logical database in the place of the shard's."""
     err = conn.scanner.err
     first = len(data) - len(err.message) - _BEFORE_MESSAGE if err is not None else -1

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from proxy.backends.collect import Collector
+from proxy.engine.naming import logical
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.session.transaction import LOCKED, XA
@@ -26,11 +27,10 @@ from rewriter.plans import Bound, Ddl, HostStatement
 
 from .aside import borrowed, write_result
 from .ends import connection_lost_in_transaction
-from .naming import logical
 from .task import TaskWork
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 log = structlog.get_logger("proxy")
 
@@ -53,7 +53,7 @@ _DONE_ALREADY = frozenset({1060, 1061, 1091})
 class _Run:
     """A definition at work, and what the shards have said so far."""
 
-    client: ClientConnection
+    client: Exchange
     work: TaskWork
     done: list[HostStatement] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -106,7 +106,7 @@ class _Run:
         self.failures += [(statement, ProxyError("definition_not_run", reason=reason)) for statement in left]
 
 
-async def run_ddl(client: ClientConnection, plan: Ddl, bound: Bound, work: TaskWork) -> None:
+async def run_ddl(client: Exchange, plan: Ddl, bound: Bound, work: TaskWork) -> None:
     """Run the statements of `bound`, and answer the client."""
     _check_held(client)
     by_host: dict[str, list[HostStatement]] = {}
@@ -154,7 +154,7 @@ def _parts(statements: Sequence[HostStatement], most: int) -> list[Sequence[Host
     return [part for part in parts if part]
 
 
-def _check_held(client: ClientConnection) -> None:
+def _check_held(client: Exchange) -> None:
     """Refuse to begin when what ties the session (its lock, its temporary table) is gone already."""
     for conn in list(client.session.transaction.held.values()):
         if conn.closed:
@@ -188,7 +188,7 @@ def _count_rest(run: _Run, bound: Bound) -> None:
     ]
 
 
-async def _learn(client: ClientConnection) -> None:
+async def _learn(client: Exchange) -> None:
     """What the definition has changed. It is done: nothing that goes wrong now makes an error of it."""
     try:
         await client.services.tables_changed()
@@ -199,7 +199,7 @@ async def _learn(client: ClientConnection) -> None:
         log.warning("tables not looked at after a definition", exc_info=error)
 
 
-def _tell(client: ClientConnection, plan: Ddl, results: list[tuple[HostStatement, Collector]]) -> None:
+def _tell(client: Exchange, plan: Ddl, results: list[tuple[HostStatement, Collector]]) -> None:
     """The rows of ANALYZE TABLE and the like, each but once; of what only some shards say, which they are."""
     said: dict[tuple[bytes, ...], list[HostStatement]] = {}
     for statement, reply in sorted(results, key=lambda pair: (pair[0].shards, pair[0].host)):
@@ -216,7 +216,7 @@ def _tell(client: ClientConnection, plan: Ddl, results: list[tuple[HostStatement
     write_result(client, results[0][1].columns, rows)
 
 
-def _report(client: ClientConnection, plan: Ddl, run: _Run) -> None:
+def _report(client: Exchange, plan: Ddl, run: _Run) -> None:
     """An error for the client, and a line for each shard in SHOW WARNINGS."""
     failures = run.failures
     failures.sort(key=lambda failure: (failure[0].shards, failure[0].host))
@@ -256,7 +256,7 @@ def _have_it(failures: Sequence[Failure]) -> str:
     return ""
 
 
-def _advice(client: ClientConnection, plan: Ddl, statement: HostStatement) -> str:
+def _advice(client: Exchange, plan: Ddl, statement: HostStatement) -> str:
     """How to give the definition to those that have not got it."""
     verb = plan.verb.upper()
     words = statement.sql.split(None, 3)
@@ -278,12 +278,12 @@ def _text(problem: Err | ProxyError) -> str:
     return problem.text() if isinstance(problem, Err) else str(problem)
 
 
-def _database(client: ClientConnection, keyspace: str, statement: HostStatement) -> str:
+def _database(client: Exchange, keyspace: str, statement: HostStatement) -> str:
     known = client.services.topology.keyspaces.get(keyspace)
     return known.database_of(statement.shards[0]).decode() if known is not None and statement.shards else ""
 
 
-def _place(statement: HostStatement, client: ClientConnection | None = None) -> str:
+def _place(statement: HostStatement, client: Exchange | None = None) -> str:
     """`shard 3 (db00003) on 127.0.0.1:3306`; without `client` its database is left out."""
     if not statement.shards:
         return statement.host

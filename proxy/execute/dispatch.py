@@ -46,7 +46,7 @@ from rewriter.plans import (
 from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
 from rewriter.writes.read_write import FillIn
 
-from .apart import Planned, bind_insert, check_length, execute_long, plan_apart
+from .apart import Planned, bind_insert, check_length, plan_apart
 from .aside import run_aside, run_for_nothing, run_probe
 from .ddl import run_ddl
 from .everywhere import run_everywhere
@@ -65,7 +65,7 @@ from .transcode import refuse_rounded
 from .writes import run_writes
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.state import Session
 
 choose = random.choice
@@ -74,7 +74,7 @@ choose = random.choice
 _WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, Several, Opened)
 
 
-def execute(client: ClientConnection, sql: bytes, planned: tuple[Plan, Values] | None = None) -> None:
+def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = None) -> None:
     """Run one COM_QUERY, whose plan is `planned` if it is known. Raises ProxyError before anything was sent;
     later errors go to the client by themselves.
     """
@@ -110,7 +110,7 @@ def execute(client: ClientConnection, sql: bytes, planned: tuple[Plan, Values] |
         run_plan(client, plan, literals)
 
 
-def run_plan(client: ClientConnection, plan: Plan, literals: Values) -> None:
+def run_plan(client: Exchange, plan: Plan, literals: Values) -> None:
     """Run a plan that may run. Raises ProxyError."""
     try:
         _EXECUTORS[plan.__class__](client, plan, literals)
@@ -118,7 +118,7 @@ def run_plan(client: ClientConnection, plan: Plan, literals: Values) -> None:
         raise ProxyError(error.name, **error.arguments) from None
 
 
-def plan_masked(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Values]:
+def plan_masked(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     """The plan of a statement in gbk or its kin, read with its characters masked: `sent` gives its own bytes
     back. Raises ProxyError unless one host runs it as it is.
     """
@@ -134,7 +134,7 @@ def plan_masked(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, V
     return _unmasked(plan, literals, in_literals, env)
 
 
-async def plan_masked_off_loop(client: ClientConnection, sql: bytes, env: Env) -> Planned:
+async def plan_masked_off_loop(client: Exchange, sql: bytes, env: Env) -> Planned:
     """As `plan_masked`, for a statement that is not very short."""
     check_length(client.services, sql)
     if not can_mask(env.charset):
@@ -152,18 +152,30 @@ def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tupl
     raise ProxyError("charset_refused", charset=env.charset)
 
 
-def execute_masked(client: ClientConnection, sql: bytes) -> None:
-    """Run a COM_QUERY in gbk or its kin that is not very short, as the client's work."""
+def execute_long(client: Exchange, sql: bytes) -> None:
+    """Run a COM_QUERY that is to be planned off the loop, as the client's work."""
 
     async def run() -> None:
-        planned = await plan_masked_off_loop(client, sql, client.session.env)
-        client.services.execute(client, sql, (planned.plan, planned.literals))
+        session = client.session
+        planned = await plan_apart(client.services, session.user.name, sql, session.env)
+        execute(client, sql, (planned.plan, planned.literals))
 
     check_length(client.services, sql)
     TaskWork(client).start(run())
 
 
-def sent(client: ClientConnection, plan: OneHost, literals: Values) -> bytes:
+def execute_masked(client: Exchange, sql: bytes) -> None:
+    """Run a COM_QUERY in gbk or its kin that is not very short, as the client's work."""
+
+    async def run() -> None:
+        planned = await plan_masked_off_loop(client, sql, client.session.env)
+        execute(client, sql, (planned.plan, planned.literals))
+
+    check_length(client.services, sql)
+    TaskWork(client).start(run())
+
+
+def sent(client: Exchange, plan: OneHost, literals: Values) -> bytes:
     """What the one host of a plan gets."""
     if plan.unchanged:
         return client.sql
@@ -231,7 +243,7 @@ def refuse_lost(session: Session, plan: Plan) -> None:
 # ------------------------------------------------------------------------------------
 
 
-def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: Values) -> None:
+def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) -> None:
     if plan.session_slots and asks_holders(client, plan, lambda: _one_host(client, plan, literals)):
         return
     host = plan.host(client.services.topology)
@@ -245,7 +257,7 @@ def _one_host(client: ClientConnection, plan: Passthrough | Physical, literals: 
     client.relay.run(host, sql, plan.database, effects=effects, literals=literals, origins=plan.origins)
 
 
-def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> None:
+def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
     session, statement = client.session, plan.statement
     if not session.local_files:
         raise ProxyError("local_files_off_mariadb" if session.env.mariadb else "local_files_off")
@@ -256,7 +268,7 @@ def _load_local(client: ClientConnection, plan: LoadLocal, literals: Values) -> 
     file_relay(client).run(host, sql, statement.database, effects=effects, literals=literals)
 
 
-def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None:
+def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
     if plan.session_slots and asks_holders(client, plan, lambda: _any_host(client, plan, literals)):
         return
     session = client.session
@@ -272,7 +284,7 @@ def _any_host(client: ClientConnection, plan: AnyHost, literals: Values) -> None
     client.relay.run(host, sql, plan.database, effects=effects, literals=literals)
 
 
-def _ask_point(client: ClientConnection, plan: ShardSelect | ShardWrite, values: Values) -> bool:
+def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values) -> bool:
     """Send a statement that one ID routes, which is the usual case: there is nothing to check or merge."""
     services = client.services
     if not services.all_serving or client.session.transaction_mode == "single":
@@ -284,7 +296,7 @@ def _ask_point(client: ClientConnection, plan: ShardSelect | ShardWrite, values:
     return True
 
 
-def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> None:
+def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
     services = client.services
     session = client.session
     values = values_of(session, plan, literals)
@@ -317,11 +329,11 @@ def _select(client: ClientConnection, plan: ShardSelect, literals: Values) -> No
     FanOut(client, bound, services.definitions_of(plan, session, values), ceiling).start()
 
 
-def _gather(client: ClientConnection, plan: Gather, literals: Values) -> None:
+def _gather(client: Exchange, plan: Gather, literals: Values) -> None:
     start_gather(client, plan, values_of(client.session, plan, literals), choose)
 
 
-def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values) -> None:
+def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> None:
     services = client.services
     session = client.session
     values = values_of(session, plan, literals)
@@ -345,7 +357,7 @@ def _write(client: ClientConnection, plan: ShardWrite | Insert, literals: Values
     _run_write(client, plan, bound)
 
 
-async def _insert_in_steps(client: ClientConnection, plan: Insert, values: Values) -> None:
+async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> None:
     """Run an INSERT that needs IDs first, or so long that it is bound apart."""
     services = client.services
     topology = services.topology
@@ -360,7 +372,7 @@ async def _insert_in_steps(client: ClientConnection, plan: Insert, values: Value
     _run_write(client, plan, bound)
 
 
-def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound) -> None:
+def _run_write(client: Exchange, plan: ShardWrite | Insert, bound: Bound) -> None:
     services = client.services
     session = client.session
     if not services.all_serving:
@@ -390,13 +402,13 @@ def _run_write(client: ClientConnection, plan: ShardWrite | Insert, bound: Bound
     work.start(run_writes(client, bound, work.conns, returning=plan.returning, origins=origins))
 
 
-def _views(client: ClientConnection, plan: SystemViews, literals: Values) -> None:
+def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
     work = TaskWork(client)
     work.start(run_views(client, work, plan, literals, values))
 
 
-def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) -> None:
+def _everywhere(client: Exchange, plan: Everywhere, literals: Values) -> None:
     bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
     if client.session.transaction_mode == "single":
         check_single(client, [Spot(statement.host) for statement in bound.statements])
@@ -404,7 +416,7 @@ def _everywhere(client: ClientConnection, plan: Everywhere, literals: Values) ->
     work.start(run_everywhere(client, bound, work.conns))
 
 
-def _read_write(client: ClientConnection, plan: ReadThenWrite, literals: Values) -> None:
+def _read_write(client: Exchange, plan: ReadThenWrite, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
     before = writing(client)
     if before is not None and plan.changes:
@@ -420,7 +432,7 @@ def _read_write(client: ClientConnection, plan: ReadThenWrite, literals: Values)
     client.query(plan.select.render(values))
 
 
-def _ddl(client: ClientConnection, plan: Ddl, literals: Values) -> None:
+def _ddl(client: Exchange, plan: Ddl, literals: Values) -> None:
     bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
     if not client.services.all_serving and plan.keyspace:
         client.services.check_states(plan, bound, write=True)
@@ -428,20 +440,20 @@ def _ddl(client: ClientConnection, plan: Ddl, literals: Values) -> None:
     work.start(run_ddl(client, plan, bound, work))
 
 
-def _builtin(client: ClientConnection, plan: Builtin, literals: Values) -> None:
+def _builtin(client: Exchange, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
 
-def _several(client: ClientConnection, plan: Several, literals: Values) -> None:
+def _several(client: Exchange, plan: Several, literals: Values) -> None:
     run_several(client, client.sql, plan.comments)
 
 
-def _opened(client: ClientConnection, plan: Opened, literals: Values) -> None:
+def _opened(client: Exchange, plan: Opened, literals: Values) -> None:
     client.sql = plan.text
     execute(client, plan.text)
 
 
-def reject(client: ClientConnection, plan: Reject, literals: Values) -> None:
+def reject(client: Exchange, plan: Reject, literals: Values) -> None:
     error = ProxyError(plan.error, **plan.arguments)
     if not plan.probe:
         raise error
@@ -449,7 +461,7 @@ def reject(client: ClientConnection, plan: Reject, literals: Values) -> None:
     TaskWork(client).start(run_probe(client, host, client.sql, error))
 
 
-_EXECUTORS: dict[type[Plan], Callable[[ClientConnection, Any, Values], None]] = {
+_EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = {
     Passthrough: _one_host,
     Physical: _one_host,
     AnyHost: _any_host,

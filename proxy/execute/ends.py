@@ -10,6 +10,7 @@ import structlog
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.engine.naming import logical_rows
 from proxy.errors import ProxyError
 from proxy.session.reading import READING
 from proxy.session.state import Diagnostic, Diagnostics
@@ -19,13 +20,12 @@ from rewriter.plans import Values
 from rewriter.text.effects import Effects
 from rewriter.text.found_rows import PRIMED
 
-from .naming import logical_rows
 from .trace import counts, generated, trace, trace_code, trace_routine
 
 log = structlog.get_logger("proxy")
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.state import Session
 
 _IN_TRANS = int(Status.IN_TRANS)
@@ -46,7 +46,7 @@ def opens(session: Session, conn: BackendConnection) -> bool:
 
 
 async def settle(
-    client: ClientConnection, conn: BackendConnection, effects: Effects | None = None, literals: Values = ()
+    client: Exchange, conn: BackendConnection, effects: Effects | None = None, literals: Values = ()
 ) -> Diagnostics:
     """After an error, with warnings or other `effects`: learn what the session must know before the
     connection is given back. Returns the warnings.
@@ -99,7 +99,7 @@ async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics
     return found
 
 
-def give_back(client: ClientConnection, conn: BackendConnection, *, failed: bool = False) -> None:
+def give_back(client: Exchange, conn: BackendConnection, *, failed: bool = False) -> None:
     """After a complete reply: keep `conn` while it carries a transaction or session state, else free it.
     `failed`: the reply was an error.
     """
@@ -110,9 +110,7 @@ def give_back(client: ClientConnection, conn: BackendConnection, *, failed: bool
         give_all_back(client, [conn], failed=failed)
 
 
-def give_all_back(
-    client: ClientConnection, conns: Iterable[BackendConnection], *, failed: bool = False
-) -> None:
+def give_all_back(client: Exchange, conns: Iterable[BackendConnection], *, failed: bool = False) -> None:
     """After complete replies, with none of the session's connections at work: keep those that carry a
     transaction or session state, free the others.
     """
@@ -137,7 +135,7 @@ def give_all_back(
         transaction_ended_by_server(client, rolled_back=failed)
 
 
-def discard(client: ClientConnection, conn: BackendConnection) -> None:
+def discard(client: Exchange, conn: BackendConnection) -> None:
     """The client is gone in the middle of a statement: close `conn`, and end the statement on the server."""
     held = client.session.transaction.held
     if held.get(conn.host) is conn:
@@ -146,7 +144,7 @@ def discard(client: ClientConnection, conn: BackendConnection) -> None:
     client.services.backends.discard(conn)
 
 
-def transaction_ended_by_server(client: ClientConnection, rolled_back: bool) -> None:
+def transaction_ended_by_server(client: Exchange, rolled_back: bool) -> None:
     """A host ended its part of the transaction by itself; the others follow, as on one server.
 
     A deadlock rolls back, an implicit commit (DDL) commits.
@@ -164,7 +162,7 @@ def transaction_ended_by_server(client: ClientConnection, rolled_back: bool) -> 
             client.services.spawn(_commit(client, other), "implicit commit")
 
 
-async def _commit(client: ClientConnection, conn: BackendConnection) -> None:
+async def _commit(client: Exchange, conn: BackendConnection) -> None:
     try:
         await Collector().run(conn, query_packet(b"COMMIT"))
     except ProxyError:
@@ -172,7 +170,7 @@ async def _commit(client: ClientConnection, conn: BackendConnection) -> None:
     client.services.backends.release(conn)
 
 
-def forget_closed(client: ClientConnection) -> None:
+def forget_closed(client: Exchange) -> None:
     """A cancelled task has closed the connections it was using: the session must not use them again."""
     for conn in list(client.session.transaction.held.values()):
         if conn.closed:
@@ -180,7 +178,7 @@ def forget_closed(client: ClientConnection) -> None:
 
 
 def connection_lost_in_transaction(
-    client: ClientConnection, conn: BackendConnection, error: ProxyError | None
+    client: Exchange, conn: BackendConnection, error: ProxyError | None
 ) -> None:
     """A connection of the session is gone. If it carried a transaction, the rest is rolled back and the
     client must know.

@@ -19,15 +19,16 @@ from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
 
 from .aside import write_result
-from .writes import HostWork, Outcome, connect, give_back, run_host, undo
+from .tally import Outcome
+from .writes import HostWork, connect, give_back, run_host, undo
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _START = (query_packet(b"START TRANSACTION"), 1)
 
 
-async def run_everywhere(client: ClientConnection, bound: Bound, running: set[BackendConnection]) -> None:
+async def run_everywhere(client: Exchange, bound: Bound, running: set[BackendConnection]) -> None:
     """Run the statements of `bound`, one for each host, and answer as the first host does."""
     works = [HostWork(one.host, [Outcome(one, None)]) for one in bound.statements]
     outcomes = [work.outcomes[0] for work in works]
@@ -73,7 +74,7 @@ async def _end(work: HostWork, *, commit: bool) -> None:
     work.outcomes[0].error = work.outcomes[0].error or reply.err
 
 
-def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) -> None:
+def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
     """The first host's answer, or what went wrong and where."""
     failed = [work for work in works if work.outcomes[0].error is not None]
     done = [work.host for work in works[1:] if work.outcomes[0].answered and work not in failed]
@@ -107,7 +108,7 @@ def _answer(client: ClientConnection, works: list[HostWork], *, undone: bool) ->
     client.reply_ok(affected=ok.affected, insert_id=ok.insert_id, warnings=ok.warnings, info=ok.info)
 
 
-def _compare(client: ClientConnection, works: list[HostWork]) -> None:
+def _compare(client: Exchange, works: list[HostWork]) -> None:
     """Copies that differ show when the same statement changes other numbers of rows."""
     changed = {work.host: work.outcomes[0].ok.affected for work in works if work.outcomes[0].ok is not None}
     first = works[0].host

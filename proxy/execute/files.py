@@ -21,7 +21,7 @@ from .ends import connection_lost_in_transaction
 from .relay import Relay
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
 class FileRelay(Relay):
@@ -29,7 +29,7 @@ class FileRelay(Relay):
 
     __slots__ = ("asked", "error", "outcome", "paused", "seq")
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: Exchange) -> None:
         super().__init__(client)
         self.asked = False
         self.seq = 0  # number of the next packet, as the server counts them

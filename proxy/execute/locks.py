@@ -11,10 +11,10 @@ from rewriter.route.values import LOCK_HOLDERS
 from .task import TaskWork
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def host_of(client: ClientConnection, plan: AnyHost) -> str:
+def host_of(client: Exchange, plan: AnyHost) -> str:
     """Best one that the session uses already; but locks are all on the default host."""
     held = client.session.transaction.held
     if held and not (plan.effects is not None and plan.effects.locks):
@@ -22,7 +22,7 @@ def host_of(client: ClientConnection, plan: AnyHost) -> str:
     return plan.host(client.services.topology)
 
 
-def asks_holders(client: ClientConnection, plan: Plan, go_on: Callable[[], None]) -> bool:
+def asks_holders(client: Exchange, plan: Plan, go_on: Callable[[], None]) -> bool:
     """Whether the other workers must be asked first: then `go_on`, which sends the statement, is called when
     they have answered.
     """
@@ -35,7 +35,7 @@ def asks_holders(client: ClientConnection, plan: Plan, go_on: Callable[[], None]
     return True
 
 
-async def _ask(client: ClientConnection, go_on: Callable[[], None]) -> None:
+async def _ask(client: Exchange, go_on: Callable[[], None]) -> None:
     peers = client.services.peers
     assert peers is not None
     answers = await peers.ask_others("lock_holders")

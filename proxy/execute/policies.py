@@ -8,10 +8,10 @@ from proxy.errors import ProxyError
 from rewriter.plans import Bound
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def check_scatter(client: ClientConnection, bound: Bound) -> int | None:
+def check_scatter(client: Exchange, bound: Bound) -> int | None:
     """Whether the user may scatter; the most rows such a read may give, None for no limit."""
     user = client.session.user
     if not user.scatter_allowed:

@@ -24,7 +24,7 @@ from .gathering.gathered import ServerError
 from .transcode import definitions, exact_of
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
 
 _NAMES: Final = re.compile(rb"[\w$]+|\*")
@@ -80,7 +80,7 @@ async def columns_of(conn: BackendConnection, sql: bytes) -> tuple[list[bytes], 
     return definitions(reply.reply)
 
 
-def returns_rounded(client: ClientConnection, plan: Plan, sql: bytes) -> bool:
+def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:
     """Whether a write's RETURNING may show columns whose text is rounded. (MariaDB tells nothing of them when
     it prepares.)
     """
@@ -97,7 +97,7 @@ def returns_rounded(client: ClientConnection, plan: Plan, sql: bytes) -> bool:
     return False
 
 
-async def learn_again(client: ClientConnection, statement: Statement) -> None:
+async def learn_again(client: Exchange, statement: Statement) -> None:
     """Learn which columns of a statement's result are rounded as text, when tables may have changed since it
     was prepared. What the server says against the statement, it will say again when it is executed.
     """

@@ -27,7 +27,7 @@ from proxy.wire.packets import (
 from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.state import Diagnostic
     from rewriter.plan import Values
     from rewriter.plans import ReadThenWrite
@@ -66,7 +66,7 @@ class ReadFirst(CommandSink):
         "reader", "rows", "savepoint", "seq", "size", "state", "total", "values",
     )  # fmt: skip
 
-    def __init__(self, client: ClientConnection, plan: ReadThenWrite, values: Values) -> None:
+    def __init__(self, client: Exchange, plan: ReadThenWrite, values: Values) -> None:
         super().__init__(client)
         self.plan = plan
         self.values = values
@@ -319,7 +319,7 @@ class ReadFirst(CommandSink):
         super().answered("ok")
 
 
-def writing(client: ClientConnection) -> ReadFirst | None:
+def writing(client: Exchange) -> ReadFirst | None:
     """The statement that has read, and has the one at work run to write."""
     sink = client.sink
     while sink is not None and not isinstance(
@@ -329,7 +329,7 @@ def writing(client: ClientConnection) -> ReadFirst | None:
     return sink if sink is not None and sink.writing else None
 
 
-def spreads(client: ClientConnection) -> bool:
+def spreads(client: Exchange) -> bool:
     """Whether the INSERT at work has so many rows from a SELECT that each finds a shard by itself."""
     sink = writing(client)
     if sink is None:
@@ -340,7 +340,7 @@ def spreads(client: ClientConnection) -> bool:
     return len(sink.rows) > client.services.settings.placement.together
 
 
-def _same_charset(client: ClientConnection) -> bool:
+def _same_charset(client: Exchange) -> bool:
     """Whether text comes in the character set that statements are written in."""
     settings = client.session.settings
     return settings.get("character_set_results") == settings.get("character_set_client")

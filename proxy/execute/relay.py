@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.waiting import Want
+from proxy.engine.failures import note_error
 from proxy.errors import ProxyError
-from proxy.problems import NOTED, note_error
+from proxy.problems import NOTED
 from proxy.wire.constants import Status
 from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import frame, query_packet
@@ -38,7 +39,7 @@ from .preludes import effects_preludes, keeps_warnings, opens_none, preludes
 from .trace import left_behind
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _IN_TRANS = int(Status.IN_TRANS)
 _NO_DATABASE = 1046
@@ -79,7 +80,7 @@ class Relay:
         """The query attributes of the client's statement, for `AttributedConnection`."""
         return self.client.named
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: Exchange) -> None:
         self.client = client
         self.conn: BackendConnection | None = None
         self.task: asyncio.Task[None] | None = None

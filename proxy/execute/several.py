@@ -23,7 +23,7 @@ from .aside import run_probe
 from .task import TaskWork
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _MORE = int(Status.MORE_RESULTS_EXISTS)
 #: Bytes in which the end of a long statement is looked for first.
@@ -41,7 +41,7 @@ class Statements(Numbered):
 
     __slots__ = ("at", "behind", "charset", "statement", "text")
 
-    def __init__(self, client: ClientConnection, text: bytes) -> None:
+    def __init__(self, client: Exchange, text: bytes) -> None:
         super().__init__(client)
         self.text = text
         self.charset = ""  # the text is masked, of this character set
@@ -143,7 +143,7 @@ def first_statement(text: bytes, env: Env) -> bytes:
     return first_of(text, env)
 
 
-def run_several(client: ClientConnection, sql: bytes, comments: bool) -> None:
+def run_several(client: Exchange, sql: bytes, comments: bool) -> None:
     """Run the statements of `sql`, of which there are several; `comments`: behind the first there are only
     comments. Without MULTI_STATEMENTS, or when the first is empty, a server says what is wrong.
     """

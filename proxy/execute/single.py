@@ -14,10 +14,10 @@ from rewriter.plan import Access
 from rewriter.plans import HostStatement, OneHost, Physical
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def check_place(client: ClientConnection, plan: OneHost, host: str) -> None:
+def check_place(client: Exchange, plan: OneHost, host: str) -> None:
     """Refuse what one host would run, when the state of a shard that it names does not allow it, or it would
     be a second shard.
     """
@@ -33,7 +33,7 @@ def spots_of(keyspace: str, statements: Iterable[HostStatement]) -> list[Spot]:
     return [Spot(one.host, keyspace, shard) for one in statements for shard in one.shards or (None,)]
 
 
-def check_single(client: ClientConnection, spots: Iterable[Spot]) -> None:
+def check_single(client: Exchange, spots: Iterable[Spot]) -> None:
     """Refuse a statement that would take the transaction to a second shard, naming both; note where it is."""
     session = client.session
     transaction = session.transaction

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
-from proxy.wire.packets import ProtocolError, lenenc_bytes, read_lenenc_bytes
-from rewriter.plans import Inserted
+from proxy.errors import ProxyError
+from proxy.session.state import Diagnostic
+from proxy.wire.packets import Err, Ok, ProtocolError, lenenc_bytes, read_lenenc_bytes
+from rewriter.plans import HostStatement, Inserted
 
-if TYPE_CHECKING:
-    from .writes import Outcome
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one statement: `ok`, or `rows` (of RETURNING), or the error that says why not."""
+
+    statement: HostStatement
+    inserted: Inserted | None
+    ok: Ok | None = None
+    error: Err | ProxyError | None = None
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    answered: bool = False
+    columns: list[bytes] = field(default_factory=list)
+    rows: list[bytes] = field(default_factory=list)
+    warnings: int = 0
 
 
 def first_id(outcomes: Sequence[Outcome]) -> tuple[int, bool]:

@@ -12,7 +12,7 @@ from proxy.errors import ProxyError
 from .ends import forget_closed
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
     from .gathering.rest import Rest
 
@@ -28,7 +28,7 @@ class TaskWork:
 
     __slots__ = ("_coming", "client", "conns", "killed", "rest", "steady", "stopping", "task")
 
-    def __init__(self, client: ClientConnection, *, steady: bool = False) -> None:
+    def __init__(self, client: Exchange, *, steady: bool = False) -> None:
         self.client = client
         self.task: asyncio.Task[None] | None = None
         self.conns: set[BackendConnection] = set()

@@ -25,7 +25,7 @@ from rewriter.text.found_rows import ASK, MATCHED, ONE, PRIMED
 from .preludes import NEVER_FOUND, PRIMING_VARIABLE
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.state import Session
 
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
@@ -115,7 +115,7 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
     return found in (ASK, PRIMED)
 
 
-def effects_on(client: ClientConnection, host: str, plan: Plan, sql: bytes) -> Effects | None:
+def effects_on(client: Exchange, host: str, plan: Plan, sql: bytes) -> Effects | None:
     """The effects of a statement that one host runs, with those of its triggers and functions there."""
     services = client.services
     routines, effects = services.routines.get(host), plan.effects
@@ -198,7 +198,7 @@ async def _adopt(session: Session, conn: BackendConnection, *, changed: bool) ->
         session.refresh_env()
 
 
-async def trace_code(client: ClientConnection, conn: BackendConnection, effects: Effects) -> None:
+async def trace_code(client: Exchange, conn: BackendConnection, effects: Effects) -> None:
     """After a statement that has run code, or may have, of which the proxy did not know that it changes
     something: what it has set is the session's.
     """
@@ -217,7 +217,7 @@ async def trace_code(client: ClientConnection, conn: BackendConnection, effects:
     await trace_routine(client, conn, changed=True)
 
 
-async def trace_routine(client: ClientConnection, conn: BackendConnection, *, changed: bool = False) -> None:
+async def trace_routine(client: Exchange, conn: BackendConnection, *, changed: bool = False) -> None:
     """Read all user variables back: a routine may have assigned any. `changed`: the server has said that
     something of the session was, so it keeps the connection, unless it is known what.
     """

@@ -18,7 +18,7 @@ from proxy.wire.packets import eof_packet, frame, read_lenenc
 from proxy.wire.resultset import Column, decode_column, fitted
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _MORE = int(Status.MORE_RESULTS_EXISTS)
 _FIRST, _DEFINITIONS, _DEFINITIONS_END, _ROWS = range(4)
@@ -62,7 +62,7 @@ class BinarySink(CommandSink):
 
     __slots__ = ("_columns", "_encoder", "_payloads", "_relay", "_seq", "_state", "_types", "exact", "passes")
 
-    def __init__(self, client: ClientConnection, *, exact: bool) -> None:
+    def __init__(self, client: Exchange, *, exact: bool) -> None:
         super().__init__(client)
         self.exact = exact
         self.passes = False
@@ -115,13 +115,13 @@ class BinarySink(CommandSink):
         super().answered(outcome)
 
 
-def exact_sink(client: ClientConnection) -> BinarySink | None:
+def exact_sink(client: Exchange) -> BinarySink | None:
     """The sink of an EXECUTE whose rows must be binary from the start; None for any other statement."""
     sink = client.sink
     return sink if isinstance(sink, BinarySink) and sink.exact else None
 
 
-def refuse_rounded(client: ClientConnection) -> None:
+def refuse_rounded(client: Exchange) -> None:
     """Refuse an EXECUTE whose rows come as text from several hosts, if they would be rounded. Raises
     ProxyError.
     """
@@ -139,7 +139,7 @@ class DefinitionsSink(CommandSink):
 
     __slots__ = ("_payloads", "_prepared", "_taken")
 
-    def __init__(self, client: ClientConnection, prepared: Callable[[list[bytes]], bytes]) -> None:
+    def __init__(self, client: Exchange, prepared: Callable[[list[bytes]], bytes]) -> None:
         super().__init__(client)
         self._payloads = Payloads()
         self._taken: list[tuple[int, bytes]] = []

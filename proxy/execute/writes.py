@@ -11,31 +11,31 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
+from proxy.engine.naming import logical, logical_rows
 from proxy.errors import ProxyError, in_parts
 from proxy.session.state import Diagnostic
 from proxy.wire.origins import changed
-from proxy.wire.packets import Err, Ok, ProtocolError, query_packet
+from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
-from rewriter.plans import Bound, HostStatement, Inserted
+from rewriter.plans import Bound, Inserted
 from rewriter.route.origins import Origins
 
 from .aside import write_result
 from .ends import connection_lost_in_transaction, give_all_back, opens, settle
 from .fan.warned import OF_TEXT
-from .naming import logical, logical_rows
 from .origins import place_of
 from .preludes import preludes
-from .tally import first_id, summed_info
+from .tally import Outcome, first_id, summed_info
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _SAVEPOINT = b"shardgate_statement"
 _SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")
@@ -47,21 +47,6 @@ _LOOK_FIRST: Final = (
 )
 _OF_STATEMENT: Final = OF_TEXT | {1364}
 """Every shard gives them, one server would once."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What became of one statement: `ok`, or `rows` (of RETURNING), or the error that says why not."""
-
-    statement: HostStatement
-    inserted: Inserted | None
-    ok: Ok | None = None
-    error: Err | ProxyError | None = None
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    answered: bool = False
-    columns: list[bytes] = field(default_factory=list)
-    rows: list[bytes] = field(default_factory=list)
-    warnings: int = 0
 
 
 class _Pipeline:
@@ -139,7 +124,7 @@ class HostWork:
 
 
 async def run_writes(
-    client: ClientConnection,
+    client: Exchange,
     bound: Bound,
     running: set[BackendConnection],
     *,
@@ -183,7 +168,7 @@ async def run_writes(
         _answer(client, bound, outcomes)
 
 
-def give_back(client: ClientConnection, works: Iterable[HostWork], *, failed: bool) -> None:
+def give_back(client: Exchange, works: Iterable[HostWork], *, failed: bool) -> None:
     conns = [work.conn for work in works if work.conn is not None]
     give_all_back(client, [conn for conn in conns if not conn.closed], failed=failed)
     for conn in conns:
@@ -191,7 +176,7 @@ def give_back(client: ClientConnection, works: Iterable[HostWork], *, failed: bo
             connection_lost_in_transaction(client, conn, None)
 
 
-async def connect(client: ClientConnection, work: HostWork) -> None:
+async def connect(client: Exchange, work: HostWork) -> None:
     session = client.session
     work.conn = session.transaction.held.get(work.host)
     work.kept = work.conn is not None
@@ -205,7 +190,7 @@ async def connect(client: ClientConnection, work: HostWork) -> None:
 
 
 async def run_host(
-    client: ClientConnection,
+    client: Exchange,
     work: HostWork,
     atomic: bool,
     settings: Settings | None = None,
@@ -245,9 +230,7 @@ async def undo(works: Iterable[HostWork]) -> None:
             conn.close()  # what the statement did there must not be committed
 
 
-def _report(
-    client: ClientConnection, outcomes: list[Outcome], failed: list[Outcome], *, undone: bool
-) -> None:
+def _report(client: Exchange, outcomes: list[Outcome], failed: list[Outcome], *, undone: bool) -> None:
     """Tell the client which shards have done their part and which have not."""
     worst = min(failed, key=_failed_row)  # one server stops at the first row that it cannot write
     first = _told(worst)
@@ -305,9 +288,7 @@ def _shards(outcomes: list[Outcome]) -> str:
     return "; ".join(parts)
 
 
-def _answer_rows(
-    client: ClientConnection, bound: Bound, outcomes: list[Outcome], origins: Origins | None
-) -> None:
+def _answer_rows(client: Exchange, bound: Bound, outcomes: list[Outcome], origins: Origins | None) -> None:
     """The rows of RETURNING: those of an INSERT in the order of its own."""
     session = client.session
     if session.transaction.next_isolation is not None and session.autocommit:
@@ -327,7 +308,7 @@ def _answer_rows(
     write_result(client, columns, [row for _, row in rows], warnings)
 
 
-def _answer(client: ClientConnection, bound: Bound, outcomes: list[Outcome]) -> None:
+def _answer(client: Exchange, bound: Bound, outcomes: list[Outcome]) -> None:
     services, session = client.services, client.session
     if session.transaction.next_isolation is not None and session.autocommit:
         session.use_up()

@@ -11,10 +11,10 @@ from proxy.wire.attributes import NOTHING, text_at
 from proxy.wire.packets import ProtocolError
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def query_behind(client: ClientConnection, packet: bytes, pos: int) -> None:
+def query_behind(client: Exchange, packet: bytes, pos: int) -> None:
     """Run the statement behind the attributes at `pos`, which go to a server with it."""
     begin = pos + 2
     if packet[pos:begin] != NOTHING:

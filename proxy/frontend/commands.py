@@ -21,7 +21,7 @@ from proxy.wire.constants import Command
 from proxy.wire.packets import ProtocolError, eof_packet, frame, read_nul_bytes
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from .connection import ClientConnection
 
 
 def run_command(client: ClientConnection, payload: bytes) -> None:

@@ -20,7 +20,7 @@ from proxy.wire.compression import Algorithm, Compressor, Decompressor
 from proxy.wire.packets import ProtocolError
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from .connection import ClientConnection
 
 log = structlog.get_logger("session")
 
@@ -184,14 +184,15 @@ class Inflating(asyncio.Protocol):
 class BeginCompression(CommandSink):
     """Lets the OK of the log-in out as it is, and compresses what follows."""
 
-    __slots__ = ("algorithm", "level")
+    __slots__ = ("algorithm", "connection", "level")
 
     def __init__(self, client: ClientConnection, algorithm: Algorithm, level: int) -> None:
         super().__init__(client)
+        self.connection = client
         self.algorithm = algorithm
         self.level = level
 
     def answered(self, outcome: str) -> None:
         super().answered(outcome)
         if outcome == "ok":
-            compress(self.client, self.algorithm, self.level)
+            compress(self.connection, self.algorithm, self.level)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
-from proxy.frontend.client import ClientConnection
 from proxy.wire.packets import ProtocolError
 from proxy.wire.proxy_header import read_proxy_header
+
+from .client import Client
 
 if TYPE_CHECKING:
     from proxy.engine.services import Services
@@ -22,7 +23,7 @@ Networks = Sequence[IPv4Network | IPv6Network]
 
 
 class Entrance(asyncio.Protocol):
-    """The protocol of a connection until its client is known; then a `ClientConnection` takes the transport.
+    """The protocol of a connection until its client is known; then a `Client` takes the transport.
 
     From an address in `networks` nothing is believed but a PROXY header, and nothing is said before it.
     Everybody else is a client at once.
@@ -72,7 +73,7 @@ class Entrance(asyncio.Protocol):
     def _hand_over(self, source: tuple[str, int] | None, rest: bytes) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        client = ClientConnection(self._services)
+        client = Client(self._services)
         client.peer = source
         self._transport.set_protocol(client)
         client.connection_made(self._transport)

@@ -5,7 +5,7 @@ what their last statement needed.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
@@ -13,10 +13,9 @@ from proxy.errors import ProxyError
 from proxy.execute.ends import transaction_ended_by_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from proxy.engine.services import Services
 
-    from config.settings import Timeouts
-    from proxy.frontend.client import ClientConnection
+    from .connection import ClientConnection
 
 log = structlog.get_logger("session")
 
@@ -24,12 +23,13 @@ log = structlog.get_logger("session")
 _KEPT = 4096
 
 
-def look_at_idle(clients: Iterable[ClientConnection], timeouts: Timeouts, now: float) -> None:
+def look_at_idle(services: Services, now: float) -> None:
     """Silent clients go, as by `wait_timeout`: their own or the servers', and by timeouts.idle_client. Idle
     transactions end by timeouts.idle_transaction.
     """
+    timeouts = services.settings.timeouts
     limit, in_transaction = timeouts.idle_client or inf, timeouts.idle_transaction or inf
-    for client in clients:
+    for client in cast("list[ClientConnection]", list(services.clients.values())):
         if not client.ready:
             continue
         idle, session = now - client.begun, client.session

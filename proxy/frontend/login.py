@@ -21,6 +21,7 @@ from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
 from proxy.frontend.compressed import BeginCompression
 from proxy.local.reset import release_all
+from proxy.local.use import use_database
 from proxy.session.reading import charset_of
 from proxy.session.state import Introduction, Session
 from proxy.session.tracking import Tracker
@@ -42,7 +43,8 @@ from proxy.wire.server_auth import Done, Failed, Send, ServerAuthenticator, Step
 
 if TYPE_CHECKING:
     from proxy.engine.services import Services
-    from proxy.frontend.client import ClientConnection
+
+    from .connection import ClientConnection
 
 log = structlog.get_logger("session")
 
@@ -216,7 +218,7 @@ class Authentication(ABC):
         client.kind = "command"
         client.plan = None
         try:
-            services.first_database(client, response.database)
+            use_database(client, response.database, at_login=True)
         except ProxyError as error:
             self.refuse(error)
 

@@ -4,7 +4,7 @@ on. Statements under way end as they began.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
@@ -12,7 +12,8 @@ from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
     from proxy.engine.services import Services
-    from proxy.frontend.client import ClientConnection
+
+    from .connection import ClientConnection
 
 log = structlog.get_logger("session")
 
@@ -22,7 +23,7 @@ def follow_users(services: Services) -> None:
     are no more, and those that keep a server's connection (a transaction, a lock, a temporary table) with the
     rights of before, where the servers' account for the user is another now.
     """
-    for client in list(services.clients.values()):
+    for client in cast("list[ClientConnection]", list(services.clients.values())):
         session = client.session
         user = services.users.get(session.user.name)
         if user == session.user:

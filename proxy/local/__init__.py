@@ -13,9 +13,9 @@ from rewriter.plans import Builtin, Values
 from . import catalog, explain, kill, locks, processes, set, show, status, transactions, use
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
-Handler = Callable[["ClientConnection", Builtin, Values], None]
+Handler = Callable[["Exchange", Builtin, Values], None]
 
 _HANDLERS: dict[str, Handler] = {
     "begin": transactions.begin,
@@ -55,7 +55,7 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
-def run_builtin(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def run_builtin(client: Exchange, plan: Builtin, values: Values) -> None:
     """Answer a statement of the proxy's own."""
     handler = _HANDLERS.get(plan.name)
     if handler is None:

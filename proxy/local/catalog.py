@@ -30,7 +30,7 @@ from .rows import Row, like_text, write_kept
 from .views import list_databases, parts_of, shard_to_ask, shown_databases
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _MULTIPLIED = frozenset({b"Rows", b"Data_length", b"Index_length", b"Cardinality"})
 """Estimates that are shown for one shard, multiplied by the number of shards."""
@@ -39,7 +39,7 @@ _LOCAL_ID = re.compile(rb"(?<![\w$'])([`\"]?)local_id\1(?![\w$'])")
 _NEXT_ID = re.compile(rb" AUTO_INCREMENT=[0-9]+")
 
 
-async def definitions(client: ClientConnection, database: str, table: str) -> list[Column] | Err:
+async def definitions(client: Exchange, database: str, table: str) -> list[Column] | Err:
     """The definitions of a table's columns, in logical terms; or the server's error."""
     services, session = client.services, client.session
     known = services.schema.table(database, table)
@@ -69,7 +69,7 @@ async def definitions(client: ClientConnection, database: str, table: str) -> li
     return found
 
 
-def own_host(client: ClientConnection, database: str) -> str | None:
+def own_host(client: Exchange, database: str) -> str | None:
     """The host that answers for a database that is not sharded; None for one the schema describes."""
     services = client.services
     known = services.schema.databases.get(database)
@@ -82,7 +82,7 @@ def own_host(client: ClientConnection, database: str) -> str | None:
     return host
 
 
-def _to_host(client: ClientConnection, database: str) -> bool:
+def _to_host(client: Exchange, database: str) -> bool:
     """Relay the client's own statement when its database answers for itself."""
     host = own_host(client, database)
     if host is None:
@@ -93,7 +93,7 @@ def _to_host(client: ClientConnection, database: str) -> bool:
     return True
 
 
-def _part(client: ClientConnection, database: str) -> Shown:
+def _part(client: Exchange, database: str) -> Shown:
     """A sharded database's first part."""
     parts = parts_of(client.services, client.services.schema.databases[database])
     if not parts:
@@ -101,7 +101,7 @@ def _part(client: ClientConnection, database: str) -> Shown:
     return parts[0]
 
 
-async def _asked(client: ClientConnection, host: str, sql: bytes) -> Collector | None:
+async def _asked(client: Exchange, host: str, sql: bytes) -> Collector | None:
     """The reply of a host; None when it is an error, which the client then has got."""
     async with borrowed(client, host) as conn:
         reply = await Collector().query(conn, sql)
@@ -126,11 +126,11 @@ def _title(plan: Builtin, values: Values, name: str) -> str:
 # ------------------------------------------------------------------------------------------------------
 
 
-def databases(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def databases(client: Exchange, plan: Builtin, values: Values) -> None:
     TaskWork(client).start(_databases(client, plan, values))
 
 
-async def _databases(client: ClientConnection, plan: Builtin, values: Values) -> None:
+async def _databases(client: Exchange, plan: Builtin, values: Values) -> None:
     reply = await list_databases(client)
     if reply.err is not None:
         client.fail(reply.err)
@@ -141,14 +141,14 @@ async def _databases(client: ClientConnection, plan: Builtin, values: Values) ->
     await write_kept(client, plan, values, columns, [[name.encode()] for name in names], files=True)
 
 
-def create_database(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def create_database(client: Exchange, plan: Builtin, values: Values) -> None:
     database = str(plan.arguments["database"])
     if not _to_host(client, database):
         absent = b"IF NOT EXISTS " if plan.arguments.get("if_not_exists") else b""
         TaskWork(client).start(_create_database(client, database, absent))
 
 
-async def _create_database(client: ClientConnection, database: str, absent: bytes) -> None:
+async def _create_database(client: Exchange, database: str, absent: bytes) -> None:
     part = _part(client, database)
     reply = await _asked(client, part.host, b"SHOW CREATE DATABASE " + absent + _name(part.physical))
     if reply is not None:
@@ -159,14 +159,14 @@ async def _create_database(client: ClientConnection, database: str, absent: byte
         await write_kept(client, Builtin(name=""), (), reply.columns, rows)
 
 
-def nothing(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def nothing(client: Exchange, plan: Builtin, values: Values) -> None:
     """SHOW TRIGGERS, EVENTS, OPEN TABLES of a sharded database: it has none, but the answer has columns."""
     database = str(plan.arguments["database"])
     if not _to_host(client, database):
         TaskWork(client).start(_nothing(client, database, str(plan.arguments["what"]).encode()))
 
 
-async def _nothing(client: ClientConnection, database: str, what: bytes) -> None:
+async def _nothing(client: Exchange, database: str, what: bytes) -> None:
     part = _part(client, database)
     async with borrowed(client, part.host) as conn:
         answer(
@@ -178,13 +178,13 @@ async def _nothing(client: ClientConnection, database: str, what: bytes) -> None
 # ---------------------------------------------------------------------------------------------------------
 
 
-def tables(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def tables(client: Exchange, plan: Builtin, values: Values) -> None:
     database = str(plan.arguments["database"])
     if not _to_host(client, database):
         TaskWork(client).start(_tables(client, plan, values, database))
 
 
-async def _tables(client: ClientConnection, plan: Builtin, values: Values, database: str) -> None:
+async def _tables(client: Exchange, plan: Builtin, values: Values, database: str) -> None:
     part = _part(client, database)
     full = bool(plan.arguments.get("full"))
     kind = b"FULL " if full else b""
@@ -197,13 +197,13 @@ async def _tables(client: ClientConnection, plan: Builtin, values: Values, datab
     await write_kept(client, plan, values, columns, rows, files=True)
 
 
-def table_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def table_status(client: Exchange, plan: Builtin, values: Values) -> None:
     database = str(plan.arguments["database"])
     if not _to_host(client, database):
         TaskWork(client).start(_table_status(client, plan, values, database))
 
 
-async def _table_status(client: ClientConnection, plan: Builtin, values: Values, database: str) -> None:
+async def _table_status(client: Exchange, plan: Builtin, values: Values, database: str) -> None:
     """The tables of every keyspace, each as one shard has it."""
     rows: list[Row] = []
     columns: list[bytes] = []
@@ -239,23 +239,23 @@ def _multiplied(columns: Sequence[bytes], rows: list[Row], shards: int) -> list[
 # ------------------------------------------------------------------------------------------------------
 
 
-def columns(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def columns(client: Exchange, plan: Builtin, values: Values) -> None:
     words = (b"EXTENDED " if plan.arguments.get("extended") else b"") + (
         b"FULL " if plan.arguments.get("full") else b""
     )
     _describe(client, plan, values, b"SHOW " + words + b"COLUMNS FROM ")
 
 
-def index(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def index(client: Exchange, plan: Builtin, values: Values) -> None:
     words = b"EXTENDED " if plan.arguments.get("extended") else b""
     _describe(client, plan, values, b"SHOW " + words + b"INDEX FROM ")
 
 
-def create_table(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def create_table(client: Exchange, plan: Builtin, values: Values) -> None:
     _describe(client, plan, values, b"SHOW CREATE TABLE ")
 
 
-def _describe(client: ClientConnection, plan: Builtin, values: Values, sql: bytes) -> None:
+def _describe(client: Exchange, plan: Builtin, values: Values, sql: bytes) -> None:
     database, name = str(plan.arguments["database"]), str(plan.arguments["table"])
     if _to_host(client, database):
         return
@@ -265,9 +265,7 @@ def _describe(client: ClientConnection, plan: Builtin, values: Values, sql: byte
     TaskWork(client).start(_describe_table(client, plan, values, table, sql))
 
 
-async def _describe_table(
-    client: ClientConnection, plan: Builtin, values: Values, table: Table, sql: bytes
-) -> None:
+async def _describe_table(client: Exchange, plan: Builtin, values: Values, table: Table, sql: bytes) -> None:
     """Ask one shard, and show the answer in logical terms."""
     keyspace = client.services.topology.keyspaces[table.keyspace]
     shard, host = shard_to_ask(keyspace)

@@ -19,7 +19,7 @@ from proxy.execute.aside import borrowed
 from proxy.problems import place
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _TOLD: Final = 20
 """Of so many shards that lack a table it is said one by one."""
@@ -42,7 +42,7 @@ class _Place:
         return (select + _FROM.format(databases=databases, tables=listed) + behind).encode()
 
 
-async def existing_tables(client: ClientConnection, database: str) -> list[str]:
+async def existing_tables(client: Exchange, database: str) -> list[str]:
     """The names of the tables of `database` that some shard has, or may have: one whose host does not answer.
     Sorted.
     """
@@ -54,7 +54,7 @@ async def existing_tables(client: ClientConnection, database: str) -> list[str]:
     return sorted({name for names in found for name in names})
 
 
-def _places(client: ClientConnection, tables: tuple[Table, ...]) -> list[_Place]:
+def _places(client: Exchange, tables: tuple[Table, ...]) -> list[_Place]:
     topology = client.services.topology
     kept: dict[tuple[str, bool], list[str]] = {}
     for table in tables:
@@ -74,7 +74,7 @@ def _places(client: ClientConnection, tables: tuple[Table, ...]) -> list[_Place]
     return places
 
 
-async def _ask(client: ClientConnection, host: str, places: list[_Place]) -> set[str]:
+async def _ask(client: Exchange, host: str, places: list[_Place]) -> set[str]:
     """The tables that one host has."""
     found: set[str] = set()
     try:
@@ -94,7 +94,7 @@ async def _ask(client: ClientConnection, host: str, places: list[_Place]) -> set
     return found
 
 
-def _tell(client: ClientConnection, where: _Place, table: str, having: set[str]) -> None:
+def _tell(client: Exchange, where: _Place, table: str, having: set[str]) -> None:
     services = client.services
     for database in [one for one in where.databases if one not in having][:_TOLD]:
         text = f"Table '{database}.{table}' doesn't exist"

@@ -13,10 +13,10 @@ from rewriter.explain import explain
 from rewriter.plans import Builtin, Values
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def explain_route(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def explain_route(client: Exchange, plan: Builtin, values: Values) -> None:
     services, session = client.services, client.session
     offset = plan.arguments["offset"]
     assert isinstance(offset, int)
@@ -32,7 +32,7 @@ def explain_route(client: ClientConnection, plan: Builtin, values: Values) -> No
     )
 
 
-async def _explain_apart(client: ClientConnection, sql: bytes) -> None:
+async def _explain_apart(client: Exchange, sql: bytes) -> None:
     services, session = client.services, client.session
     cached = len(sql) <= services.long_statement and services.rewriter.cached(sql, session.env)
     rows = await services.planners.explain(
@@ -41,7 +41,7 @@ async def _explain_apart(client: ClientConnection, sql: bytes) -> None:
     _answer(client, rows)
 
 
-def _answer(client: ClientConnection, rows: Sequence[tuple[str, str]]) -> None:
+def _answer(client: Exchange, rows: Sequence[tuple[str, str]]) -> None:
     session = client.session
     columns = [text_column("section"), text_column("detail")]
     client.write(

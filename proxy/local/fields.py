@@ -14,10 +14,10 @@ from .rows import like_pattern
 from .whole_server import pass_fields
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-async def field_list(client: ClientConnection, table: str, pattern: bytes, payload: bytes) -> None:
+async def field_list(client: Exchange, table: str, pattern: bytes, payload: bytes) -> None:
     """Answer with the definitions of the logical columns whose names match `pattern` (LIKE; empty: all).
     `payload`: the command, which goes to a server as it is where the database is not sharded.
     """

@@ -11,12 +11,12 @@ from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
-    from proxy.frontend.client import ClientConnection
     from proxy.peers import Peers
 
 
-def kill_statement(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def kill_statement(client: Exchange, plan: Builtin, values: Values) -> None:
     template = plan.arguments["id"]
     assert isinstance(template, Template)
     text = template.render(values).strip().strip(b"'\"")
@@ -25,14 +25,14 @@ def kill_statement(client: ClientConnection, plan: Builtin, values: Values) -> N
     kill(client, int(text), query_only=bool(plan.arguments["query"]))
 
 
-def kill(client: ClientConnection, id: int, *, query_only: bool) -> None:
+def kill(client: Exchange, id: int, *, query_only: bool) -> None:
     """End another session, or what it runs. A user may kill own sessions, an admin everybody's."""
     services, user = client.services, client.session.user
     peers = services.peers
     if peers is not None and id >> 24 != peers.number and id >> 24 < peers.count:
         TaskWork(client).start(_kill_elsewhere(client, peers, id, query_only))
         return
-    if services.clients.get(id) is client:
+    if id == client.session.id:
         if query_only:
             raise ProxyError("killed")
         client.killed = True
@@ -43,7 +43,7 @@ def kill(client: ClientConnection, id: int, *, query_only: bool) -> None:
     client.reply_ok()
 
 
-async def _kill_elsewhere(client: ClientConnection, peers: Peers, id: int, query_only: bool) -> None:
+async def _kill_elsewhere(client: Exchange, peers: Peers, id: int, query_only: bool) -> None:
     """The session belongs to another worker process."""
     user = client.session.user
     admin = user.role >= Role.ADMIN

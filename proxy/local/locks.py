@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from rewriter.plans import Builtin, Notice, Values
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def lock_tables(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def lock_tables(client: Exchange, plan: Builtin, values: Values) -> None:
     """OK with a warning: dumps lock what they read, and only single tables can be."""
     tables = str(plan.arguments["tables"])
     client.session.diagnostics = client.services.notices([Notice("tables_not_locked", {"tables": tables})])
     client.reply_ok(warnings=1)
 
 
-def switch_keys(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def switch_keys(client: Exchange, plan: Builtin, values: Values) -> None:
     """OK."""
     client.reply_ok()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _ON = frozenset({"1", "ON", "TRUE"})
 _OFF = frozenset({"0", "OFF", "FALSE"})
@@ -28,7 +28,7 @@ def switch(name: str, text: bytes) -> bool:
     raise ProxyError("wrong_variable_value", variable=name, value=word(text))
 
 
-def characteristic(client: ClientConnection, name: str, value: str) -> bytes:
+def characteristic(client: Exchange, name: str, value: str) -> bytes:
     """SET TRANSACTION without SESSION: for the next transaction only, so not inside one."""
     if client.session.transaction.open:
         raise ProxyError("transaction_in_progress")
@@ -70,7 +70,7 @@ def check_own(name: str, value: str) -> None:
         raise ProxyError("wrong_variable_value", variable=name, value=value)
 
 
-def set_own(client: ClientConnection, name: str, value: str) -> None:
+def set_own(client: Exchange, name: str, value: str) -> None:
     """Take over the value of the proxy's own variable."""
     session = client.session
     if name == "transaction_mode":

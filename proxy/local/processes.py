@@ -23,8 +23,8 @@ from rewriter.plans import Builtin, Values
 from .rows import constant
 
 if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
-    from proxy.frontend.client import ClientConnection
 
 Process = dict[str, Any]
 """One session, by the columns of the list in lower case; values as JSON has them."""
@@ -67,7 +67,7 @@ def processes(services: Services, user: str, *, admin: bool) -> list[Process]:
     return found
 
 
-async def all_processes(client: ClientConnection) -> list[Process]:
+async def all_processes(client: Exchange) -> list[Process]:
     """The sessions of all worker processes."""
     user = client.session.user
     admin = user.role >= Role.ADMIN
@@ -89,12 +89,12 @@ def _values(process: Mapping[str, Any], columns: Sequence[Column]) -> list[bytes
     return row
 
 
-def process_list(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def process_list(client: Exchange, plan: Builtin, values: Values) -> None:
     """SHOW [FULL] PROCESSLIST."""
     TaskWork(client).start(_process_list(client, full=bool(plan.arguments["full"])))
 
 
-async def _process_list(client: ClientConnection, *, full: bool) -> None:
+async def _process_list(client: Exchange, *, full: bool) -> None:
     topology = client.services.topology
     async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
         reply = await Collector().query(conn, b"SHOW PROCESSLIST")
@@ -113,9 +113,7 @@ async def _process_list(client: ClientConnection, *, full: bool) -> None:
     write_result(client, reply.columns, rows, len(found), counts=False)
 
 
-async def process_constants(
-    client: ClientConnection, definitions: Sequence[bytes], before: bytes
-) -> list[bytes]:
+async def process_constants(client: Exchange, definitions: Sequence[bytes], before: bytes) -> list[bytes]:
     """The sessions as SELECTs of constants, for columns with these definitions; see `rows.constant`."""
     columns = [decode_column(payload) for payload in definitions]
     return [
@@ -132,7 +130,7 @@ async def process_constants(
 # ---------------------------------------------------------------------------------------------------------
 
 
-def grants(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def grants(client: Exchange, plan: Builtin, values: Values) -> None:
     """SHOW GRANTS: what the settings allow the user, in MySQL's words. Others' are for admins to see."""
     name = plan.arguments["user"]
     me = client.session.user

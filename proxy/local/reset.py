@@ -8,10 +8,10 @@ from proxy.backends.settings import Settings
 from proxy.execute.prepared.tracked import choose_relay
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def reset_connection(client: ClientConnection) -> None:
+def reset_connection(client: Exchange) -> None:
     """Roll back, forget settings, variables and what is tied to a connection; then OK."""
     session = client.session
     session.prepared.clear()
@@ -29,7 +29,7 @@ def reset_connection(client: ClientConnection) -> None:
     client.reply_ok()
 
 
-def release_all(client: ClientConnection) -> None:
+def release_all(client: Exchange) -> None:
     """Give back every connection the session holds; the pool resets those in a transaction or with session
     state.
     """

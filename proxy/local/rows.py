@@ -15,7 +15,7 @@ from rewriter.plans import Builtin, Values
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 Row = list[bytes | None]
 
@@ -23,7 +23,7 @@ _JSON = 245
 
 
 async def write_kept(
-    client: ClientConnection,
+    client: Exchange,
     plan: Builtin,
     values: Values,
     columns: Sequence[bytes],
@@ -50,7 +50,7 @@ async def write_kept(
 
 
 async def _where(
-    client: ClientConnection, where: bytes, columns: Sequence[bytes], rows: Sequence[Row], *, files: bool
+    client: Exchange, where: bytes, columns: Sequence[bytes], rows: Sequence[Row], *, files: bool
 ) -> Collector:
     """A server evaluates WHERE over the rows as constants, and gives the numbers of those it keeps.
 

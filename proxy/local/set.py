@@ -34,7 +34,7 @@ from .read_back import read_back, shown_by
 from .transactions import commit_then, xa_host
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 _CHARACTER_SETS = (
     "character_set_client",
@@ -68,7 +68,7 @@ _HELD = frozenset({"foreign_key_checks", "unique_checks", "sql_mode"})
 _CHECKED = frozenset({1227, 1193, 1238, 1228, 1229, 1231, 1232, 1115, 1273, 1298, 1054, 1064})
 
 
-def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def set_variables(client: Exchange, plan: Builtin, values: Values) -> None:
     """All assignments of one SET, or none of them when one is refused."""
     for assignment in plan.assignments:
         _check(client.session, assignment, values)
@@ -86,7 +86,7 @@ def set_variables(client: ClientConnection, plan: Builtin, values: Values) -> No
 class _Simple:
     """Assignments that need no server: collected first, applied when all of a SET are of this kind."""
 
-    def __init__(self, client: ClientConnection, values: Values) -> None:
+    def __init__(self, client: Exchange, values: Values) -> None:
         self.client = client
         self.values = values
         self.settings: dict[str, bytes] = {}
@@ -191,7 +191,7 @@ class _Simple:
             client.reply_ok(warnings=count)
 
 
-async def _set_on_server(client: ClientConnection, plan: Builtin, values: Values) -> None:
+async def _set_on_server(client: Exchange, plan: Builtin, values: Values) -> None:
     """Let a server judge: run the SET, read the values back, remember them."""
     session = client.session
     statement, names, variables, everywhere = _statement(client, plan, values)
@@ -276,7 +276,7 @@ def _check_reading(changed: Mapping[str, bytes]) -> None:
         connection_of(changed["@@session.character_set_connection"])
 
 
-async def _set_elsewhere(client: ClientConnection, first: str, statement: bytes) -> None:
+async def _set_elsewhere(client: Exchange, first: str, statement: bytes) -> None:
     """What is set for all sessions is set on every host. Connections opened before do not have it: they
     go.
     """
@@ -315,7 +315,7 @@ def _told(plan: Builtin, names: list[str]) -> list[str]:
     ]
 
 
-def _results(client: ClientConnection, plan: Builtin, changed: Mapping[str, bytes]) -> bytes:
+def _results(client: Exchange, plan: Builtin, changed: Mapping[str, bytes]) -> bytes:
     """The collation of results that a SET has left: a named one, or else their character set's default."""
     last = [
         one for one in plan.assignments if one.scope in ("names", "charset") or one.name == _RESULTS_CHARSET
@@ -331,7 +331,7 @@ def _results(client: ClientConnection, plan: Builtin, changed: Mapping[str, byte
 _KEYWORDS = {"global": b"GLOBAL ", "persist": b"PERSIST ", "persist_only": b"PERSIST_ONLY "}
 
 
-def _judge(client: ClientConnection, plan: Builtin) -> tuple[str, str | None]:
+def _judge(client: Exchange, plan: Builtin) -> tuple[str, str | None]:
     """The host that shall run the SET, and in which current database."""
     topology = client.services.topology
     if isinstance(plan.home, OneHost):
@@ -343,9 +343,7 @@ def _judge(client: ClientConnection, plan: Builtin) -> tuple[str, str | None]:
     return held or topology.default or topology.hosts[0], None
 
 
-def _statement(
-    client: ClientConnection, plan: Builtin, values: Values
-) -> tuple[bytes, list[str], list[str], bytes]:
+def _statement(client: Exchange, plan: Builtin, values: Values) -> tuple[bytes, list[str], list[str], bytes]:
     """The assignments for a server, the names of the system and user variables to read back, and those of the
     assignments that are for all servers.
     """
@@ -398,7 +396,7 @@ def _quoted(name: str) -> bytes:
     return b".".join(quote_name(part) for part in name.split("."))
 
 
-def _server_name(client: ClientConnection, name: str) -> str:
+def _server_name(client: Exchange, name: str) -> str:
     """The server's name for a variable: those of SET TRANSACTION have others in MariaDB before 11.1."""
     env = client.session.env
     return _OLD_NAMES.get(name, name) if env.mariadb and env.server_version < 110101 else name

@@ -20,11 +20,11 @@ from rewriter.splice import Template
 from .rows import like_pattern, like_text
 
 if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
-    from proxy.frontend.client import ClientConnection
 
 
-def _answer(client: ClientConnection, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
+def _answer(client: Exchange, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
     session = client.session
     client.write(
         text_resultset(columns, rows, session.status(), seq=client.seq + 1, extended=session.extended)
@@ -41,7 +41,7 @@ def _liked(plan: Builtin, values: Values, rows: list[list[object]], *columns: in
     return [row for row in rows if any(matches(str(row[column])) for column in columns or (0,))]
 
 
-def empty(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def empty(client: Exchange, plan: Builtin, values: Values) -> None:
     """A statement of comments only."""
     client.session.row_count = 0
     client.reply_ok()
@@ -51,7 +51,7 @@ def empty(client: ClientConnection, plan: Builtin, values: Values) -> None:
 # ----------------------------------------------------------------------------------------------------------
 
 
-def shards(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def shards(client: Exchange, plan: Builtin, values: Values) -> None:
     """One row for each shard."""
     rows: list[list[object]] = []
     for keyspace in client.services.topology.keyspaces.values():
@@ -73,7 +73,7 @@ def shards(client: ClientConnection, plan: Builtin, values: Values) -> None:
     _answer(client, columns, _liked(plan, values, rows, 0, 2))
 
 
-def topology(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def topology(client: Exchange, plan: Builtin, values: Values) -> None:
     """One row for each range, and the version."""
     current = client.services.topology
     rows: list[list[object]] = []
@@ -108,7 +108,7 @@ _FOR_REPLICAS = "5.5.5-"
 """What MariaDB before 11 puts before its version in the greeting, for old replicas."""
 
 
-def pools(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def pools(client: Exchange, plan: Builtin, values: Values) -> None:
     """One row for each host's pool."""
     rows: list[list[object]] = []
     for pool in client.services.backends.pools:
@@ -140,18 +140,18 @@ def pools(client: ClientConnection, plan: Builtin, values: Values) -> None:
     _answer(client, columns, _liked(plan, values, rows))
 
 
-def proxy_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def proxy_status(client: Exchange, plan: Builtin, values: Values) -> None:
     """Counters of this worker process."""
     rows: list[list[object]] = [[name, value] for name, value in client.services.status_values().items()]
     _answer(client, [text_column("Variable_name"), text_column("Value")], _liked(plan, values, rows))
 
 
-def proxy_sessions(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def proxy_sessions(client: Exchange, plan: Builtin, values: Values) -> None:
     """One row for each client that the user may see, of all worker processes."""
     TaskWork(client).start(_proxy_sessions(client, plan, values))
 
 
-async def _proxy_sessions(client: ClientConnection, plan: Builtin, values: Values) -> None:
+async def _proxy_sessions(client: Exchange, plan: Builtin, values: Values) -> None:
     columns = [
         integer_column("Id"),
         text_column("User"),
@@ -197,7 +197,7 @@ def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]
     return rows
 
 
-def proxy_queries(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def proxy_queries(client: Exchange, plan: Builtin, values: Values) -> None:
     """One row for each kind of statement whose plan this worker process keeps, those that took most time
     first. Literals are not shown.
     """
@@ -242,15 +242,15 @@ def _milliseconds(seconds: float) -> str:
 # --------------------------------------------------------------------------------------------------------
 
 
-def warnings(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def warnings(client: Exchange, plan: Builtin, values: Values) -> None:
     _diagnostics(client, plan, values, errors_only=False)
 
 
-def errors(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def errors(client: Exchange, plan: Builtin, values: Values) -> None:
     _diagnostics(client, plan, values, errors_only=True)
 
 
-def _diagnostics(client: ClientConnection, plan: Builtin, values: Values, *, errors_only: bool) -> None:
+def _diagnostics(client: Exchange, plan: Builtin, values: Values, *, errors_only: bool) -> None:
     """What the last statement left; showing it leaves it as it is."""
     found = [item for item in client.session.diagnostics if item.level == "Error" or not errors_only]
     client.session.row_count = -1

@@ -20,10 +20,10 @@ from rewriter.plans import Builtin, OneHost, Values
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def show_status(client: Exchange, plan: Builtin, values: Values) -> None:
     """Ask a server, best one that the session uses, with the client's TLS and compression in its answer."""
     text = plan.arguments["text"]
     assert isinstance(text, Template)
@@ -49,7 +49,7 @@ def show_status(client: ClientConnection, plan: Builtin, values: Values) -> None
         client.relay.run(host, sql)
 
 
-def _counted(client: ClientConnection) -> dict[bytes, bytes]:
+def _counted(client: Exchange) -> dict[bytes, bytes]:
     """What a server counts of its connections with the proxy: the proxy's clients, and the session's
     statements from its first such question on.
     """
@@ -66,16 +66,16 @@ def _counted(client: ClientConnection) -> dict[bytes, bytes]:
 _OWN_VARIABLES = re.compile(rb"ssl|insert|identity|pseudo|%|where", re.IGNORECASE)
 
 
-def show_variables(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def show_variables(client: Exchange, plan: Builtin, values: Values) -> None:
     """As the server has them for the session's connection, but for those that are about the client's own."""
     assert isinstance(plan.home, OneHost)
     sql = plan.home.template.render(values_of(client.session, plan.home, values))
     if b"'" not in sql or _OWN_VARIABLES.search(sql):
         _Replaced(client, _own_variables(client))
-    client.services.run_plan(client, plan.home, values)
+    client.run_plan(plan.home, values)
 
 
-def _own_variables(client: ClientConnection) -> dict[bytes, bytes]:
+def _own_variables(client: Exchange) -> dict[bytes, bytes]:
     session = client.session
     id = b"%d" % session.last_insert_id
     return {
@@ -91,7 +91,7 @@ class _Replaced(CommandSink):
 
     __slots__ = ("_data", "_values")
 
-    def __init__(self, client: ClientConnection, values: Mapping[bytes, bytes]) -> None:
+    def __init__(self, client: Exchange, values: Mapping[bytes, bytes]) -> None:
         super().__init__(client)
         self._data = b""
         self._values = values

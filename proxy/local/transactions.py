@@ -20,14 +20,14 @@ from rewriter.splice import Template
 from rewriter.text.tokens import quote_name
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.state import Session
 
 _PLAIN: Final = b" AND NO CHAIN NO RELEASE"
 """Whatever the session's completion_type is."""
 
 
-def begin(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def begin(client: Exchange, plan: Builtin, values: Values) -> None:
     """BEGIN sends nothing: the first statement on each host will carry it."""
     sql = plan.arguments["sql"]
     assert isinstance(sql, Template)
@@ -46,7 +46,7 @@ def begin(client: ClientConnection, plan: Builtin, values: Values) -> None:
         _begun(client, text)
 
 
-def _begun(client: ClientConnection, sql: bytes) -> None:
+def _begun(client: Exchange, sql: bytes) -> None:
     session = client.session
     unlock_tables(client)
     session.transaction.start(sql, modes_of(session.settings))
@@ -61,7 +61,7 @@ def _begun(client: ClientConnection, sql: bytes) -> None:
         client.reply_ok()
 
 
-def unlock_tables(client: ClientConnection) -> None:
+def unlock_tables(client: Exchange) -> None:
     """A transaction that begins ends LOCK TABLES: at once, though its first statement opens it."""
     transaction = client.session.transaction
     for host, kept in list(transaction.ties.items()):
@@ -72,7 +72,7 @@ def unlock_tables(client: ClientConnection) -> None:
             kept[:] = [one for one in kept if one != LOCKED]
 
 
-async def _open_snapshot(client: ClientConnection) -> None:
+async def _open_snapshot(client: Exchange) -> None:
     """START TRANSACTION WITH CONSISTENT SNAPSHOT: the snapshot is of now, so it is opened at once: on the one
     host of a database that is not sharded, or else on all.
     """
@@ -96,15 +96,15 @@ async def _open_snapshot(client: ClientConnection) -> None:
     client.reply_ok()
 
 
-def commit(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def commit(client: Exchange, plan: Builtin, values: Values) -> None:
     _end(client, plan, b"COMMIT")
 
 
-def rollback(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def rollback(client: Exchange, plan: Builtin, values: Values) -> None:
     _end(client, plan, b"ROLLBACK")
 
 
-def xa_host(client: ClientConnection) -> str | None:
+def xa_host(client: Exchange) -> str | None:
     """The host where the session has an XA transaction that the client itself began."""
     ties = client.session.transaction.ties
     return next((host for host, kept in ties.items() if XA in kept), None)
@@ -121,7 +121,7 @@ def _completion(session: Session, plan: Builtin) -> tuple[bool, bool]:
     return bool(chain), bool(release)
 
 
-def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
+def _end(client: Exchange, plan: Builtin, sql: bytes) -> None:
     active = xa_host(client)
     if active is not None:
         client.relay.run(active, sql)
@@ -167,7 +167,7 @@ def _end(client: ClientConnection, plan: Builtin, sql: bytes) -> None:
         TaskWork(client, steady=True).start(_end_on_all(client, sql, after))
 
 
-def commits_first(client: ClientConnection, plan: Plan) -> bool:
+def commits_first(client: Exchange, plan: Plan) -> bool:
     """Whether the open transaction must be committed before a statement that does so implicitly. Where it is
     on the statement's own host alone, that host will do it, unless it finds that the statement is none.
     """
@@ -183,7 +183,7 @@ def commits_first(client: ClientConnection, plan: Plan) -> bool:
     return any(other != host for other in transaction.held)
 
 
-def commit_then(client: ClientConnection, go_on: Callable[[], None]) -> None:
+def commit_then(client: Exchange, go_on: Callable[[], None]) -> None:
     """Commit what is open (an implicit commit), then call `go_on`, which answers the client. An XA
     transaction is not committed so: the server refuses the statement.
     """
@@ -198,7 +198,7 @@ def commit_then(client: ClientConnection, go_on: Callable[[], None]) -> None:
         TaskWork(client, steady=True).start(_end_on_all(client, b"COMMIT", go_on))
 
 
-async def _end_on_all(client: ClientConnection, sql: bytes, go_on: Callable[[], None]) -> None:
+async def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -> None:
     """COMMIT or ROLLBACK on one host after another. A COMMIT that fails halfway says which hosts have
     committed. When one's connection is gone already, none commits. The connections are the session's no more:
     a client that goes away does not roll back the rest.
@@ -250,7 +250,7 @@ _LONGEST = 64 * 4 * 2 + 2
 # ---------------------------------------------------------------------------------------------------------
 
 
-def savepoint(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def savepoint(client: Exchange, plan: Builtin, values: Values) -> None:
     name = _name(plan)
     transaction = client.session.transaction
     if transaction.explicit or not client.session.autocommit:
@@ -264,7 +264,7 @@ def savepoint(client: ClientConnection, plan: Builtin, values: Values) -> None:
     _on_all(client, b"SAVEPOINT " + name)
 
 
-def rollback_to(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def rollback_to(client: Exchange, plan: Builtin, values: Values) -> None:
     name = _name(plan)
     savepoints = client.session.transaction.savepoints
     if name not in savepoints:
@@ -273,7 +273,7 @@ def rollback_to(client: ClientConnection, plan: Builtin, values: Values) -> None
     _on_all(client, b"ROLLBACK TO SAVEPOINT " + name)
 
 
-def release_savepoint(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def release_savepoint(client: Exchange, plan: Builtin, values: Values) -> None:
     name = _name(plan)
     savepoints = client.session.transaction.savepoints
     if name not in savepoints:
@@ -286,7 +286,7 @@ def _name(plan: Builtin) -> bytes:
     return quote_name(str(plan.arguments["name"]))
 
 
-def _on_all(client: ClientConnection, sql: bytes) -> None:
+def _on_all(client: Exchange, sql: bytes) -> None:
     client.session.keep_warnings()
     conns = [conn for conn in client.session.transaction.held.values() if conn.in_transaction]
     if not conns:
@@ -296,7 +296,7 @@ def _on_all(client: ClientConnection, sql: bytes) -> None:
         TaskWork(client).start(_savepoint_on_all(client, conns, sql))
 
 
-async def _savepoint_on_all(client: ClientConnection, conns: list[BackendConnection], sql: bytes) -> None:
+async def _savepoint_on_all(client: Exchange, conns: list[BackendConnection], sql: bytes) -> None:
     warnings: list[Diagnostic] = []
     for conn in conns:
         try:

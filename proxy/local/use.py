@@ -14,14 +14,14 @@ from rewriter.plans import Builtin, Values
 from rewriter.route.scope import INFORMATION_SCHEMA
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def use(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def use(client: Exchange, plan: Builtin, values: Values) -> None:
     use_database(client, str(plan.arguments["database"]))
 
 
-def use_database(client: ClientConnection, database: str, *, at_login: bool = False) -> None:
+def use_database(client: Exchange, database: str, *, at_login: bool = False) -> None:
     """Make `database` the session's current one and answer OK; 1049 when there is none, 1044 when the user
     may not. `at_login`: an error ends the connection, for it means that the log-in has failed.
     """
@@ -50,7 +50,7 @@ def use_database(client: ClientConnection, database: str, *, at_login: bool = Fa
     TaskWork(client).start(_use_on(client, host, database, at_login))
 
 
-def _chosen(client: ClientConnection, database: str) -> None:
+def _chosen(client: Exchange, database: str) -> None:
     client.session.database = database
     client.session.refresh_env()
     client.session.row_count = 0
@@ -64,7 +64,7 @@ def _chosen(client: ClientConnection, database: str) -> None:
     client.reply_ok(warnings=kept)
 
 
-async def _use_on(client: ClientConnection, host: str, database: str, at_login: bool) -> None:
+async def _use_on(client: Exchange, host: str, database: str, at_login: bool) -> None:
     """Only the host knows whether it has the database."""
     try:
         async with borrowed(client, host, database):
@@ -75,7 +75,7 @@ async def _use_on(client: ClientConnection, host: str, database: str, at_login: 
     _chosen(client, database)
 
 
-def create_existing(client: ClientConnection, plan: Builtin, values: Values) -> None:
+def create_existing(client: Exchange, plan: Builtin, values: Values) -> None:
     """CREATE DATABASE of a sharded one: it exists, which IF NOT EXISTS takes for done."""
     error = ProxyError("database_exists", database=plan.arguments["database"])
     if not plan.arguments["if_not_exists"]:

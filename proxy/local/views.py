@@ -30,15 +30,15 @@ from .processes import process_constants
 from .rows import constant
 
 if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
     from proxy.execute.task import TaskWork
-    from proxy.frontend.client import ClientConnection
 
 _NAME = re.compile(rb"[0-9A-Za-z_$-]+")
 
 
 async def run_views(
-    client: ClientConnection, work: TaskWork, plan: SystemViews, literals: Values, values: Values
+    client: Exchange, work: TaskWork, plan: SystemViews, literals: Values, values: Values
 ) -> None:
     """Run the query; `values` are the literals and the session's (with a prepared statement's parameters)."""
     services = client.services
@@ -56,7 +56,7 @@ async def run_views(
     client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
 
 
-async def _stream(client: ClientConnection, work: TaskWork, conn: BackendConnection, sql: bytes) -> None:
+async def _stream(client: Exchange, work: TaskWork, conn: BackendConnection, sql: bytes) -> None:
     """Answer with the rows of `sql` as they come: a join of views may have any number."""
     session = client.session
     rest = work.rest = Rest(client)
@@ -78,7 +78,7 @@ async def _stream(client: ClientConnection, work: TaskWork, conn: BackendConnect
     client.finish("ok")
 
 
-async def list_databases(client: ClientConnection) -> Collector:
+async def list_databases(client: Exchange) -> Collector:
     """SHOW DATABASES of the default host (the first one when there is none), without the shards: there may be
     thousands.
     """
@@ -98,7 +98,7 @@ def named_like(pattern: str) -> str:
 
 
 def shown_databases(
-    client: ClientConnection, found: list[list[bytes | None]], near: str, named: set[str]
+    client: Exchange, found: list[list[bytes | None]], near: str, named: set[str]
 ) -> list[Shown]:
     """The databases that the client may see: of those `found` on the default host its own, the schema's, and
     physical ones that are `named`. Of a sharded one's tables those of a shard on host `near` are shown, when
@@ -192,7 +192,7 @@ async def _columns(
 
 
 async def _derived(
-    client: ClientConnection,
+    client: Exchange,
     conn: BackendConnection,
     view: str,
     columns: dict[str, tuple[str, ...]],
@@ -216,7 +216,7 @@ async def _derived(
     return view_sql(view, names, local, constants, mariadb=mariadb)
 
 
-async def _constants(client: ClientConnection, host: str, sql: bytes) -> list[bytes]:
+async def _constants(client: Exchange, host: str, sql: bytes) -> list[bytes]:
     """The rows of a SELECT on another host, as SELECTs without tables."""
     async with borrowed(client, host, all_rows=True) as conn:
         reply = await Collector().query(conn, sql)

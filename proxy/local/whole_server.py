@@ -19,7 +19,7 @@ from proxy.wire.replies import ROWS
 from .transactions import commit_then
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
 class Passed(Collector):
@@ -36,7 +36,7 @@ class Passed(Collector):
         self.data += data
 
 
-async def pass_fields(client: ClientConnection, host: str, database: str, payload: bytes) -> None:
+async def pass_fields(client: Exchange, host: str, database: str, payload: bytes) -> None:
     """COM_FIELD_LIST, by the server: it tells the columns' defaults, too."""
     async with borrowed(client, host, database) as conn:
         reply = Passed()
@@ -48,7 +48,7 @@ async def pass_fields(client: ClientConnection, host: str, database: str, payloa
     client.finish("ok")
 
 
-def _host(client: ClientConnection, command: str) -> str:
+def _host(client: Exchange, command: str) -> str:
     """The host that carries a command out. ProxyError when the user may not give it."""
     user, topology = client.session.user, client.services.topology
     if user.role < Role.ADMIN:
@@ -57,12 +57,12 @@ def _host(client: ClientConnection, command: str) -> str:
     return topology.default or topology.hosts[0]
 
 
-def debug(client: ClientConnection, payload: bytes) -> None:
+def debug(client: Exchange, payload: bytes) -> None:
     """COM_DEBUG: the server writes its state to its own log. Answered by EOF."""
     TaskWork(client).start(_debug(client, _host(client, "COM_DEBUG")))
 
 
-async def _debug(client: ClientConnection, host: str) -> None:
+async def _debug(client: Exchange, host: str) -> None:
     async with borrowed(client, host) as conn:
         reply = Passed()
         await reply.run(conn, frame(bytes((Command.DEBUG,))))
@@ -73,14 +73,14 @@ async def _debug(client: ClientConnection, host: str) -> None:
     client.finish("ok")
 
 
-def refresh(client: ClientConnection, payload: bytes) -> None:
+def refresh(client: Exchange, payload: bytes) -> None:
     """COM_REFRESH: FLUSH by bits. It commits, as FLUSH does."""
     _for_mariadb(client, "COM_REFRESH")
     host = _host(client, "COM_REFRESH")
     commit_then(client, lambda: TaskWork(client).start(_refresh(client, host, payload)))
 
 
-async def _refresh(client: ClientConnection, host: str, payload: bytes) -> None:
+async def _refresh(client: Exchange, host: str, payload: bytes) -> None:
     async with borrowed(client, host) as conn:
         reply = await Collector().run(conn, frame(payload))
     if reply.err is not None:
@@ -92,12 +92,12 @@ async def _refresh(client: ClientConnection, host: str, payload: bytes) -> None:
 _PROCESS_LIST: Final = b"SHOW PROCESSLIST"
 
 
-def process_info(client: ClientConnection, payload: bytes) -> None:
+def process_info(client: Exchange, payload: bytes) -> None:
     """COM_PROCESS_INFO: SHOW PROCESSLIST."""
     _for_mariadb(client, "COM_PROCESS_INFO")
     client.query(_PROCESS_LIST)
 
 
-def _for_mariadb(client: ClientConnection, command: str) -> None:
+def _for_mariadb(client: Exchange, command: str) -> None:
     if not client.session.env.mariadb:
         raise ProxyError("unknown_command", command=command)

@@ -9,12 +9,13 @@ only a server sees (that it reads and writes tables in a transaction) is judged 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from proxy.backends.settings import Settings
 from proxy.wire.packets import lenenc_bytes
+from rewriter.env import Env
 
-if TYPE_CHECKING:
-    from .state import Session
+from .transaction import Transaction
 
 _VARIABLE, _SCHEMA, _CHANGE, _CHARACTERISTICS, _STATE = 0, 1, 2, 4, 5
 
@@ -23,6 +24,14 @@ _DEFAULT = (
     "autocommit,character_set_client,character_set_connection,character_set_results,time_zone"
 )  # fmt: skip
 _NO_TRANSACTION = "________"
+
+
+class Tracked(Protocol):
+    """What of a session is told."""
+
+    env: Env
+    settings: Settings
+    transaction: Transaction
 
 
 class Tracker:
@@ -51,7 +60,7 @@ class Tracker:
         self.touched.clear()
         self._characteristics = None
 
-    def take(self, session: Session, in_transaction: bool | None = None, *, left: bool = False) -> bytes:
+    def take(self, session: Tracked, in_transaction: bool | None = None, *, left: bool = False) -> bytes:
         """The session state of an OK packet, b"" for none. `in_transaction`: as the packet says. `left`: the
         current database is dropped, so that there is none (to servers that is no change of state).
         """
@@ -68,7 +77,7 @@ class Tracker:
         self.forget()
         return b"".join(parts)
 
-    def _transaction(self, session: Session, in_transaction: bool | None) -> list[bytes]:
+    def _transaction(self, session: Tracked, in_transaction: bool | None) -> list[bytes]:
         mode = _text(session, "session_track_transaction_info", "OFF").upper()
         if mode not in ("STATE", "CHARACTERISTICS"):
             self._state, self._characteristics = _NO_TRANSACTION, None
@@ -88,21 +97,21 @@ class Tracker:
                 parts.append(_entry(_CHARACTERISTICS, characteristics))
         return parts
 
-    def _letters(self, session: Session) -> str:
+    def _letters(self, session: Tracked) -> str:
         """Kind, then reads and writes of tables without and with transactions, unsafe, result set, locks."""
         kind = "T" if session.transaction.explicit else "I"
         read, wrote, sent = (letter if letter in self.touched else "_" for letter in "RWS")
         return f"{kind}_{read}_{wrote}_{sent}_"
 
 
-def tracked(session: Session) -> frozenset[str] | None:
+def tracked(session: Tracked) -> frozenset[str] | None:
     """The system variables to tell of; None for all."""
     text = _text(session, "session_track_system_variables", _DEFAULT)
     names = frozenset(part.strip().lower() for part in text.split(","))
     return None if "*" in names else names
 
 
-def follows_replies(session: Session) -> bool:
+def follows_replies(session: Tracked) -> bool:
     """Whether servers' own OK packets have something to tell as well."""
     transactions = _text(session, "session_track_transaction_info", "OFF").upper() != "OFF"
     return transactions or _on(session, "session_track_state_change", False)
@@ -124,7 +133,7 @@ def _as_mariadb(name: str) -> tuple[bool, str]:
     return name != "character_set_connection", name
 
 
-def _characteristics(session: Session, open_: bool) -> str:
+def _characteristics(session: Tracked, open_: bool) -> str:
     transaction = session.transaction
     begins = transaction.explicit and open_
     set_ = [] if transaction.next_isolation is None else transaction.next_isolation.decode().split(", ")
@@ -144,11 +153,11 @@ def _entry(kind: int, *texts: str) -> bytes:
     return bytes((kind,)) + lenenc_bytes(data)
 
 
-def _text(session: Session, name: str, default: str) -> str:
+def _text(session: Tracked, name: str, default: str) -> str:
     value = session.settings.get(name)
     return default if value is None else value.decode("utf-8", "replace").strip("'")
 
 
-def _on(session: Session, name: str, default: bool) -> bool:
+def _on(session: Tracked, name: str, default: bool) -> bool:
     value = session.settings.get(name)
     return default if value is None else value == b"1"

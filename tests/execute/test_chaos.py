@@ -23,7 +23,7 @@ from proxy.execute.fan.definitions import Definitions
 from proxy.execute.fan.fanout import FanOut
 from proxy.execute.task import TaskWork
 from proxy.execute.writes import run_writes
-from proxy.frontend.client import ClientConnection
+from proxy.frontend.connection import ClientConnection
 from proxy.local.transactions import begin, commit, rollback
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row

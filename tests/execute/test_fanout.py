@@ -10,7 +10,7 @@ import pytest
 
 from proxy.execute.fan.definitions import Definitions
 from proxy.execute.fan.fanout import FanOut
-from proxy.frontend.client import ClientConnection
+from proxy.frontend.connection import ClientConnection
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, encode_row
 from rewriter.plans import Bound, HostStatement, Merge, Notice, SortKey

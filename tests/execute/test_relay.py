@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from proxy.backends.settings import LOGIN_STATEMENT
-from proxy.frontend.client import ClientConnection
+from proxy.execute.relay import Relay
+from proxy.frontend.connection import ClientConnection
 from proxy.wire.packets import err_packet
 from rewriter.text.effects import Effects
 from tests.execute.ends import done
@@ -345,6 +346,7 @@ async def test_a_host_that_is_down(world: World, client: Client) -> None:
     client.ask(relay())
     assert client.last.err == 1429
     world.check(client)
+    assert isinstance(client.conn.relay, Relay)
     assert client.conn.relay.want is None
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.execute.task import TaskWork
 from proxy.execute.writes import run_writes
-from proxy.frontend.client import ClientConnection
+from proxy.frontend.connection import ClientConnection
 from proxy.wire.packets import err_packet, lenenc_bytes, ok_packet
 from rewriter.plans import Bound, HostStatement, Inserted, Notice
 from tests.execute.ends import done, strike

@@ -20,13 +20,15 @@ from proxy.backends.memory import Memory
 from proxy.backends.pool import FOUND_ROWS
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT
 from proxy.errors import ProxyError
-from proxy.frontend.client import ClientConnection
+from proxy.execute.relay import Relay
+from proxy.frontend.connection import ClientConnection
 from proxy.problems import ShardProblems
 from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.stats import Stats
 from proxy.wire.constants import Status
 from proxy.wire.packets import PacketReader, err_packet, frame
 from proxy.wire.resultset import encode_row
+from rewriter.plans import Plan, Values
 from tests.backends.fakes import FakeTransport
 from tests.support.waiting import turns
 from tests.wire.streams import (
@@ -224,13 +226,34 @@ class Server:
         return [sql for one in self.conns for sql in one.log]
 
 
+class Connection(ClientConnection):
+    """Leaves what it is for to the world's services."""
+
+    def __init__(self, services: Any) -> None:
+        super().__init__(services)
+        self.own: Any = services
+        self.relay = Relay(self)
+
+    def connected(self) -> None:
+        self.own.client_connected(self)
+
+    def execute(self, sql: bytes) -> None:
+        self.own.execute(self, sql)
+
+    def command(self, payload: bytes) -> None:
+        self.own.command(self, payload)
+
+    def run_plan(self, plan: Plan, values: Values) -> None:
+        self.own.run_plan(self, plan, values)
+
+
 class Client:
     """A client and its session."""
 
     def __init__(self, world: World, found_rows: bool = False) -> None:
         self.world = world
         services: Any = world.services
-        self.conn = ClientConnection(services)
+        self.conn = Connection(services)
         self.transport = FakeTransport()
         self.conn.transport = self.transport
         user = User("u", Role.ADMIN)

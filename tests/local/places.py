@@ -11,7 +11,7 @@ from config.schema import Column, Database, Kind, Schema, Table
 from config.topology import Keyspace, Range, State, Topology
 from proxy.catalog.facts import Collations
 from proxy.engine.services import Services
-from proxy.frontend.client import ClientConnection
+from proxy.frontend.connection import ClientConnection
 from proxy.local import run_builtin
 from rewriter.plans import Assignment, Builtin
 from rewriter.splice import Template

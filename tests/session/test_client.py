@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import ProxyError
-from proxy.frontend import client as module
-from proxy.frontend.client import ClientConnection
+from proxy.frontend import connection as module
 from proxy.frontend.commands import run_command
+from proxy.frontend.connection import ClientConnection
 from proxy.wire.packets import ProtocolError, frame
-from tests.execute.world import Client, World
+from tests.execute.world import Client, Connection, World
 from tests.support.waiting import turns
 from tests.wire.streams import cuts
 
@@ -198,7 +198,7 @@ async def test_further_commands_are_held_up_to_a_limit(session: Session) -> None
 
 async def test_before_the_log_in_only_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
-    conn = ClientConnection(world.services)  # type: ignore[arg-type]
+    conn = Connection(world.services)
     assert conn._reader.limit == module._LOGIN_PACKET < world.services.settings.limits.max_packet
     client = Client(world)
     assert client.conn._reader.limit == world.services.settings.limits.max_packet

@@ -9,10 +9,10 @@ import pytest
 import zstandard
 
 from proxy.engine.work import Phase
-from proxy.frontend import client as module
 from proxy.frontend import compressed
-from proxy.frontend.client import ClientConnection
+from proxy.frontend import connection as module
 from proxy.frontend.compressed import compress
+from proxy.frontend.connection import ClientConnection
 from proxy.wire.compression import Algorithm
 from proxy.wire.packets import frame
 from tests.execute.world import Client, World

@@ -11,7 +11,7 @@ import pytest
 from proxy.backends.pool import FOUND_ROWS
 from proxy.catalog.facts import Collations
 from proxy.errors import ProxyError
-from proxy.frontend.client import ClientConnection
+from proxy.frontend.connection import ClientConnection
 from proxy.frontend.login import CAPABILITIES, Login
 from proxy.session.state import Role, Session, User
 from proxy.throttle import FailedLogins
@@ -22,7 +22,7 @@ from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send
 from proxy.wire.packets import PacketReader, frame, parse_err
 from proxy.wire.server_auth import Authority, Decoys
 from tests.backends.fakes import FakeTransport
-from tests.execute.world import World
+from tests.execute.world import Connection, World
 from tests.support.waiting import async_wait_until, turns, turns_until
 
 USERS = {"u": Credential.parse("secret")}
@@ -54,10 +54,10 @@ class Visitor:
         services.open_session = self.open
         services.collations = COLLATIONS
         services.client_connected = self.connected
-        services.first_database = self.use
+        services.schema = SimpleNamespace(databases={"demo": SimpleNamespace(keyspace=None)})
+        services.topology = SimpleNamespace(physical=lambda name: None, default=None)
         self.limit = limit
-        self.used: list[str] = []
-        self.conn = ClientConnection(services)
+        self.conn = Connection(services)
         self.transport = FakeTransport()
         if unix:
             self.transport.get_extra_info = lambda name, default=None: ""  # type: ignore[method-assign]
@@ -71,13 +71,6 @@ class Visitor:
         if not self.limit:
             raise ProxyError("too_many_user_connections", user=user, limit=0)
         return Session(id, User(user, Role.READ), address, "9.7.0", {"autocommit": b"1"})
-
-    def use(self, client: ClientConnection, database: str) -> None:
-        self.used.append(database)
-        if database == "missing":
-            raise ProxyError("unknown_database", database=database)
-        client.session.database = database
-        client.reply_ok()
 
     def read(self) -> list[tuple[int, bytes]]:
         return self._reader.feed(self.transport.take() or b"")
@@ -144,10 +137,10 @@ async def test_found_rows(authority: Authority) -> None:
 async def test_with_a_database(authority: Authority, database: str) -> None:
     visitor = Visitor(authority)
     done = visitor.log_in(replace(OPTIONS, database=database))
-    assert visitor.used == [database]
     if database == "demo":
         assert isinstance(done, Done)
         assert visitor.conn.ready
+        assert visitor.conn.session.database == "demo"
     else:
         assert isinstance(done, Failed)
         assert done.code == 1049

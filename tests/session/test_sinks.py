@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from proxy.engine.exchange import Standing
 from proxy.engine.sinks import CommandSink, Sink
-from proxy.frontend.client import ClientConnection
+from proxy.frontend.connection import ClientConnection
 from tests.execute.world import Client, World
 
 
@@ -39,7 +40,7 @@ def client() -> Iterator[Client]:
     loop.close()
 
 
-def in_place(conn: ClientConnection) -> tuple[asyncio.Transport, CommandSink | None]:
+def in_place(conn: ClientConnection) -> tuple[asyncio.Transport, Standing | None]:
     return conn.transport, conn.sink
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
@@ -15,7 +15,24 @@ from proxy.wire.rows import ResultReader
 from rewriter.plans import HostStatement
 
 if TYPE_CHECKING:
-    from .fanout import FanOut
+    from proxy.backends.settings import Settings
+    from proxy.engine.exchange import Exchange
+
+
+class Fan(Protocol):
+    """Whose share it is."""
+
+    client: Exchange
+    settings: Settings | None
+
+    def received(self, branch: Branch, data: bytes, ending: int) -> None:
+        """Part of a reply; `ending`: the size of the packet at its end that ends the reply, or 0."""
+
+    def branch_done(self, branch: Branch, conn: BackendConnection) -> None:
+        """A reply has ended."""
+
+    def branch_lost(self, branch: Branch, conn: BackendConnection, error: ProxyError) -> None:
+        """The connection has ended in the middle of a reply."""
 
 
 class Branch:
@@ -26,7 +43,7 @@ class Branch:
     whole = True
     own = False
 
-    def __init__(self, fan: FanOut, index: int, host: str) -> None:
+    def __init__(self, fan: Fan, index: int, host: str) -> None:
         self.fan = fan
         self.index = index
         self.host = host
@@ -70,7 +87,7 @@ class Branch:
 
 
 def make_branches(
-    fan: FanOut, statements: Sequence[HostStatement], together: Container[str] | None
+    fan: Fan, statements: Sequence[HostStatement], together: Container[str] | None
 ) -> list[Branch]:
     """One branch for each statement (where order matters every run must show its next row), but one for each
     of the hosts `together`. None: for each host.

@@ -30,15 +30,13 @@ from .merge import Merger, make_merger
 from .warned import Told
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
 class FanOut:
     """One statement over several hosts: the client's `Work` until it has been answered."""
 
-    def __init__(
-        self, client: ClientConnection, bound: Bound, definitions: Definitions, ceiling: int | None
-    ) -> None:
+    def __init__(self, client: Exchange, bound: Bound, definitions: Definitions, ceiling: int | None) -> None:
         self.client = client
         if definitions.known and definitions.cut and bound.apart is not None and client.session.env.mariadb:
             bound = bound.apart.make()

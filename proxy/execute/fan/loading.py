@@ -8,7 +8,7 @@ from proxy.backends.settings import LOGIN, Settings
 from rewriter.plans import Bound, Merge
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 LOADING: Final = LOGIN.with_values(
     {
@@ -31,7 +31,7 @@ PATIENCE: Final = b"28800"
 usual 60 seconds it gives up when the client reads slowly."""
 
 
-def resting_settings(client: ClientConnection) -> Settings:
+def resting_settings(client: Exchange) -> Settings:
     """The session's settings as the rest is run with: outside of its transaction."""
     settings = client.session.settings.base
     if client.session.autocommit and settings.get("autocommit") is None:
@@ -39,7 +39,7 @@ def resting_settings(client: ClientConnection) -> Settings:
     return settings.with_values({"autocommit": b"1"})
 
 
-def reading_settings(client: ClientConnection) -> Settings:
+def reading_settings(client: Exchange) -> Settings:
     """The session's settings as pieces are read with: texts whole, and all rows."""
     changed = {"character_set_results": b"utf8mb4", "net_write_timeout": PATIENCE}
     if client.session.settings.get("sql_select_limit") is not None:
@@ -47,7 +47,7 @@ def reading_settings(client: ClientConnection) -> Settings:
     return client.session.settings.base.with_values(changed)
 
 
-def spread_settings(client: ClientConnection, bound: Bound) -> Settings | None:
+def spread_settings(client: Exchange, bound: Bound) -> Settings | None:
     """The session's settings as a fan-out is read with; None when they are just these. How many rows there
     may be (sql_select_limit) is not for one of several statements to say.
     """
@@ -58,7 +58,7 @@ def spread_settings(client: ClientConnection, bound: Bound) -> Settings | None:
     return settings.with_values(changed) if changed else None
 
 
-def spread_merge(client: ClientConnection, bound: Bound) -> Merge:
+def spread_merge(client: Exchange, bound: Bound) -> Merge:
     """How a fan-out's answers are merged: as the plan says, and at most sql_select_limit rows."""
     merge = bound.merge or Merge()
     most = client.session.settings.get("sql_select_limit")

@@ -21,12 +21,12 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import apply
 from proxy.backends.settings import FRESH, Settings
+from proxy.engine.naming import logical_rows
 from proxy.errors import ProxyError
 from proxy.execute.apart import plan_for
 from proxy.execute.ends import fetch_warnings
 from proxy.execute.fan.loading import FITTING, LOADING, reading_settings, resting_settings
 from proxy.execute.fan.warned import without_phantoms
-from proxy.execute.naming import logical_rows
 from proxy.execute.origins import gathered_place
 from proxy.execute.policies import check_scatter
 from proxy.execute.preparing import columns_of, execution
@@ -52,7 +52,7 @@ from .scratch_host import CREATE_DATABASE, begin, in_own_words
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 Told = Callable[[list[bytes], list[bytes]], bytes]
 """Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns."""
@@ -63,7 +63,7 @@ _NOT_PREPARED: Final = (1295, 1390)
 
 
 def start_gather(
-    client: ClientConnection, plan: Gather, values: Values, choose: Choose, told: Told | None = None
+    client: Exchange, plan: Gather, values: Values, choose: Choose, told: Told | None = None
 ) -> None:
     """Run a Gather as the client's work, or prepare it (`told`). `values`: the literals and the session's."""
     if client.session.transaction.ties:
@@ -73,7 +73,7 @@ def start_gather(
     work.start(_Gathering(client, plan, values, choose, work).run(told))
 
 
-def _refuse_temporary(client: ClientConnection, plan: Gather) -> None:
+def _refuse_temporary(client: Exchange, plan: Gather) -> None:
     """Refuse a table that the session has a temporary one instead of: the copy is of what everybody sees.
     Raises ProxyError.
     """
@@ -95,7 +95,7 @@ class _Gathering:
     """One Gather at work."""
 
     def __init__(
-        self, client: ClientConnection, plan: Gather, values: Values, choose: Choose, work: GatherWork
+        self, client: Exchange, plan: Gather, values: Values, choose: Choose, work: GatherWork
     ) -> None:
         self.client = client
         self.plan = plan

@@ -8,7 +8,7 @@ from proxy.errors import ProxyError
 from proxy.execute.task import TaskWork
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
 class GatherWork(TaskWork):
@@ -16,7 +16,7 @@ class GatherWork(TaskWork):
 
     __slots__ = ("bytes", "rows", "scattered")
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: Exchange) -> None:
         super().__init__(client)
         self.rows = 0
         self.bytes = 0

@@ -33,7 +33,7 @@ from .batch import Result
 from .scratch import Scratch, read_rows, row_literal
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
     from .gather_work import GatherWork
 
@@ -126,7 +126,7 @@ class Reading:
 
     def __init__(
         self,
-        client: ClientConnection,
+        client: Exchange,
         work: GatherWork,
         scratch: Scratch,
         columns: Sequence[tuple[int, set[bytes]]],

@@ -14,7 +14,7 @@ from proxy.wire.resultset import header_packets
 from proxy.wire.rows import ResultReader, renumber
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
 class Rest:
@@ -26,7 +26,7 @@ class Rest:
     own = False
 
     def __init__(
-        self, client: ClientConnection, place: Place | None = None, definitions: list[bytes] | None = None
+        self, client: Exchange, place: Place | None = None, definitions: list[bytes] | None = None
     ) -> None:
         """`definitions`: what the client gets in the place of the reply's own column definitions; with the
         origins that `place` gives, if it is given.

@@ -23,10 +23,10 @@ from . import prepare
 from .statement_commands import statement_of
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def bulk_execute(client: ClientConnection, payload: bytes) -> None:
+def bulk_execute(client: Exchange, payload: bytes) -> None:
     """COM_STMT_BULK_EXECUTE."""
     session = client.session
     agreed = session.introduction is not None and session.introduction.extended
@@ -55,7 +55,7 @@ def bulk_execute(client: ClientConnection, payload: bytes) -> None:
         prepare.run(client, statement, request, {})
 
 
-def _row_by_row(client: ClientConnection, statement: Statement, request: BulkExecute) -> None:
+def _row_by_row(client: Exchange, statement: Statement, request: BulkExecute) -> None:
     types = request.types or statement.types
     packets = []
     try:
@@ -84,7 +84,7 @@ class _Rows(CommandSink):
 
     __slots__ = ("_affected", "_data", "_insert_id", "_rows", "_seq", "_warnings")
 
-    def __init__(self, client: ClientConnection, rows: Iterator[bytes]) -> None:
+    def __init__(self, client: Exchange, rows: Iterator[bytes]) -> None:
         super().__init__(client)
         self._rows = rows
         self._data = b""

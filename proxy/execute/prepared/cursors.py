@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from proxy.execute.ends import give_back
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
 
 
-def end_cursor(client: ClientConnection, statement: Statement, *, keep: bool = False) -> None:
+def end_cursor(client: Exchange, statement: Statement, *, keep: bool = False) -> None:
     """The statement's cursor is over, and its connection need not stay with the session: when it is idle it
     is given back at once. `keep`: the server has closed the cursor, or will at the next EXECUTE; else the
     statement is closed there.

@@ -12,7 +12,7 @@ from rewriter.route.origins import Origins
 from .statements import StatementRelay
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
 
 
@@ -23,7 +23,7 @@ class OnceRelay(StatementRelay):
 
     __slots__ = ("original",)
 
-    def __init__(self, client: ClientConnection, statement: Statement) -> None:
+    def __init__(self, client: Exchange, statement: Statement) -> None:
         super().__init__(client, statement)
         self.original = client.relay
         client.relay = self

@@ -72,7 +72,7 @@ from .statements import Sent, StatementRelay
 from .tracked import once_relay, statement_relay
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 #: Plans that are others where columns of the result would be rounded as text.
 _LEARNT = (ShardSelect, Gather)
@@ -86,7 +86,7 @@ _OWN = ("show_", "explain_route")
 # -- COM_STMT_PREPARE
 
 
-def prepare(client: ClientConnection, payload: bytes) -> None:
+def prepare(client: Exchange, payload: bytes) -> None:
     """COM_STMT_PREPARE."""
     services, session = client.services, client.session
     sql = client.sql = payload[1:]
@@ -113,7 +113,7 @@ def prepare(client: ClientConnection, payload: bytes) -> None:
     _prepare(client, sql, env, Planned(plan, found))
 
 
-async def _prepare_apart(client: ClientConnection, sql: bytes, env: Env) -> None:
+async def _prepare_apart(client: Exchange, sql: bytes, env: Env) -> None:
     planned = await plan_reading_apart(client, sql, env)
     if isinstance(planned.plan, Several) and planned.plan.comments:
         sql = first_statement(sql, env)
@@ -124,7 +124,7 @@ async def _prepare_apart(client: ClientConnection, sql: bytes, env: Env) -> None
     _prepare(client, sql, env, planned)
 
 
-def _prepare(client: ClientConnection, sql: bytes, env: Env, planned: Planned) -> None:
+def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
     """PREPARE a statement whose plan is known."""
     plan, found = planned.plan, planned.literals
     services, session = client.services, client.session
@@ -173,7 +173,7 @@ def _masks(sql: bytes, env: Env) -> bool:
     return env.charset in NOT_ASCII and not sql.isascii()
 
 
-def planned_at_once(client: ClientConnection, sql: bytes, env: Env) -> bool:
+def planned_at_once(client: Exchange, sql: bytes, env: Env) -> bool:
     """Whether the loop may read a statement itself: the plan is in the cache, or made in a moment."""
     services = client.services
     if len(sql) <= services.long_statement and not _masks(sql, env) and services.rewriter.find(sql, env):
@@ -181,14 +181,14 @@ def planned_at_once(client: ClientConnection, sql: bytes, env: Env) -> bool:
     return services.plans_at_once(len(sql))
 
 
-async def plan_reading_apart(client: ClientConnection, sql: bytes, env: Env) -> Planned:
+async def plan_reading_apart(client: Exchange, sql: bytes, env: Env) -> Planned:
     """The plan of a prepared statement's text, made off the loop."""
     if _masks(sql, env):
         return await plan_masked_off_loop(client, sql, env)
     return await plan_apart(client.services, client.session.user.name, sql, env)
 
 
-def plans_ahead(client: ClientConnection, statement: Statement, then: Callable[[], None]) -> bool:
+def plans_ahead(client: Exchange, statement: Statement, then: Callable[[], None]) -> bool:
     """Whether the statement's plan is out of date and is made off the loop first; `then` goes on."""
     stale = _out_of_date(client, statement)
     if stale is None or statement.ahead is not None:
@@ -207,7 +207,7 @@ def plans_ahead(client: ClientConnection, statement: Statement, then: Callable[[
     return True
 
 
-def _planned(client: ClientConnection, sql: bytes, env: Env) -> tuple[Plan, Values]:
+def _planned(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     if _masks(sql, env):
         return plan_masked(client, sql, env)
     return client.services.rewriter.plan(sql, env)
@@ -224,7 +224,7 @@ def relayed(plan: Plan) -> TypeGuard[OneHost]:
     return isinstance(plan, OneHost) and not isinstance(plan, SystemViews)
 
 
-def _builtin(client: ClientConnection, relay: StatementRelay, plan: Builtin) -> None:
+def _builtin(client: Exchange, relay: StatementRelay, plan: Builtin) -> None:
     """What the proxy answers itself. Running what shows something is the way to its columns; of the rest a
     server knows whether it can be prepared.
     """
@@ -240,14 +240,14 @@ def _builtin(client: ClientConnection, relay: StatementRelay, plan: Builtin) -> 
         _show(client, statement)
 
 
-def _show(client: ClientConnection, statement: Statement) -> None:
+def _show(client: Exchange, statement: Statement) -> None:
     """Run a statement for its columns."""
     DefinitionsSink(client, lambda columns: _reply(client, statement, (), columns))
     run_plan(client, statement.plan, statement.literals)
 
 
 def _reply(
-    client: ClientConnection, statement: Statement, parameters: Sequence[bytes], columns: list[bytes]
+    client: Exchange, statement: Statement, parameters: Sequence[bytes], columns: list[bytes]
 ) -> bytes:
     session = client.session
     if isinstance(statement.plan, _LEARNT):
@@ -266,7 +266,7 @@ def _reply(
     )
 
 
-def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tuple[str, bytes]:
+def _place(client: Exchange, statement: Statement, plan: OneHost) -> tuple[str, bytes]:
     """The host of a statement, and its text there. Raises ProxyError."""
     session = client.session
     try:
@@ -282,7 +282,7 @@ def _place(client: ClientConnection, statement: Statement, plan: OneHost) -> tup
 # -- COM_STMT_EXECUTE
 
 
-def execute(client: ClientConnection, payload: bytes) -> None:
+def execute(client: Exchange, payload: bytes) -> None:
     """COM_STMT_EXECUTE."""
     session = client.session
     statement = statement_of(client, payload, "mysqld_stmt_execute")
@@ -323,7 +323,7 @@ def execute(client: ClientConnection, payload: bytes) -> None:
 
 
 async def _learn_and_run(
-    client: ClientConnection, statement: Statement, request: Execute, sent: dict[int, bytes]
+    client: Exchange, statement: Statement, request: Execute, sent: dict[int, bytes]
 ) -> None:
     """Run a statement whose tables may have changed."""
     before = statement.exact
@@ -337,7 +337,7 @@ async def _learn_and_run(
     run(client, statement, request, sent)
 
 
-def _out_of_date(client: ClientConnection, statement: Statement) -> tuple[Env, str] | None:
+def _out_of_date(client: Exchange, statement: Statement) -> tuple[Env, str] | None:
     """What a statement is to be planned for now (settings, and `Statement.exact`); None when its plan will
     do. Text is read under the settings of now: only the database is that of PREPARE.
     """
@@ -356,7 +356,7 @@ def _out_of_date(client: ClientConnection, statement: Statement) -> tuple[Env, s
     return None if current else (env, exact)
 
 
-def plan_for(client: ClientConnection, statement: Statement) -> Plan:
+def plan_for(client: Exchange, statement: Statement) -> Plan:
     """The statement's plan, made anew when it is out of date. Raises ProxyError."""
     stale = _out_of_date(client, statement)
     if stale is not None:
@@ -389,7 +389,7 @@ def _check_reading(now: Env, statement: Statement) -> None:
 
 
 def run(
-    client: ClientConnection, statement: Statement, request: Execute | BulkExecute, sent: dict[int, bytes]
+    client: Exchange, statement: Statement, request: Execute | BulkExecute, sent: dict[int, bytes]
 ) -> None:
     """Execute `statement`, for which the transaction is as it must be. A bulk one: only if `relayed`."""
     plan = statement.plan
@@ -434,13 +434,13 @@ def run(
     run_plan(client, *client.services.rewriter.plan(client.sql, env))
 
 
-async def _run_apart(client: ClientConnection, env: Env) -> None:
+async def _run_apart(client: Exchange, env: Env) -> None:
     planned = await plan_apart(client.services, client.session.user.name, client.sql, env)
     run_plan(client, planned.plan, planned.literals)
 
 
 def _literals(
-    client: ClientConnection, statement: Statement, request: Execute | BulkExecute, sent: Mapping[int, bytes]
+    client: Exchange, statement: Statement, request: Execute | BulkExecute, sent: Mapping[int, bytes]
 ) -> Values:
     """The parameters as SQL literals. Raises ProxyError."""
     session = client.session
@@ -454,7 +454,7 @@ def _literals(
         raise _malformed(client, error) from None
 
 
-def _for_effects(client: ClientConnection, statement: Statement, request: Execute | BulkExecute) -> Values:
+def _for_effects(client: Exchange, statement: Statement, request: Execute | BulkExecute) -> Values:
     """The literals that the statement's effects may refer to: its own, and, when they are compared with the
     insert id, its parameters.
     """
@@ -467,7 +467,7 @@ def _for_effects(client: ClientConnection, statement: Statement, request: Execut
         return statement.literals  # the server will say what is wrong with them
 
 
-def _malformed(client: ClientConnection, problem: ProtocolError) -> ProxyError:
+def _malformed(client: Exchange, problem: ProtocolError) -> ProxyError:
     """What the server says of an EXECUTE packet that cannot be read."""
     if client.session.env.mariadb:
         return ProxyError("wrong_arguments", command="mysqld_stmt_execute")

@@ -14,10 +14,10 @@ from .cursors import end_cursor
 from .statements import StatementRelay
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
 
 
-def send_long_data(client: ClientConnection, payload: bytes) -> None:
+def send_long_data(client: Exchange, payload: bytes) -> None:
     """COM_STMT_SEND_LONG_DATA: no answer; what is wrong with it is told at EXECUTE."""
     session = client.session
     number = int.from_bytes(payload[1:5], "little")
@@ -45,7 +45,7 @@ def send_long_data(client: ClientConnection, payload: bytes) -> None:
     client.unanswered()
 
 
-def close(client: ClientConnection, payload: bytes) -> None:
+def close(client: Exchange, payload: bytes) -> None:
     """COM_STMT_CLOSE: no answer. The servers keep the statement for others."""
     if client.session.counts is not None:
         client.session.counts[counters.CLOSE] += 1
@@ -55,7 +55,7 @@ def close(client: ClientConnection, payload: bytes) -> None:
     client.unanswered()
 
 
-def reset(client: ClientConnection, payload: bytes) -> None:
+def reset(client: Exchange, payload: bytes) -> None:
     """COM_STMT_RESET: forget long data, close the cursor."""
     statement = statement_of(client, payload, "mysqld_stmt_reset")
     statement.forget_sent(client.session.prepared)
@@ -65,7 +65,7 @@ def reset(client: ClientConnection, payload: bytes) -> None:
     client.reply_ok()
 
 
-def fetch(client: ClientConnection, payload: bytes) -> None:
+def fetch(client: Exchange, payload: bytes) -> None:
     """COM_STMT_FETCH."""
     statement = statement_of(client, payload, "mysqld_stmt_fetch")
     if len(payload) < 9:
@@ -78,7 +78,7 @@ def fetch(client: ClientConnection, payload: bytes) -> None:
     StatementRelay(client, statement).fetch_rows(conn, payload[5:9])
 
 
-def statement_of(client: ClientConnection, payload: bytes, command: str) -> Statement:
+def statement_of(client: Exchange, payload: bytes, command: str) -> Statement:
     """The statement that a command names. Raises ProxyError."""
     if len(payload) < 5:
         raise ProtocolError("a command without a statement's number")

@@ -32,7 +32,7 @@ from .cursors import end_cursor
 from .derived import derived_types
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
 
 _NO_VECTOR = 6136  # what MySQL 9.7 says of VECTOR parameters, too, once it has prepared a statement again
@@ -80,7 +80,7 @@ class StatementRelay(Relay):
         "step",
     )
 
-    def __init__(self, client: ClientConnection, statement: Statement) -> None:
+    def __init__(self, client: Exchange, statement: Statement) -> None:
         super().__init__(client)
         self.statement = statement
         self.key: Key = (b"", None, statement.settings, b"")

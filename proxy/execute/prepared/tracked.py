@@ -17,7 +17,7 @@ from .once import OnceRelay
 from .statements import StatementRelay
 
 if TYPE_CHECKING:
-    from proxy.frontend.client import ClientConnection
+    from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
 
 _STATE_WORDS = (b"PREPARE", b"DEALLOCATE", b"CREATE TEMPORARY", b"DROP TEMPORARY", b"DROP PREPARE")
@@ -79,26 +79,26 @@ class TrackedFileRelay(FileRelay, TrackedRelay):
     __slots__ = ()
 
 
-def statement_relay(client: ClientConnection, statement: Statement) -> StatementRelay:
+def statement_relay(client: Exchange, statement: Statement) -> StatementRelay:
     """The relay for one command on a prepared statement."""
     return (TrackedStatementRelay if _is_told(client) else StatementRelay)(client, statement)
 
 
-def once_relay(client: ClientConnection, statement: Statement) -> OnceRelay:
+def once_relay(client: Exchange, statement: Statement) -> OnceRelay:
     """Put a relay for one execution in the place of the client's."""
     return (TrackedOnceRelay if _is_told(client) else OnceRelay)(client, statement)
 
 
-def file_relay(client: ClientConnection) -> FileRelay:
+def file_relay(client: Exchange) -> FileRelay:
     """The relay for one LOAD DATA LOCAL."""
     return (TrackedFileRelay if _is_told(client) else FileRelay)(client)
 
 
-def _is_told(client: ClientConnection) -> bool:
+def _is_told(client: Exchange) -> bool:
     return client.session.tracker is not None and follows_replies(client.session)
 
 
-def choose_relay(client: ClientConnection) -> None:
+def choose_relay(client: Exchange) -> None:
     """Give the client the relay that its `session_track_*` variables ask for."""
     wanted = TrackedRelay if _is_told(client) else Relay
     if type(client.relay) is not wanted:

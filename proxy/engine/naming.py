@@ -19,7 +19,7 @@ from rewriter.plans import Physical
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from proxy.frontend.client import ClientConnection
+    from .at_work import AtWork
 
 #: A database before a table: `db00017`.`pins`, "db00017"."pins" (ANSI_QUOTES), Table 'db00017.pins',
 #: 'db00017.pins.ts'.
@@ -35,7 +35,7 @@ _TO_DATABASE: Final = re.compile(r"(?<= to database ')[\w$]+(?=')")
 _SCRATCH: Final = SCRATCH.strip(b"`").decode()
 
 
-def logical(client: ClientConnection, text: str) -> str:
+def logical(client: AtWork, text: str) -> str:
     """A server's message. The databases in it stay when the client itself has named the shard's."""
     plan = client.plan
     if "denied " in text:
@@ -54,7 +54,7 @@ def logical(client: ClientConnection, text: str) -> str:
     return text.replace(".local_id'", ".id'")
 
 
-def _of_user(client: ClientConnection, text: str) -> str:
+def _of_user(client: AtWork, text: str) -> str:
     """The message with the user in the place of the account that the user's statements run under."""
     session = client.session
     account = client.services.backends.account_of(session.variant)
@@ -66,13 +66,13 @@ def _of_user(client: ClientConnection, text: str) -> str:
     return _DENIED.sub(shown, text)
 
 
-def logical_error(client: ClientConnection, error: Err) -> Err:
+def logical_error(client: AtWork, error: Err) -> Err:
     """The same of an error."""
     text = error.text()
     told = logical(client, text)
     return error if told == text else replace(error, message=told.encode(), own=error.own or error.message)
 
 
-def logical_rows(client: ClientConnection, rows: Iterable[Diagnostic]) -> list[Diagnostic]:
+def logical_rows(client: AtWork, rows: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The same of what SHOW WARNINGS shows."""
     return [replace(one, message=logical(client, one.message)) for one in rows]

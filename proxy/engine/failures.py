@@ -1,0 +1,97 @@
+"""A statement's error from a server: whether a shard lacks something, or an account a right."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from proxy.problems import DENIED, place
+from proxy.session.state import Diagnostic
+from proxy.session.values import values_of
+from proxy.wire.constants import UNKNOWN_COLUMN
+from proxy.wire.packets import Err
+from rewriter.bound import BindError
+from rewriter.plans import Physical, ShardSelect, ShardWrite
+
+if TYPE_CHECKING:
+    from .at_work import AtWork
+    from .services import Services
+
+_SHOWN: Final = 300
+"""Characters of a server's message in the log."""
+_LOOK: Final = 1 << 16
+"""Bytes of a statement in which its tables are looked for."""
+_DATABASE: Final = re.compile(r"'([^'.]+)[.']")
+_COLUMN: Final = re.compile(r"'(?:([^']*)\.)?([^'.]+)' in ")
+_NAMES: Final = re.compile(r"([\w$]+)`?\s*(\.)?")
+
+
+def note_error(client: AtWork, host: str, error: Err) -> None:
+    """A server's error, in its own words, may be that a shard lacks something: tell where, behind the error
+    in SHOW WARNINGS too; or that its account lacks a right: tell the operator. `host`: "" where it is not
+    known.
+    """
+    services, plan, text = (
+        client.services,
+        client.plan,
+        (error.own or error.message).decode("utf-8", "replace"),
+    )
+    if error.code in DENIED:
+        own = services.settings.backends.user_for(host)[0]
+        account = services.backends.account_of(client.session.variant) or own
+        services.problems.denied(host, account, client.session.user.name, error.code, text[:_SHOWN])
+        return
+    if error.code == UNKNOWN_COLUMN:
+        services.columns_doubted(plan)
+        if not _lacks_column(services, text, client.sql):
+            return  # a client's mistake, which no shard could answer otherwise
+    if plan is None or isinstance(plan, Physical) or not plan.databases:
+        return
+    named = _DATABASE.search(text)
+    physical = (
+        services.topology.physical(named[1]) if named is not None and error.code != UNKNOWN_COLUMN else None
+    )
+    if physical is not None and named is not None:
+        if physical[1] is None:
+            return  # not a shard's: what it lacks, the error says
+        where = place(services.topology, named[1], host)
+    elif error.code == UNKNOWN_COLUMN:
+        where = _asked(client, host)
+    else:
+        return
+    if where:
+        services.problems.note(error.code, where, text)
+        client.session.diagnostics.append(Diagnostic("Note", error.code, f"{where}: {text}"))
+
+
+def _lacks_column(services: Services, text: str, sql: bytes) -> bool:
+    """Whether one of the statement's tables has the column elsewhere. What is no table's name or alias in
+    the statement cannot have it.
+    """
+    found = _COLUMN.search(text)
+    if found is None:
+        return False
+    qualifier, column = (name.lower() for name in ((found[1] or "").rpartition(".")[2], found[2]))
+    written = sql[:_LOOK].decode("utf-8", "replace").lower()
+    names = {name for name, dot in _NAMES.findall(written) if not dot}
+    return not names.isdisjoint(services.columns_seen.get(column, ())) and (
+        not qualifier or qualifier in names
+    )
+
+
+def _asked(client: AtWork, host: str) -> str:
+    """The shard that the statement at work was for, if it was one; else the host."""
+    services, session = client.services, client.session
+    if isinstance(client.plan, ShardSelect | ShardWrite):
+        plan, literals = services.rewriter.plan(client.sql, session.env)
+        if plan is client.plan:
+            try:
+                values = values_of(session, plan, literals)
+                statements = plan.bind(values, services.topology, lambda shards: shards[0]).statements
+            except BindError:
+                statements = ()
+            own = [one for one in statements if one.host == host]
+            if len(own) == 1 and len(own[0].shards) == 1:
+                keyspace = services.topology.keyspaces[client.plan.keyspace]
+                return place(services.topology, keyspace.database_of(own[0].shards[0]).decode(), host)
+    return host
