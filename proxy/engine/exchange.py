@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from proxy.engine.problems import NOTED
 from proxy.errors import ProxyError
-from proxy.problems import NOTED
 from proxy.wire.attributes import NOTHING
 from proxy.wire.packets import Err, Ok, err_packet, ok_packet, tracked_ok_packet
 

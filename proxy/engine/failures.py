@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from proxy.problems import DENIED, place
+from proxy.engine.problems import DENIED, place
 from proxy.session.state import Diagnostic
 from proxy.session.values import values_of
 from proxy.wire.constants import UNKNOWN_COLUMN

@@ -32,12 +32,12 @@ from proxy.catalog.routines import hosts_of
 from proxy.catalog.routines import look as look_at_routines
 from proxy.catalog.tables import differences, look
 from proxy.certificates import Certificates
+from proxy.engine.definitions import Definitions
+from proxy.engine.origins import place_of
+from proxy.engine.problems import ShardProblems
 from proxy.errors import ProxyError
-from proxy.execute.fan.definitions import Definitions
-from proxy.execute.origins import place_of
 from proxy.peers import Peers
 from proxy.planning.pool import Planners
-from proxy.problems import ShardProblems
 from proxy.session.reading import sql_modes
 from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.stats import Stats

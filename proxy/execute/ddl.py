@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from proxy.backends.collect import Collector
+from proxy.engine.aside import borrowed, write_result
+from proxy.engine.ends import connection_lost_in_transaction
 from proxy.engine.naming import logical
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.session.transaction import LOCKED, XA
 from proxy.wire.packets import Err, lenenc_bytes, query_packet
 from proxy.wire.resultset import encode_row
 from rewriter.plans import Bound, Ddl, HostStatement
-
-from .aside import borrowed, write_result
-from .ends import connection_lost_in_transaction
-from .task import TaskWork
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

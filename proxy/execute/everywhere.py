@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.engine.aside import write_result
+from proxy.engine.tally import Outcome
 from proxy.errors import ProxyError, in_parts
 from proxy.session.transaction import LOCKED
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
 
-from .aside import write_result
-from .tally import Outcome
 from .writes import HostWork, connect, give_back, run_host, undo
 
 if TYPE_CHECKING:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
+from proxy.engine.ends import connection_lost_in_transaction
+from proxy.engine.relay import Relay
 from proxy.engine.work import FILE
 from proxy.errors import ProxyError
 from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import frame
-
-from .ends import connection_lost_in_transaction
-from .relay import Relay
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

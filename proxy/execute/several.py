@@ -11,16 +11,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from proxy.engine.aside import run_probe
 from proxy.engine.sinks import Numbered
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from rewriter.env import Env
 from rewriter.text.masks import can_mask, mask, unmask
 from rewriter.text.split import NEAR, Piece, cut_near, first_of, trim
-
-from .aside import run_probe
-from .task import TaskWork
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

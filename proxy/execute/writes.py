@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
+from proxy.engine.aside import write_result
+from proxy.engine.ends import connection_lost_in_transaction, give_all_back, opens, settle
 from proxy.engine.naming import logical, logical_rows
+from proxy.engine.origins import place_of
+from proxy.engine.preludes import preludes
+from proxy.engine.tally import Outcome, first_id, summed_info
+from proxy.engine.warned import OF_TEXT
 from proxy.errors import ProxyError, in_parts
 from proxy.session.state import Diagnostic
 from proxy.wire.origins import changed
@@ -26,13 +32,6 @@ from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import Bound, Inserted
 from rewriter.route.origins import Origins
-
-from .aside import write_result
-from .ends import connection_lost_in_transaction, give_all_back, opens, settle
-from .fan.warned import OF_TEXT
-from .origins import place_of
-from .preludes import preludes
-from .tally import Outcome, first_id, summed_info
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

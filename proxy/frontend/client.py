@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from proxy.engine.relay import Relay
 from proxy.engine.services import Services
 from proxy.errors import ProxyError
-from proxy.execute.dispatch import execute, run_plan
-from proxy.execute.relay import Relay
+from proxy.pipeline import execute, run_plan
 from rewriter.plans import Plan, Values
 
 from .commands import run_command

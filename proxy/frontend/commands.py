@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.execute.prepared import prepare, statement_commands
 from proxy.execute.prepared.bulk import bulk_execute
-from proxy.execute.task import TaskWork
 from proxy.frontend.login import change_user
 from proxy.local.fields import field_list
 from proxy.local.kill import kill

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
+from proxy.engine.ends import transaction_ended_by_server
 from proxy.errors import ProxyError
-from proxy.execute.ends import transaction_ended_by_server
 
 if TYPE_CHECKING:
     from proxy.engine.services import Services

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from proxy.engine import transactions
 from proxy.errors import ProxyError
 from rewriter.plans import Builtin, Values
 
-from . import catalog, explain, kill, locks, processes, set, show, status, transactions, use
+from . import catalog, explain, kill, locks, processes, set, show, status, use
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from config.schema import Kind, Table
 from proxy.backends.collect import Collector
+from proxy.engine.aside import answer, borrowed
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from proxy.execute.aside import answer, borrowed
-from proxy.execute.task import TaskWork
 from proxy.wire.packets import Err
 from proxy.wire.resultset import Column, decode_column
 from rewriter.plain.views import Shown

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from config.schema import Kind, Table
 from proxy.backends.collect import Collector
 from proxy.catalog.tables import text_literal
+from proxy.engine.aside import borrowed
+from proxy.engine.problems import place
 from proxy.errors import ProxyError
-from proxy.execute.aside import borrowed
-from proxy.problems import place
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

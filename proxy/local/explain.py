@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from proxy.engine.task import TaskWork
 from proxy.errors import told
-from proxy.execute.task import TaskWork
 from proxy.session.values import slot
 from proxy.wire.resultset import text_column, text_resultset
 from rewriter.explain import explain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from proxy.execute.task import TaskWork
 from proxy.session.state import Role
 from rewriter.plans import Builtin, Values
 from rewriter.splice import Template

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proxy.backends.collect import Collector
+from proxy.engine.aside import borrowed, write_result
+from proxy.engine.ends import fetch_warnings
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from proxy.execute.aside import borrowed, write_result
-from proxy.execute.ends import fetch_warnings
-from proxy.execute.task import TaskWork
 from proxy.session.state import Role, User
 from proxy.wire.resultset import NUMERIC, Column, decode_column, encode_row, text_column, text_value
 from rewriter.plans import Builtin, Values

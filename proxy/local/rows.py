@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
-from proxy.execute.aside import borrowed, write_result
+from proxy.engine.aside import borrowed, write_result
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column, encode_row
 from rewriter.plain.views import introducer

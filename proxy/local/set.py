@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.settings import RESULTS, TRACKING, variable_name
 from proxy.catalog.facts import ask_defaults
+from proxy.engine.aside import borrowed
+from proxy.engine.ends import fetch_warnings
+from proxy.engine.preludes import preludes
+from proxy.engine.task import TaskWork
+from proxy.engine.trace import effects_on, read_variables, tie, trace
+from proxy.engine.transactions import commit_then, xa_host
 from proxy.errors import ProxyError, in_parts
-from proxy.execute.aside import borrowed
-from proxy.execute.ends import fetch_warnings
-from proxy.execute.preludes import preludes
 from proxy.execute.prepared.tracked import choose_relay
-from proxy.execute.task import TaskWork
-from proxy.execute.trace import effects_on, read_variables, tie, trace
 from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Diagnostic, Role, Session
 from proxy.session.tracking import Tracker, shown
@@ -31,7 +32,6 @@ from rewriter.text.tokens import quote_name
 
 from .own_variables import characteristic, check_own, check_setting, set_own, switch, word
 from .read_back import read_back, shown_by
-from .transactions import commit_then, xa_host
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from config.topology import Keyspace
-from proxy.execute.task import TaskWork
+from proxy.engine.task import TaskWork
 from proxy.session.state import Role
 from proxy.stats import Use
 from proxy.wire.charsets import bytes_of, codec_of

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from proxy.engine.aside import run_aside
 from proxy.engine.sinks import CommandSink
+from proxy.engine.task import TaskWork
 from proxy.engine.watch import count_statements
-from proxy.execute.aside import run_aside
-from proxy.execute.task import TaskWork
 from proxy.session.counters import COUNTERS
 from proxy.session.values import values_of
 from proxy.wire.packets import ProtocolError, frame

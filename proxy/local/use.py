@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.engine.aside import borrowed
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from proxy.execute.aside import borrowed
-from proxy.execute.task import TaskWork
 from proxy.session.state import Diagnostic
 from rewriter.plans import Builtin, Values
 from rewriter.route.scope import INFORMATION_SCHEMA

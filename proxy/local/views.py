@@ -15,10 +15,10 @@ from config.schema import Database, Kind, Table
 from config.topology import Keyspace, State
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.engine.aside import borrowed
+from proxy.engine.ends import fetch_warnings
+from proxy.engine.rest import Rest
 from proxy.errors import ProxyError
-from proxy.execute.aside import borrowed
-from proxy.execute.ends import fetch_warnings
-from proxy.execute.gathering.rest import Rest
 from proxy.wire.packets import eof_packet, query_packet
 from proxy.wire.resultset import decode_column
 from rewriter.gather import SCRATCH
@@ -32,7 +32,7 @@ from .rows import constant
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
-    from proxy.execute.task import TaskWork
+    from proxy.engine.task import TaskWork
 
 _NAME = re.compile(rb"[0-9A-Za-z_$-]+")
 

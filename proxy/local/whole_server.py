@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.engine.aside import borrowed
+from proxy.engine.task import TaskWork
+from proxy.engine.transactions import commit_then
 from proxy.errors import ProxyError
-from proxy.execute.aside import borrowed
-from proxy.execute.task import TaskWork
 from proxy.session.state import Role
 from proxy.wire.constants import Command
 from proxy.wire.packets import eof_packet, frame
 from proxy.wire.replies import ROWS
-
-from .transactions import commit_then
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from proxy.engine.planning import bind_insert, plan_apart
 from proxy.errors import ProxyError
-from proxy.execute.apart import bind_insert, plan_apart
 from rewriter.env import Env
 from rewriter.planner import LONG, Rewriter
 from rewriter.plans import Insert, ShardSelect

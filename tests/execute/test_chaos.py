@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.execute.dispatch import refuse_lost
-from proxy.execute.fan.definitions import Definitions
+from proxy.engine.admission import refuse_lost
+from proxy.engine.definitions import Definitions
+from proxy.engine.task import TaskWork
+from proxy.engine.transactions import begin, commit, rollback
 from proxy.execute.fan.fanout import FanOut
-from proxy.execute.task import TaskWork
 from proxy.execute.writes import run_writes
 from proxy.frontend.connection import ClientConnection
-from proxy.local.transactions import begin, commit, rollback
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row
 from rewriter.plans import Bound, Builtin, HostStatement, Merge, SortKey

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from config.topology import Topology
+from proxy import pipeline
+from proxy.engine.aside import run_aside, run_probe
+from proxy.engine.definitions import Definitions
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from proxy.execute import dispatch
-from proxy.execute.aside import run_aside, run_probe
-from proxy.execute.dispatch import execute
-from proxy.execute.fan.definitions import Definitions
-from proxy.execute.task import TaskWork
+from proxy.pipeline import execute
 from proxy.session.state import Role, User
 from proxy.session.transaction import Spot
 from rewriter.plans import (
@@ -74,8 +74,8 @@ class Write(ShardWrite):
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setitem(dispatch._EXECUTORS, Select, dispatch._EXECUTORS[ShardSelect])
-    monkeypatch.setitem(dispatch._EXECUTORS, Write, dispatch._EXECUTORS[ShardWrite])
+    monkeypatch.setitem(pipeline._EXECUTORS, Select, pipeline._EXECUTORS[ShardSelect])
+    monkeypatch.setitem(pipeline._EXECUTORS, Write, pipeline._EXECUTORS[ShardWrite])
     world = place()
     services: Any = world.services
     services.rewriter = Planned()

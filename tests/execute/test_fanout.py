@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.execute.fan.definitions import Definitions
+from proxy.engine.definitions import Definitions
 from proxy.execute.fan.fanout import FanOut
 from proxy.frontend.connection import ClientConnection
 from proxy.wire.constants import ColumnFlag, ColumnType

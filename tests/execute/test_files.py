@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.execute.dispatch import execute
+from proxy.pipeline import execute
 from proxy.wire.packets import err_packet, frame, ok_packet
 from rewriter.plans import AnyHost, LoadLocal, Passthrough, Plan, Several, Values
 from rewriter.splice import Template

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.backends.settings import LOGIN_STATEMENT
-from proxy.execute.relay import Relay
+from proxy.engine.relay import Relay
 from proxy.frontend.connection import ClientConnection
 from proxy.wire.packets import err_packet
 from rewriter.text.effects import Effects

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proxy.execute.dispatch import execute
 from proxy.frontend.commands import run_command
+from proxy.pipeline import execute
 from rewriter.plans import AnyHost, Plan, Several, Values
 from rewriter.splice import Template
 from rewriter.text.split import has_several

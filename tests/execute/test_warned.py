@@ -1,6 +1,6 @@
 """Warnings of a text are told once, those of rows for each."""
 
-from proxy.execute.fan.warned import Told
+from proxy.engine.warned import Told
 from proxy.session.state import Diagnostic
 
 OLD = Diagnostic("Warning", 1287, "'BINARY expr' is deprecated")

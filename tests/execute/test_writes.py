@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.execute.task import TaskWork
+from proxy.engine.task import TaskWork
 from proxy.execute.writes import run_writes
 from proxy.frontend.connection import ClientConnection
 from proxy.wire.packets import err_packet, lenenc_bytes, ok_packet
@@ -284,7 +284,7 @@ async def test_a_failure_undoes_the_whole_statement(world: World, client: Client
 
 
 def commit(client: ClientConnection) -> None:
-    from proxy.local.transactions import commit_then
+    from proxy.engine.transactions import commit_then
 
     commit_then(client, client.reply_ok)
 

@@ -19,10 +19,10 @@ from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.memory import Memory
 from proxy.backends.pool import FOUND_ROWS
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT
+from proxy.engine.problems import ShardProblems
+from proxy.engine.relay import Relay
 from proxy.errors import ProxyError
-from proxy.execute.relay import Relay
 from proxy.frontend.connection import ClientConnection
-from proxy.problems import ShardProblems
 from proxy.session.state import Diagnostic, Role, Session, User
 from proxy.stats import Stats
 from proxy.wire.constants import Status

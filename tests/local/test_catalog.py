@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.execute.task import TaskWork
+from proxy.engine.task import TaskWork
 from proxy.local.fields import field_list
 from proxy.local.rows import like_pattern, like_text
 from proxy.local.views import named_like

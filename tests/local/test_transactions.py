@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.local.transactions import commit_then
+from proxy.engine.transactions import commit_then
 from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import Client, World

@@ -6,7 +6,7 @@ import pytest
 
 from config.columns import integer_bounds
 from config.load import load_schema, load_topology
-from fleet.demo.documents import topology_document
+from demo.documents import topology_document
 from rewriter.bound import BindError
 from rewriter.env import Env
 from rewriter.planner import Rewriter

@@ -15,7 +15,7 @@ from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.memory import Memory
-from proxy.problems import ShardProblems
+from proxy.engine.problems import ShardProblems
 from proxy.stats import Stats
 
 FIRST, SECOND, THIRD = "db1.example:3306", "db2.example:3306", "db3.example:3306"

@@ -7,9 +7,9 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from proxy.backends.connection import BackendConnection
+from proxy.engine.ends import discard, opens
+from proxy.engine.preludes import preludes
 from proxy.errors import ProxyError
-from proxy.execute.ends import discard, opens
-from proxy.execute.preludes import preludes
 from proxy.wire.packets import query_packet
 from proxy.wire.rows import ResultReader
 from rewriter.plans import HostStatement

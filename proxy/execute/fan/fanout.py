@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.waiting import Want
+from proxy.engine.definitions import Definitions, fill_zeros
+from proxy.engine.ends import connection_lost_in_transaction, give_all_back, give_back, settle
+from proxy.engine.preludes import preludes
+from proxy.engine.warned import Told
 from proxy.errors import ProxyError
-from proxy.execute.ends import connection_lost_in_transaction, give_all_back, give_back, settle
-from proxy.execute.preludes import preludes
 from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement
 
 from .branch import Branch, make_branches, share_out
-from .definitions import Definitions, fill_zeros
 from .loading import spread_merge, spread_settings
 from .merge import Merger, make_merger
-from .warned import Told
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -21,18 +21,18 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import apply
 from proxy.backends.settings import FRESH, Settings
+from proxy.engine.admission import check_scatter, check_single, spots_of
+from proxy.engine.ends import fetch_warnings
 from proxy.engine.naming import logical_rows
+from proxy.engine.origins import gathered_place
+from proxy.engine.planning import plan_for
+from proxy.engine.rest import Rest
+from proxy.engine.trace import counts, trace
+from proxy.engine.transcode import exact_sink
+from proxy.engine.warned import without_phantoms
 from proxy.errors import ProxyError
-from proxy.execute.apart import plan_for
-from proxy.execute.ends import fetch_warnings
 from proxy.execute.fan.loading import FITTING, LOADING, reading_settings, resting_settings
-from proxy.execute.fan.warned import without_phantoms
-from proxy.execute.origins import gathered_place
-from proxy.execute.policies import check_scatter
-from proxy.execute.preparing import columns_of, execution
-from proxy.execute.single import check_single, spots_of
-from proxy.execute.trace import counts, trace
-from proxy.execute.transcode import exact_sink
+from proxy.execute.gathering.preparing import columns_of, execution
 from proxy.session.state import Diagnostics
 from proxy.session.values import quote, values_of
 from proxy.wire.origins import changed
@@ -45,7 +45,6 @@ from .batch import Batch, Result
 from .gather_work import GatherWork
 from .gathered import Reading, ServerError
 from .partial import UNFIT, Making
-from .rest import Rest
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
 from .scratch_host import CREATE_DATABASE, begin, in_own_words
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from proxy.execute.task import TaskWork
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

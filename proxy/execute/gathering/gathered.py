@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
-from proxy.errors import ProxyError
-from proxy.execute.ends import (
+from proxy.engine.ends import (
     connection_lost_in_transaction,
     discard,
     fetch_warnings,
@@ -22,8 +21,9 @@ from proxy.execute.ends import (
     opens,
     settle,
 )
-from proxy.execute.fan.warned import without_phantoms
-from proxy.execute.preludes import preludes
+from proxy.engine.preludes import preludes
+from proxy.engine.warned import without_phantoms
+from proxy.errors import ProxyError
 from proxy.session.state import Diagnostics
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.rows import ResultReader, split_rows

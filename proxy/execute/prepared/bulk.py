@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from proxy.engine.admission import check_access, refuse_lost
 from proxy.engine.sinks import CommandSink
+from proxy.engine.transactions import commit_then
 from proxy.errors import ProxyError
-from proxy.execute.dispatch import check_access, refuse_lost
-from proxy.local.transactions import commit_then
 from proxy.session.prepared import Statement
 from proxy.wire.bulk import BulkExecute, execute_of, parse_bulk, rows_of
 from proxy.wire.constants import MariaCapability

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.execute.ends import give_back
+from proxy.engine.ends import give_back
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
-from proxy.execute.transcode import BinarySink
+from proxy.engine.transcode import BinarySink
 from proxy.wire.binary import Execute
 from rewriter.route.origins import Origins
 

@@ -11,29 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from random import choice as choose
 from typing import TYPE_CHECKING, TypeGuard
 
 from proxy.backends.pool import ATTRIBUTES
+from proxy.engine.admission import check_access, check_place, refuse_lost
+from proxy.engine.aside import reject
+from proxy.engine.locks import asks_holders, host_of
+from proxy.engine.planning import Planned, check_length, plan_apart, plan_masked, plan_masked_off_loop
+from proxy.engine.task import TaskWork
+from proxy.engine.trace import effects_on
+from proxy.engine.transactions import commit_then, commits_first
+from proxy.engine.transcode import BinarySink, DefinitionsSink, exact_of, prepare_reply
 from proxy.errors import ProxyError
-from proxy.execute.apart import Planned, check_length, plan_apart
-from proxy.execute.dispatch import (
-    check_access,
-    choose,
-    plan_masked,
-    plan_masked_off_loop,
-    refuse_lost,
-    reject,
-    run_plan,
-)
 from proxy.execute.gathering.gather import start_gather
-from proxy.execute.locks import asks_holders, host_of
-from proxy.execute.preparing import learn_again, returns_rounded
+from proxy.execute.gathering.preparing import learn_again, returns_rounded
 from proxy.execute.several import first_statement
-from proxy.execute.single import check_place
-from proxy.execute.task import TaskWork
-from proxy.execute.trace import effects_on
-from proxy.execute.transcode import BinarySink, DefinitionsSink, exact_of, prepare_reply
-from proxy.local.transactions import commit_then, commits_first
 from proxy.session import counters
 from proxy.session.prepared import Statement, weight
 from proxy.session.values import parameter, values_of
@@ -243,7 +236,7 @@ def _builtin(client: Exchange, relay: StatementRelay, plan: Builtin) -> None:
 def _show(client: Exchange, statement: Statement) -> None:
     """Run a statement for its columns."""
     DefinitionsSink(client, lambda columns: _reply(client, statement, (), columns))
-    run_plan(client, statement.plan, statement.literals)
+    client.run_plan(statement.plan, statement.literals)
 
 
 def _reply(
@@ -421,7 +414,7 @@ def run(
     if exact:
         once_relay(client, statement)
     if isinstance(plan, _WITH_SLOTS):
-        run_plan(client, plan, statement.literals)
+        client.run_plan(plan, statement.literals)
         return
     if statement.places is None:
         raise ProxyError("unpreparable")  # MariaDB's blocks, which are cut where they should not be
@@ -431,12 +424,12 @@ def run(
     if not planned_at_once(client, client.sql, env):
         TaskWork(client).start(_run_apart(client, env))
         return
-    run_plan(client, *client.services.rewriter.plan(client.sql, env))
+    client.run_plan(*client.services.rewriter.plan(client.sql, env))
 
 
 async def _run_apart(client: Exchange, env: Env) -> None:
     planned = await plan_apart(client.services, client.session.user.name, client.sql, env)
-    run_plan(client, planned.plan, planned.literals)
+    client.run_plan(planned.plan, planned.literals)
 
 
 def _literals(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.engine.admission import check_access
 from proxy.errors import ProxyError
-from proxy.execute.dispatch import check_access
 from proxy.session import counters
 from proxy.session.prepared import Statement
 from proxy.wire.packets import ProtocolError

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from proxy.backends.attributed import AttributedConnection
 from proxy.backends.connection import BackendConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
-from proxy.execute.ends import give_back
-from proxy.execute.origins import place_of
-from proxy.execute.preludes import effects_preludes, keeps_warnings, opens_none, preludes
-from proxy.execute.relay import Relay
-from proxy.execute.transcode import definitions, exact_of, prepare_reply
+from proxy.engine.ends import give_back
+from proxy.engine.origins import place_of
+from proxy.engine.preludes import effects_preludes, keeps_warnings, opens_none, preludes
+from proxy.engine.relay import Relay
+from proxy.engine.transcode import definitions, exact_of, prepare_reply
 from proxy.session.transaction import modes_of
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.bulk import BulkExecute

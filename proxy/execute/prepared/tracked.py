@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
-from proxy.execute.composed import composed, leaves_database
+from proxy.engine.composed import composed, leaves_database
+from proxy.engine.relay import Relay
 from proxy.execute.files import FileRelay
-from proxy.execute.relay import Relay
 from proxy.session.tracking import follows_replies
 from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet

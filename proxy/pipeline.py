@@ -6,21 +6,42 @@ literals, and the plan's variant says who runs it.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from functools import partial
+from random import choice as choose
 from typing import TYPE_CHECKING, Any
 
+from proxy.engine.admission import (
+    check_access,
+    check_place,
+    check_results,
+    check_scatter,
+    check_single,
+    refuse_lost,
+    spots_of,
+)
+from proxy.engine.aside import reject, run_aside, run_for_nothing
+from proxy.engine.locks import asks_holders, host_of
+from proxy.engine.planning import bind_insert, check_length, plan_apart, plan_masked, plan_masked_off_loop
+from proxy.engine.task import TaskWork
+from proxy.engine.trace import effects_on
+from proxy.engine.transactions import commit_then, commits_first
+from proxy.engine.transcode import refuse_rounded
 from proxy.errors import ProxyError
+from proxy.execute.ddl import run_ddl
+from proxy.execute.everywhere import run_everywhere
+from proxy.execute.fan.fanout import FanOut
+from proxy.execute.gathering.gather import start_gather
+from proxy.execute.prepared.tracked import file_relay
+from proxy.execute.read_first import ReadFirst, spreads, writing
+from proxy.execute.sequences import make_ids
+from proxy.execute.several import run_several
+from proxy.execute.writes import run_writes
 from proxy.local import run_builtin
-from proxy.local.transactions import commit_then, commits_first
 from proxy.local.views import run_views
 from proxy.session.transaction import Spot
 from proxy.session.values import values_of
-from rewriter.env import Env
-from rewriter.planner import not_plain
 from rewriter.plans import (
-    Access,
     AnyHost,
     BindError,
     Bound,
@@ -43,35 +64,11 @@ from rewriter.plans import (
     SystemViews,
     Values,
 )
-from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
+from rewriter.text.masks import unmask
 from rewriter.writes.read_write import FillIn
-
-from .apart import Planned, bind_insert, check_length, plan_apart
-from .aside import run_aside, run_for_nothing, run_probe
-from .ddl import run_ddl
-from .everywhere import run_everywhere
-from .fan.fanout import FanOut
-from .gathering.gather import start_gather
-from .locks import asks_holders, host_of
-from .policies import check_scatter
-from .prepared.tracked import file_relay
-from .read_first import ReadFirst, spreads, writing
-from .sequences import make_ids
-from .several import run_several
-from .single import check_place, check_single, spots_of
-from .task import TaskWork
-from .trace import effects_on
-from .transcode import refuse_rounded
-from .writes import run_writes
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
-    from proxy.session.state import Session
-
-choose = random.choice
-
-#: Plans that send a server the client's own text, or nearly so.
-_WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, Several, Opened)
 
 
 def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = None) -> None:
@@ -118,40 +115,6 @@ def run_plan(client: Exchange, plan: Plan, literals: Values) -> None:
         raise ProxyError(error.name, **error.arguments) from None
 
 
-def plan_masked(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
-    """The plan of a statement in gbk or its kin, read with its characters masked: `sent` gives its own bytes
-    back. Raises ProxyError unless one host runs it as it is.
-    """
-    check_length(client.services, sql)
-    if not can_mask(env.charset):
-        raise ProxyError("charset_refused", charset=env.charset)
-    odd = not_plain(sql, env, raw=True)
-    if odd is not None:
-        return odd, (b"",)
-    masked = mask(sql, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
-    plan, literals = client.services.rewriter.plan(masked, env)
-    in_literals = masked.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
-    return _unmasked(plan, literals, in_literals, env)
-
-
-async def plan_masked_off_loop(client: Exchange, sql: bytes, env: Env) -> Planned:
-    """As `plan_masked`, for a statement that is not very short."""
-    check_length(client.services, sql)
-    if not can_mask(env.charset):
-        raise ProxyError("charset_refused", charset=env.charset)
-    planned = await plan_apart(client.services, client.session.user.name, sql, env, masked=True)
-    plan, literals = _unmasked(planned.plan, planned.literals, planned.within, env)
-    return planned._replace(plan=plan, literals=literals, parameters=None)
-
-
-def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tuple[Plan, Values]:
-    if isinstance(plan, _WHOLE):
-        return plan, literals
-    if isinstance(plan, Builtin) and plan.name in ("set", "empty") and in_literals:
-        return plan, tuple(unmask(literal) for literal in literals)
-    raise ProxyError("charset_refused", charset=env.charset)
-
-
 def execute_long(client: Exchange, sql: bytes) -> None:
     """Run a COM_QUERY that is to be planned off the loop, as the client's work."""
 
@@ -181,62 +144,6 @@ def sent(client: Exchange, plan: OneHost, literals: Values) -> bytes:
         return client.sql
     sql = plan.template.render(values_of(client.session, plan, literals))
     return unmask(sql) if client.session.unsafe_charset else sql
-
-
-def check_results(session: Session, sql: bytes) -> None:
-    """Refuse CALL to a client that does not understand more than one result. A server would let procedures
-    without result sets run, but which these are, only it knows.
-    """
-    words = sql.replace(b"(", b" ").split(None, 2)
-    if not session.multi_results and len(words) > 1 and words[0].upper() == b"CALL":
-        raise ProxyError("one_result_only", procedure=words[1].decode("utf-8", "replace").strip(";"))
-
-
-def check_access(session: Session, plan: Plan, sql: bytes) -> None:
-    """Refuse what the user's role or list of databases does not allow."""
-    user = session.user
-    needed = plan.access
-    if plan.reserved and user.role < Access.ADMIN:
-        for database in plan.reserved:
-            if not user.may_use(database):
-                raise ProxyError("database_denied", user=user.name, database=database)
-        needed = plan.listed_access
-    if needed > user.role:
-        words = sql.split(None, 1)
-        raise ProxyError(
-            "role_denied",
-            statement=words[0].decode("latin-1").upper()[:20] if words else "",
-            user=user.name,
-            role=user.role.name.lower(),
-            needed=Access(needed).name.lower(),
-        )
-    if user.databases is not None:
-        for database in plan.databases:
-            if database not in user.databases:
-                raise ProxyError("database_denied", user=user.name, database=database)
-        if plan.unseen and not user.account:  # an account of their own is what holds a routine
-            raise ProxyError("routine_denied", user=user.name, routine=plan.unseen)
-
-
-def refuse_lost(session: Session, plan: Plan) -> None:
-    """After a transaction was lost with a connection, only its end may follow: nothing of it may run by
-    itself.
-    """
-    if isinstance(plan, Several | Opened):
-        return  # each statement comes here by itself
-    if isinstance(plan, Builtin) and plan.name in (
-        "rollback",
-        "begin",
-        "show_warnings",
-        "show_errors",
-        "set",
-    ):
-        return
-    reason = session.transaction.lost
-    lost_by = session.transaction.lost_by
-    if isinstance(plan, Builtin) and plan.name == "commit":
-        session.transaction.end()
-    raise ProxyError(lost_by, reason=reason, limit=reason)
 
 
 # -- one function for each variant
@@ -451,14 +358,6 @@ def _several(client: Exchange, plan: Several, literals: Values) -> None:
 def _opened(client: Exchange, plan: Opened, literals: Values) -> None:
     client.sql = plan.text
     execute(client, plan.text)
-
-
-def reject(client: Exchange, plan: Reject, literals: Values) -> None:
-    error = ProxyError(plan.error, **plan.arguments)
-    if not plan.probe:
-        raise error
-    host = next(iter(client.session.transaction.held), None) or client.services.topology.hosts[0]
-    TaskWork(client).start(run_probe(client, host, client.sql, error))
 
 
 _EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = {

@@ -7,14 +7,12 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from proxy.backends.connection import BackendConnection
+from proxy.engine.ends import forget_closed
 from proxy.errors import ProxyError
-
-from .ends import forget_closed
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
-
-    from .gathering.rest import Rest
+    from proxy.engine.rest import Rest
 
 
 class TaskWork:

@@ -12,16 +12,15 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import apply
 from proxy.backends.statements import ServerStatements, close_packet
+from proxy.engine.transcode import definitions, exact_of
 from proxy.errors import ProxyError
+from proxy.execute.gathering.gathered import ServerError
 from proxy.session.values import values_of
 from proxy.wire.binary import Execute
 from proxy.wire.packets import frame
 from proxy.wire.replies import PREPARED
 from rewriter.plans import BindError, Gather, Insert, Plan, Sharded, ShardWrite
 from rewriter.reads.digits import is_rounded
-
-from .gathering.gathered import ServerError
-from .transcode import definitions, exact_of
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

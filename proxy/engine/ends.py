@@ -11,6 +11,7 @@ import structlog
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.engine.naming import logical_rows
+from proxy.engine.trace import counts, generated, trace, trace_code, trace_routine
 from proxy.errors import ProxyError
 from proxy.session.reading import READING
 from proxy.session.state import Diagnostic, Diagnostics
@@ -19,8 +20,6 @@ from proxy.wire.packets import frame, query_packet
 from rewriter.plans import Values
 from rewriter.text.effects import Effects
 from rewriter.text.found_rows import PRIMED
-
-from .trace import counts, generated, trace, trace_code, trace_routine
 
 log = structlog.get_logger("proxy")
 

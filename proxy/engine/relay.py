@@ -14,19 +14,8 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.waiting import Want
-from proxy.engine.failures import note_error
-from proxy.errors import ProxyError
-from proxy.problems import NOTED
-from proxy.wire.constants import Status
-from proxy.wire.origins import Header, Placing
-from proxy.wire.packets import frame, query_packet
-from rewriter.plans import Values
-from rewriter.route.origins import Origins
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import KEEP, PRIMED
-
-from .composed import composed, composed_rows, left_database, told
-from .ends import (
+from proxy.engine.composed import composed, composed_rows, left_database, told
+from proxy.engine.ends import (
     connection_lost_in_transaction,
     discard,
     give_back,
@@ -34,9 +23,19 @@ from .ends import (
     opens,
     settle,
 )
-from .origins import place_of
-from .preludes import effects_preludes, keeps_warnings, opens_none, preludes
-from .trace import left_behind
+from proxy.engine.failures import note_error
+from proxy.engine.origins import place_of
+from proxy.engine.preludes import effects_preludes, keeps_warnings, opens_none, preludes
+from proxy.engine.problems import NOTED
+from proxy.engine.trace import left_behind
+from proxy.errors import ProxyError
+from proxy.wire.constants import Status
+from proxy.wire.origins import Header, Placing
+from proxy.wire.packets import frame, query_packet
+from rewriter.plans import Values
+from rewriter.route.origins import Origins
+from rewriter.text.effects import Effects
+from rewriter.text.found_rows import KEEP, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

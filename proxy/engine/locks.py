@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from proxy.engine.task import TaskWork
 from rewriter.plans import AnyHost, Plan
 from rewriter.route.values import LOCK_HOLDERS
-
-from .task import TaskWork
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

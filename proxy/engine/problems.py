@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from config.topology import Topology
-
-from .wire.constants import UNKNOWN_COLUMN
+from proxy.wire.constants import UNKNOWN_COLUMN
 
 if TYPE_CHECKING:
     pass

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import TYPED_NULL, variable_name
+from proxy.engine.preludes import NEVER_FOUND, PRIMING_VARIABLE
 from proxy.errors import ProxyError
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok, frame
@@ -21,8 +22,6 @@ from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
 from rewriter.text.effects import Effects
 from rewriter.text.found_rows import ASK, MATCHED, ONE, PRIMED
-
-from .preludes import NEVER_FOUND, PRIMING_VARIABLE
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -10,15 +10,15 @@ from config.topology import Topology
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import apply
+from proxy.engine.ends import connection_lost_in_transaction, give_back, settle
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.session.values import quote
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
-from rewriter.plans import Bound, Values
+from rewriter.plans import Bound, Reject, Values
 from rewriter.text.effects import Effects
-
-from .ends import connection_lost_in_transaction, give_back, settle
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -186,3 +186,12 @@ async def prepared_error(client: Exchange, host: str, sql: bytes, database: str 
         if reply.err is None:
             await Collector().query(conn, b"DEALLOCATE PREPARE shardgate_probe")
     return reply.err
+
+
+def reject(client: Exchange, plan: Reject, literals: Values) -> None:
+    """Answer with the plan's error, or with a server's own. Raises ProxyError."""
+    error = ProxyError(plan.error, **plan.arguments)
+    if not plan.probe:
+        raise error
+    host = next(iter(client.session.transaction.held), None) or client.services.topology.hosts[0]
+    TaskWork(client).start(run_probe(client, host, client.sql, error))

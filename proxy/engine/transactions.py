@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.engine.ends import connection_lost_in_transaction, fetch_warnings
+from proxy.engine.preludes import preludes
+from proxy.engine.relay import Relay
+from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError, in_parts
-from proxy.execute.ends import connection_lost_in_transaction, fetch_warnings
-from proxy.execute.preludes import preludes
-from proxy.execute.relay import Relay
-from proxy.execute.task import TaskWork
 from proxy.session.state import Diagnostic
 from proxy.session.transaction import LOCKED, START, XA, modes_of
 from proxy.wire.packets import Err, query_packet

@@ -14,13 +14,27 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from proxy.errors import ProxyError
 from rewriter.bound import BindError
 from rewriter.env import Env
+from rewriter.planner import not_plain
+from rewriter.plans import (
+    AnyHost,
+    Builtin,
+    LoadLocal,
+    Opened,
+    Passthrough,
+    Physical,
+    Plan,
+    Reject,
+    Several,
+    Values,
+)
+from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
 
 if TYPE_CHECKING:
     from config.topology import Topology
     from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
     from rewriter.planner import Parameters
-    from rewriter.plans import Bound, Choose, Insert, Plan, Values
+    from rewriter.plans import Bound, Choose, Insert
 
 _TURNS: Final = 3
 """So often a statement is planned while topology or schema change."""
@@ -101,3 +115,41 @@ async def plan_apart(services: Services, user: str, sql: bytes, env: Env, *, mas
         if rewriter.generation is generation or turn == _TURNS:
             rewriter.keep(lifted, env, made)
             return Planned(made.plan, made.literals, answer.parameters, answer.unmasked)
+
+
+#: Plans that send a server the client's own text, or nearly so.
+_WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, Several, Opened)
+
+
+def plan_masked(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
+    """The plan of a statement in gbk or its kin, read with its characters masked: `sent` gives its own bytes
+    back. Raises ProxyError unless one host runs it as it is.
+    """
+    check_length(client.services, sql)
+    if not can_mask(env.charset):
+        raise ProxyError("charset_refused", charset=env.charset)
+    odd = not_plain(sql, env, raw=True)
+    if odd is not None:
+        return odd, (b"",)
+    masked = mask(sql, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
+    plan, literals = client.services.rewriter.plan(masked, env)
+    in_literals = masked.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
+    return _unmasked(plan, literals, in_literals, env)
+
+
+async def plan_masked_off_loop(client: Exchange, sql: bytes, env: Env) -> Planned:
+    """As `plan_masked`, for a statement that is not very short."""
+    check_length(client.services, sql)
+    if not can_mask(env.charset):
+        raise ProxyError("charset_refused", charset=env.charset)
+    planned = await plan_apart(client.services, client.session.user.name, sql, env, masked=True)
+    plan, literals = _unmasked(planned.plan, planned.literals, planned.within, env)
+    return planned._replace(plan=plan, literals=literals, parameters=None)
+
+
+def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tuple[Plan, Values]:
+    if isinstance(plan, _WHOLE):
+        return plan, literals
+    if isinstance(plan, Builtin) and plan.name in ("set", "empty") and in_literals:
+        return plan, tuple(unmask(literal) for literal in literals)
+    raise ProxyError("charset_refused", charset=env.charset)
