@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from proxy.engine.admission import (
     check_access,
+    check_begins,
     check_place,
     check_results,
     check_scatter,
@@ -158,6 +159,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
     sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
         check_results(client.session, sql)
+        check_begins(client, host, sql)
     effects = plan.effects
     if client.services.routines or (effects is not None and effects.calls):
         effects = effects_on(client, host, plan, sql)

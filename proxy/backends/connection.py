@@ -367,7 +367,8 @@ class BackendConnection(asyncio.Protocol):
             data = data[:-2] + scanner.status.to_bytes(2, "little")
         else:
             scanner.ok, changed = untracked(scanner.ok)
-            data = data[:-size] + rewritten(scanner.ok, data[3 - size])
+            shown = rewritten(scanner.ok, data[3 - size])
+            data, scanner.ok_size = data[:-size] + shown, len(shown)
         return data, changed
 
     def _heard(self) -> None:

@@ -38,6 +38,20 @@ def check_results(session: Session, sql: bytes) -> None:
         raise ProxyError("one_result_only", procedure=words[1].decode("utf-8", "replace").strip(";"))
 
 
+def check_begins(client: Exchange, host: str, sql: bytes) -> None:
+    """Refuse a CALL of what begins a transaction of its own while the client's is on other hosts, too: it
+    would commit one host's part of it, and nothing would tell.
+    """
+    bodies = client.services.bodies.get(host)
+    if bodies is not None and client.session.transaction.elsewhere(host) and bodies.begins(sql):
+        raise ProxyError(
+            "not_supported_yet",
+            what="CALL of a procedure that begins a transaction",
+            reason="the transaction that is open is on several hosts",
+            alternative="COMMIT first.",
+        )
+
+
 def check_access(session: Session, plan: Plan, sql: bytes) -> None:
     """Refuse what the user's role or list of databases does not allow."""
     user = session.user

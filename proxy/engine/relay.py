@@ -31,7 +31,8 @@ from proxy.engine.trace import left_behind
 from proxy.errors import ProxyError
 from proxy.wire.constants import Status
 from proxy.wire.origins import Header, Placing
-from proxy.wire.packets import frame, query_packet
+from proxy.wire.packets import err_packet, frame, query_packet
+from proxy.wire.replies import DONE
 from rewriter.plans import Values
 from rewriter.route.origins import Origins
 from rewriter.text.effects import Effects
@@ -49,6 +50,7 @@ class Relay:
 
     __slots__ = (
         "base",
+        "broken",
         "client",
         "conn",
         "database",
@@ -90,6 +92,7 @@ class Relay:
         self.database: str | None = None
         self.base: int | None = None
         self.keeps_insert_id = False
+        self.broken: ProxyError | None = None  # what the reply became
         self.effects: Effects | None = None
         self.literals: Values = ()
         self.stale = False
@@ -273,7 +276,39 @@ class Relay:
                 return
             elif self.effects is not None and self.effects.database:
                 data = left_database(self.client.session, conn, data, self.effects.database)
+            if conn.scanner.state == DONE and self._ends_one_part(conn):
+                data = self._breaks(conn, data)
         self.client.transport.write(data)
+
+    def _ends_one_part(self, conn: BackendConnection) -> bool:
+        """Whether code that the host has run has ended its part of a transaction that is on others, too."""
+        effects, said = self.effects, conn.scanner
+        if effects is None or not (effects.routine or effects.changed or effects.calls):
+            return False
+        if said.err is not None or said.status & _IN_TRANS:
+            return False
+        transaction = self.client.session.transaction
+        return transaction.held.get(conn.host) is conn and transaction.elsewhere(conn.host)
+
+    def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
+        """The reply with an error at its end: whether it was COMMIT or ROLLBACK nobody knows, so the other
+        hosts cannot follow.
+        """
+        reason = f"a procedure has ended its part on {conn.host}; what it had done elsewhere was rolled back"
+        self.broken = ProxyError("transaction_lost", reason=reason)
+        size = conn.scanner.ok_size if conn.scanner.ok is not None else conn.scanner.ending
+        error = self.broken
+        return data[:-size] + err_packet(data[3 - size], error.code, error.sqlstate, str(error))
+
+    def _give_back(self, conn: BackendConnection, *, failed: bool) -> None:
+        """Give the connection back, and answer."""
+        client, broken = self.client, self.broken
+        give_back(client, conn, failed=failed or broken is not None)
+        if broken is not None:
+            self.broken = None
+            client.session.note_error(broken.code, str(broken))
+            client.session.transaction.refuse("transaction_lost", str(broken.details["reason"]))
+        client.finish("error" if failed or broken is not None else "ok")
 
     def _placed(self, conn: BackendConnection, data: bytes, origins: Origins) -> bytes:
         """The reply with the origins of its columns as a client must see them."""
@@ -340,6 +375,9 @@ class Relay:
             return
         if session.diagnostics and not self._keeps_warnings():
             session.diagnostics = []
+        if self.broken is not None:
+            self._give_back(conn, failed=False)
+            return
         if session.transaction.held or said.status & _IN_TRANS or conn.tied:
             give_back(client, conn)
         else:
@@ -383,7 +421,8 @@ class Relay:
         if conn.closed:
             connection_lost_in_transaction(client, conn, None)
         else:
-            give_back(client, conn, failed=failed)
+            self._give_back(conn, failed=failed)
+            return
         client.finish("error" if failed else "ok")
 
     # -- Work

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.engine.ends import connection_lost_in_transaction, fetch_warnings
+from proxy.engine.locks import host_of
 from proxy.engine.preludes import preludes
 from proxy.engine.relay import Relay
 from proxy.engine.task import TaskWork
@@ -15,7 +16,7 @@ from proxy.errors import ProxyError, in_parts
 from proxy.session.state import Diagnostic
 from proxy.session.transaction import LOCKED, START, XA, modes_of
 from proxy.wire.packets import Err, query_packet
-from rewriter.plans import BindError, Builtin, Passthrough, Physical, Plan, Values
+from rewriter.plans import AnyHost, BindError, Builtin, Passthrough, Physical, Plan, Values
 from rewriter.splice import Template
 from rewriter.text.tokens import quote_name
 
@@ -174,10 +175,10 @@ def commits_first(client: Exchange, plan: Plan) -> bool:
     transaction = client.session.transaction
     if not transaction.held and not transaction.explicit:
         return transaction.pending
-    if not isinstance(plan, Passthrough | Physical):
+    if not isinstance(plan, Passthrough | Physical | AnyHost):
         return True
     try:
-        host = plan.host(client.services.topology)
+        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.services.topology)
     except BindError:
         return True
     return any(other != host for other in transaction.held)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.engine.aside import borrowed, write_result
@@ -90,27 +91,30 @@ def constant(value: bytes | None, column: Column, before: bytes) -> bytes:
     return b"CAST(%b AS JSON)" % text if column.type == _JSON else text
 
 
+_PARTS: Final = re.compile(r"\\.|%+|.", re.DOTALL)
+_LONGEST: Final = 1 << 16
+"""Characters of the longest text that is compared."""
+
+
 def like_pattern(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
     """A LIKE pattern as a test: % any text, _ one character, backslash escapes; with `fold` case does not
     matter.
 
     Not a regular expression: many % would let one take for ever.
     """
-    wanted: list[str] = []
-    escaped = False
-    for char in pattern.lower() if fold else pattern:
-        if char == "\\" and not escaped:
-            escaped = True
-            continue
-        wanted.append("\\" + char if escaped or char not in "%_" else char)
-        escaped = False
-    if escaped:
-        wanted.append("\\\\")
-    return partial(_matches, wanted, fold)
+    if len(pattern.replace("%", "")) > 2 * _LONGEST:
+        return lambda text: False  # no text that is shown is so long
+    parts = _PARTS.findall(pattern.lower() if fold else pattern)
+    wanted = [part[0] if part[0] == "%" or part == "_" else "\\" + part[-1] for part in parts]
+    return partial(_matches, wanted, len(wanted) - wanted.count("%"), fold)
 
 
-def _matches(wanted: list[str], fold: bool, text: str) -> bool:
-    """`wanted`: "%", "_", or a backslash and the character itself. In O(length of both, multiplied)."""
+def _matches(wanted: list[str], least: int, fold: bool, text: str) -> bool:
+    """`wanted`: "%", "_", or a backslash and the character itself; but for the % there are `least` of them.
+    In O(length of both, multiplied).
+    """
+    if len(text) < least:
+        return False
     text = text.lower() if fold else text
     at = place = 0
     behind, again = -1, 0  # behind the last %, and where in the text its rest is tried next

@@ -106,6 +106,10 @@ class Transaction:
         """Whether the client is inside a transaction, as the IN_TRANS status flag shows it."""
         return self.explicit or any(conn.in_transaction for conn in self.held.values())
 
+    def elsewhere(self, host: str) -> bool:
+        """Whether it is open on another host than this one."""
+        return any(conn.in_transaction for other, conn in self.held.items() if other != host)
+
     @property
     def pending(self) -> bool:
         """Whether there is something that an implicit commit ends: what SET TRANSACTION has set, too."""

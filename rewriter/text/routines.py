@@ -41,6 +41,10 @@ _TIES: Final[tuple[tuple[re.Pattern[str], Tie], ...]] = (
 )
 """What no server tells of by session tracking is all here: locks, user variables that a query assigns, the
 next transaction, roles, handlers, sequences, LAST_INSERT_ID(value)."""
+_BEGINS: Final = re.compile(
+    r"\bstart\s+transaction\b|\band\s+chain\b|\bbegin\s+work\b|\bcompletion_type\b", re.IGNORECASE
+)
+"""After these a transaction is open that is not the client's."""
 _DYNAMIC: Final = frozenset({"prepare", "execute"})
 _READING_ID: Final = frozenset({"last_insert_id", "sql_auto_is_null"})
 _CALLED: Final = re.compile(
@@ -59,13 +63,15 @@ class Body(NamedTuple):
 
 class Left(NamedTuple):
     """What a body leaves behind; `unknown`: perhaps more than that. `reads_id`: it reads LAST_INSERT_ID(),
-    which must be the session's then, whatever connection it runs on.
+    which must be the session's then, whatever connection it runs on. `begins`: it may begin a transaction of
+    its own.
     """
 
     variables: frozenset[str] = frozenset()
     ties: frozenset[Tie] = frozenset()
     unknown: bool = False
     reads_id: bool = False
+    begins: bool = False
 
     def __or__(self, other: Left) -> Left:
         return Left(
@@ -73,6 +79,7 @@ class Left(NamedTuple):
             self.ties | other.ties,
             self.unknown or other.unknown,
             self.reads_id or other.reads_id,
+            self.begins or other.begins,
         )
 
 
@@ -93,9 +100,13 @@ class Routines:
             uses.setdefault(name, set()).update(found)
         self._known = frozenset(own)
         self._left = {name: _reached(name, own, uses) for name in own}
-        self._noted = frozenset(name for name, left in self._left.items() if left != _NOTHING)
+        self._noted = frozenset(
+            name for name, left in self._left.items() if left._replace(begins=False) != _NOTHING
+        )
         self._leaving = frozenset(
-            name for name in self._noted if self._left[name]._replace(reads_id=False) != _NOTHING
+            name
+            for name, left in self._left.items()
+            if left._replace(reads_id=False, begins=False) != _NOTHING
         )
 
     def __bool__(self) -> bool:
@@ -121,6 +132,11 @@ class Routines:
         names = frozenset(calls)
         return names <= self._known and names.isdisjoint(self._leaving)
 
+    def begins(self, sql: bytes) -> bool:
+        """Whether what a statement runs may begin a transaction."""
+        names = _words(sql.decode("utf-8", "replace")) & self._known
+        return any(self._left[name].begins for name in names)
+
     def called(self, sql: bytes) -> Left | None:
         """What a CALL leaves behind; None when that cannot be told."""
         text = sql.decode("utf-8", "replace")
@@ -140,7 +156,13 @@ def _left(text: str | None, words: frozenset[str]) -> Left:
         return Left(unknown=True)
     names = (_name(*found) for found in _VARIABLE.findall(text))
     ties = frozenset(tie for pattern, tie in _TIES if pattern.search(text))
-    return Left(frozenset(names), ties, not words.isdisjoint(_DYNAMIC), not words.isdisjoint(_READING_ID))
+    return Left(
+        frozenset(names),
+        ties,
+        not words.isdisjoint(_DYNAMIC),
+        not words.isdisjoint(_READING_ID),
+        _BEGINS.search(text) is not None,
+    )
 
 
 def _name(plain: str, back: str, single: str, double: str) -> str:

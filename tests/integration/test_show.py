@@ -30,6 +30,10 @@ TABLES = {
 }
 
 
+#: What was done to a table shows in its definition; MySQL names the table space after any ALTER TABLE.
+_HAPPENED = re.compile(r" AUTO_INCREMENT=[0-9]+| /\*!50100 TABLESPACE `innodb_system` \*/")
+
+
 def outcome(connection: Connection, sql: str) -> Any:
     """Names and types of the columns, and the rows without what differs between any two servers; or the
     error.
@@ -45,8 +49,7 @@ def outcome(connection: Connection, sql: str) -> Any:
     if columns[0][0].startswith("Database") and len(columns) == 1:
         rows = [row for row in rows if row[0] in DATABASES]
     return [column for column in columns if column[0] not in VOLATILE], [
-        [re.sub(" AUTO_INCREMENT=[0-9]+", "", one) if isinstance(one, str) else one for one in row]
-        for row in rows
+        [_HAPPENED.sub("", one) if isinstance(one, str) else one for one in row] for row in rows
     ]
 
 

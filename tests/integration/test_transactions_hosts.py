@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from tests.integration.accounts import flags, number_of, setting
+from tests.integration.binary import Answer, Binary
 from tests.integration.fixtures import MakeRaw, Things, shard_of
 from tests.integration.own import statements_like
 from tests.integration.raw import Raw, query
@@ -252,3 +255,86 @@ def test_a_definition_commits_on_both_hosts(raw: MakeRaw, far: tuple[int, int], 
         client.ask("ROLLBACK")
         assert [number_of(other, user) for user in far] == [20 + number] * 2
     client.ask("SET autocommit = 1")
+
+
+ENDS = {
+    "ROLLBACK": "ROLLBACK",
+    "COMMIT": "COMMIT",
+    "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK; SIGNAL SQLSTATE '45000'; END": "a handler",
+    "BEGIN SELECT 1; ROLLBACK; SELECT 2; END": "results",
+}
+
+
+@pytest.fixture
+def routines(demo: Demo, raw: MakeRaw) -> Iterator[Callable[[str], None]]:
+    """Makes legacy.ends() with that body."""
+    client = raw(database="legacy")
+
+    def make(body: str) -> None:
+        client.ask("DROP PROCEDURE IF EXISTS ends")
+        assert client.ask(f"CREATE PROCEDURE ends() {body}").kind == "ok"
+        assert client.ping().kind == "ok"  # when the proxy has learnt of it
+
+    yield make
+    client.ask("DROP PROCEDURE IF EXISTS ends")
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("body", ENDS, ids=ENDS.values())
+def test_a_procedure_that_ends_one_part(
+    raw: MakeRaw,
+    far: tuple[int, int],
+    routines: Callable[[str], None],
+    body: str,
+    tracked: bool,
+    prepared: bool,
+) -> None:
+    """Whether it has committed or rolled back nobody tells: nothing else of the transaction stays."""
+    if prepared and "SELECT" in body:
+        pytest.skip("the results of a prepared CALL are read elsewhere")
+    routines(body)
+    client, other = raw(), raw()
+    if tracked:
+        client.ask("SET session_track_transaction_info = 'CHARACTERISTICS'")
+    for begin in ("BEGIN", "SET autocommit = 0"):
+        assert client.ask(begin).kind == "ok"
+        for user in far:
+            assert client.ask(setting(user, 8)).kind == "ok"
+        client.ask("UPDATE legacy.customers SET city = city WHERE id = 1")
+        if prepared:
+            side = Binary(client)
+            answer = side.execute(side.statement("CALL legacy.ends()").id, [])
+            assert isinstance(answer, Answer)
+            assert (answer.code, b"rolled back" in answer.payload) == (1105, True)
+        else:
+            client.write(query("CALL legacy.ends()"))
+            last = client.replies()[-1]
+            assert (last.code, last.sqlstate, "rolled back" in last.message) == (1105, "HY000", True)
+        refused = client.ask(setting(far[1], 9))
+        assert refused.code == 1105, "nothing of the transaction runs by itself"
+        assert client.ask("ROLLBACK").kind == "ok"
+        assert number_of(other, far[1]) == 1
+        assert client.ask("SET autocommit = 1").kind == "ok"
+        kept = number_of(other, far[0])
+        assert kept == (8 if body == "COMMIT" else 1)
+        client.ask(setting(far[0], 1))
+
+
+@pytest.mark.parametrize("body", ["START TRANSACTION", "COMMIT AND CHAIN", "ROLLBACK AND CHAIN"])
+def test_a_procedure_that_begins_another(
+    raw: MakeRaw, far: tuple[int, int], routines: Callable[[str], None], body: str
+) -> None:
+    routines(body)
+    client, other = raw(), raw()
+    client.ask("BEGIN")
+    for user in far:
+        client.ask(setting(user, 8))
+    client.ask("UPDATE legacy.customers SET city = city WHERE id = 1")
+    refused = client.ask("CALL legacy.ends()")
+    assert (refused.code, refused.sqlstate) == (1235, "42000")
+    assert [number_of(client, user) for user in far] == [8, 8]
+    assert client.ask("ROLLBACK").kind == "ok"
+    assert [number_of(other, user) for user in far] == [1, 1]
+    assert client.ask("CALL legacy.ends()").kind == "ok"
+    client.ask("ROLLBACK")

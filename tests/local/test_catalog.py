@@ -375,3 +375,18 @@ def test_names_of_shards(pattern: str, names: list[str], others: list[str]) -> N
     expression = re.compile(named_like(pattern))
     assert all(expression.fullmatch(name) for name in names)
     assert not any(expression.fullmatch(name) for name in others)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["%" * 1_000_000 + "b", "%a" * 1_000_000, "_" * 500_000, "\\\\" * 300_000]
+)
+def test_a_pattern_longer_than_any_text(pattern: str) -> None:
+    """It is not compared character by character."""
+    matches = like_pattern(pattern)
+    assert [matches(text) for text in ("", "a", "ab", "b" * 64)] == [
+        naive_end(pattern, one) for one in ("", "a", "ab", "b" * 64)
+    ]
+
+
+def naive_end(pattern: str, text: str) -> bool:
+    return pattern[0] == "%" and pattern[-1] == "b" and text.endswith("b")

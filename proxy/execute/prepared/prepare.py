@@ -15,7 +15,7 @@ from random import choice as choose
 from typing import TYPE_CHECKING, TypeGuard
 
 from proxy.backends.pool import ATTRIBUTES
-from proxy.engine.admission import check_access, check_place, refuse_lost
+from proxy.engine.admission import check_access, check_begins, check_place, refuse_lost
 from proxy.engine.aside import reject
 from proxy.engine.locks import asks_holders, host_of
 from proxy.engine.planning import Planned, check_length, plan_apart, plan_masked, plan_masked_off_loop
@@ -397,6 +397,8 @@ def run(
             check_place(client, plan, host)
         relay = statement_relay(client, statement)
         effects = effects_on(client, host, plan, text)
+        if effects is not None and effects.routine:
+            check_begins(client, host, text)
         ties = effects is not None and bool(effects.ties)
         if isinstance(plan, AnyHost) and session.transaction.explicit and not ties:
             # a statement without tables is no reason to open the transaction on a host

@@ -11,6 +11,7 @@ from proxy.execute.files import FileRelay
 from proxy.session.tracking import follows_replies
 from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet
+from proxy.wire.replies import DONE
 from rewriter.route.origins import Origins
 
 from .once import OnceRelay
@@ -35,7 +36,8 @@ class TrackedRelay(Relay):
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         said, session = conn.scanner, self.client.session
         tracker = session.tracker
-        if tracker is not None and said.err is None:
+        ends = said.state == DONE and self._ends_one_part(conn)
+        if tracker is not None and said.err is None and not ends:
             ok = said.ok
             if ok is None:
                 if said.rows_begun:  # else it is the request for a file
