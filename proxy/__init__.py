@@ -3,14 +3,16 @@
 Read the room in this order:
 
     wire/          the protocol: bytes to values and back; no sockets, no await
-    session/       a client's connection: log-in, commands, what a session has set
     backends/      connections to the servers: log-in, pools, one reply at a time
-    execute/       plans at work: one host, several, merged, gathered, written
+    session/       what a client has set and opened
+    catalog/       what the servers say of their tables and of themselves
+    planning/      planning in processes of its own
+    engine/        a statement at work: what all ways of running one share
+    execute/       the ways: several hosts, merged, gathered, written, prepared
     local/         what the proxy answers by itself: SET, SHOW, transactions, the logical view
+    pipeline.py    from a plan to its way
+    frontend/      the client's socket: connection, log-in, commands
     status/        metrics, probes and the status page
-    services.py    what one worker's clients share
-    tables.py, facts.py
-                   what the servers say of their tables and of themselves
     app.py, server.py, cli.py
                    one worker; the process that supervises them; the command
 
