@@ -103,7 +103,7 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
     if session.transaction.lost:
         refuse_lost(session, plan)
     if plan.implicit_commit and commits_first(client, plan):
-        commit_then(client, lambda: run_plan(client, plan, literals))
+        commit_then(client, lambda: run_plan(client, plan, literals), judged=False)
     else:
         run_plan(client, plan, literals)
 

@@ -141,16 +141,21 @@ def write_result(
 
 async def run_probe(client: Exchange, host: str, sql: bytes, error: ProxyError) -> None:
     """`error`, unless a server says that the statement is no SQL at all: then its own error."""
+    found = await syntax_error(client, host, sql)
+    if found is None:
+        raise error
+    client.fail(found)
+
+
+async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:
+    """What a server says of a text that is no SQL; None for one that is, whatever else is wrong with it."""
     try:
         found = await prepared_error(client, host, sql, _any_database(client.services.topology, host))
     except ProxyError as problem:
         if problem.kind.name != "unknown_database":
             raise
-        found = None
-    if found is not None and found.code == _SYNTAX_ERROR:
-        client.fail(found)
-    else:
-        raise error
+        return None
+    return found if found is not None and found.code == _SYNTAX_ERROR else None
 
 
 def _any_database(topology: Topology, host: str) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.engine.aside import syntax_error
 from proxy.engine.ends import connection_lost_in_transaction, fetch_warnings
 from proxy.engine.locks import host_of
 from proxy.engine.preludes import preludes
@@ -184,9 +185,10 @@ def commits_first(client: Exchange, plan: Plan) -> bool:
     return any(other != host for other in transaction.held)
 
 
-def commit_then(client: Exchange, go_on: Callable[[], None]) -> None:
+def commit_then(client: Exchange, go_on: Callable[[], None], *, judged: bool = True) -> None:
     """Commit what is open (an implicit commit), then call `go_on`, which answers the client. An XA
-    transaction is not committed so: the server refuses the statement.
+    transaction is not committed so: the server refuses the statement. `judged`: a server has read the
+    statement already; else one does before, for what is no SQL commits nothing.
     """
     if xa_host(client) is not None:
         go_on()
@@ -195,8 +197,19 @@ def commit_then(client: Exchange, go_on: Callable[[], None]) -> None:
         client.session.transaction.end()
         client.session.use_up()
         go_on()
-    else:
+    elif judged:
         TaskWork(client, steady=True).start(_end_on_all(client, b"COMMIT", go_on))
+    else:
+        TaskWork(client, steady=True).start(_commit_if_read(client, go_on))
+
+
+async def _commit_if_read(client: Exchange, go_on: Callable[[], None]) -> None:
+    host = next(iter(client.session.transaction.held))
+    found = await syntax_error(client, host, client.sql)
+    if found is not None:
+        client.fail(found)
+    else:
+        await _end_on_all(client, b"COMMIT", go_on)
 
 
 async def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -> None:

@@ -338,3 +338,28 @@ def test_a_procedure_that_begins_another(
     assert [number_of(other, user) for user in far] == [1, 1]
     assert client.ask("CALL legacy.ends()").kind == "ok"
     client.ask("ROLLBACK")
+
+
+BROKEN = [
+    "LOCK TABLES legacy.customers READ foo",
+    "ALTER TABLE legacy.customers ADD",
+    "ALTER TABLE pins ADD",
+    "CREATE INDEX i ON legacy.customers",
+    "CREATE TABLE legacy.never (a)",
+    "DROP TABLE",
+    "TRUNCATE legacy.customers now",
+    "CREATE VIEW legacy.never",
+]
+
+
+@pytest.mark.parametrize("sql", BROKEN)
+def test_what_is_no_sql_commits_nothing(raw: MakeRaw, far: tuple[int, int], sql: str) -> None:
+    client, other = raw(), raw()
+    client.ask("BEGIN")
+    for user in far:
+        assert client.ask(setting(user, 8)).kind == "ok"
+    client.ask("UPDATE legacy.customers SET city = city WHERE id = 1")
+    assert client.ask(sql).kind == "err"
+    assert [number_of(client, user) for user in far] == [8, 8]
+    assert client.ask("ROLLBACK").kind == "ok"
+    assert [number_of(other, user) for user in far] == [1, 1]
