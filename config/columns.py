@@ -41,8 +41,7 @@ TEXT_KEY: Final = (
 _BIGINT: Final = re.compile(r"BIGINT\b", re.I)
 _DEFAULT: Final = re.compile(r"\bDEFAULT\s+(\w+|\S)", re.I)
 _COMPUTED: Final = re.compile(r"\bAS\s*\(|\bAUTO_INCREMENT\b", re.I)
-_INTEGER: Final = re.compile(r"(?:TINY|SMALL|MEDIUM|BIG)?INT(?:EGER)?\b", re.I)
-_SIZED: Final = re.compile(r"(TINY|SMALL|MEDIUM|BIG)?INT(?:EGER)?\b", re.I)
+_INTEGER: Final = re.compile(r"(TINY|SMALL|MEDIUM|BIG)?INT(?:EGER)?\b", re.I)
 _BITS: Final = {"TINY": 8, "SMALL": 16, "MEDIUM": 24, "": 32, "BIG": 64}
 _BIG_SEQUENCE: Final = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*38\s*(?:,\s*0\s*)?\)", re.I)
 _AUTO_INCREMENT: Final = re.compile(r"\bAUTO_INCREMENT\b", re.I)
@@ -267,7 +266,7 @@ def _key_type(definition: str, place: Node) -> tuple[KeyType | None, int | None]
 
 def integer_bounds(definition: str) -> tuple[int, int] | None:
     """The least and the largest number that an integer column holds; None for other columns."""
-    found = _SIZED.match(definition)
+    found = _INTEGER.match(definition)
     if found is None:
         return None
     bits = _BITS[(found[1] or "").upper()]

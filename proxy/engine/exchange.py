@@ -1,7 +1,7 @@
 """`Exchange`: a client's command at work, and what answers it.
 
 Every client has one, used again for each command: it is the half of the client's connection that the ways of
-running a statement know. The other half, which reads what the client sends, is `frontend.client`.
+running a statement know. The other half, which reads what the client sends, is `frontend.connection`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Passthrough(Work, Protocol):
         literals: Values = (),
         origins: Origins | None = None,
     ) -> None:
-        """Any statement; see `execute.relay`."""
+        """Any statement; see `relay.Relay`."""
 
     def forget(self) -> None:
         """Let go of the last statement."""

@@ -6,20 +6,16 @@ the status page and SHOW WARNINGS say it: shard, physical database and host. Eac
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
 from config.topology import Topology
 from proxy.wire.constants import UNKNOWN_COLUMN
-
-if TYPE_CHECKING:
-    pass
 
 log = structlog.get_logger("proxy")
 
@@ -33,15 +29,8 @@ NOTED: Final = LACKING | DENIED
 _KEPT: Final = 20
 _QUIET: Final = 60.0
 """Seconds in which the log does not repeat itself."""
-_SHOWN: Final = 300
-"""Characters of a server's message in the log."""
 _DENIALS: Final = 200
 """So many different ones are remembered, so that none is told too often."""
-_LOOK: Final = 1 << 16
-"""Bytes of a statement in which its tables are looked for."""
-_DATABASE: Final = re.compile(r"'([^'.]+)[.']")
-_COLUMN: Final = re.compile(r"'(?:([^']*)\.)?([^'.]+)' in ")
-_NAMES: Final = re.compile(r"([\w$]+)`?\s*(\.)?")
 
 
 @dataclass(slots=True)

@@ -45,11 +45,11 @@ class Client(ClientConnection):
             given_up.phase.refuse(ProxyError("too_many_logins", limit=services.logins.limit))
 
     def execute(self, sql: bytes) -> None:
-        """See `execute.dispatch`."""
+        """See `pipeline`."""
         execute(self, sql)
 
     def run_plan(self, plan: Plan, values: Values) -> None:
-        """See `execute.dispatch`."""
+        """See `pipeline`."""
         run_plan(self, plan, values)
 
     def command(self, payload: bytes) -> None:

@@ -113,9 +113,9 @@ def _matches(wanted: list[str], least: int, fold: bool, text: str) -> bool:
     """`wanted`: "%", "_", or a backslash and the character itself; but for the % there are `least` of them.
     In O(length of both, multiplied).
     """
+    text = text.lower() if fold else text  # which may be longer then
     if len(text) < least:
         return False
-    text = text.lower() if fold else text
     at = place = 0
     behind, again = -1, 0  # behind the last %, and where in the text its rest is tried next
     while at < len(text):

@@ -10,6 +10,7 @@ Source: the "Compression" chapter of MySQL's client/server protocol.
 from __future__ import annotations
 
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 
@@ -162,7 +163,7 @@ class Decompressor:
         return piece
 
 
-class _Expanding:
+class _Expanding(ABC):
     """A packet's payload, of which `size` bytes are to come."""
 
     def __init__(self, payload: bytes, size: int) -> None:
@@ -182,12 +183,13 @@ class _Expanding:
             raise ProtocolError("a compressed packet has another length than it says")
         return piece
 
+    @abstractmethod
     def _read(self, most: int) -> bytes:
-        raise NotImplementedError
+        """The next bytes, `most` at most."""
 
+    @abstractmethod
     def _ended(self) -> bool:
         """Whether nothing is left, all of it having been read."""
-        raise NotImplementedError
 
 
 class _Inflate(_Expanding):

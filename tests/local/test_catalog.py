@@ -390,3 +390,8 @@ def test_a_pattern_longer_than_any_text(pattern: str) -> None:
 
 def naive_end(pattern: str, text: str) -> bool:
     return pattern[0] == "%" and pattern[-1] == "b" and text.endswith("b")
+
+
+def test_lower_case_may_be_longer() -> None:
+    assert like_pattern("\u0130_%")("\u0130x")
+    assert like_pattern("\u0130")("\u0130")
