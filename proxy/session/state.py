@@ -1,4 +1,4 @@
-"""What a session knows between two statements. Values only; the client's connection is `frontend.connection`."""
+"""What a session knows between two statements. Values only; its connection is `frontend.connection`."""
 
 from __future__ import annotations
 
