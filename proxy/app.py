@@ -7,6 +7,7 @@ and drains.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import socket
 import sys
@@ -58,6 +59,8 @@ _TICK = 0.25
 _TRIES = 10
 #: Seconds for which a thread that binds rows may hold up the loop.
 _SWITCH = 0.0005
+#: M_MMAP_THRESHOLD of <malloc.h>.
+_MMAP_THRESHOLD = -3
 
 
 class Worker:
@@ -546,6 +549,17 @@ def _settle_memory() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     sys.setswitchinterval(_SWITCH)
+    _give_back_large_memory()
+
+
+def _give_back_large_memory() -> None:
+    """Blocks of a megabyte and more are the system's again as soon as they are freed. The C library would take
+    them from its heap after it has seen one freed, up to 32 MB, and what lies above a hole there is kept: so a
+    client that sent much, and is gone, would stay in the proxy's memory. (mallopt(3), M_MMAP_THRESHOLD; C
+    libraries that have no mallopt do not do so.)
+    """
+    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
 def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> None:
