@@ -115,6 +115,7 @@ class _Gathering:
         self.blocks = list(query.all_blocks())
         self.splicer = Splicer(statement, scope)
         self.conditions = self.splicer.conditions
+        self.narrowing = self.splicer.narrowing
         self.effects = effects_of(self.source, mariadb=statement.names.env.mariadb)
         self.text = Text(statement, parameters=True)
         for block in self.blocks:
@@ -188,7 +189,7 @@ class _Gathering:
             return False
         if self.effects is not None and self.effects.variables and varies(self.source, term):
             return False
-        routed = not self.conditions.route(term, ref).unbounded
+        routed = not self.narrowing.route(term, ref).unbounded
         if not (solid or routed):
             return False  # it may be true for a row of NULLs
         match = self.conditions.matches.get(term)
@@ -221,7 +222,7 @@ class _Gathering:
         """Whether the piece is no scatter."""
         if self.scope.targets[ref].form != "sharded":
             return True
-        return any(not self.conditions.route(term, ref).unbounded for term in terms)
+        return any(not self.narrowing.route(term, ref).unbounded for term in terms)
 
     # what there is of a table
 

@@ -66,10 +66,7 @@ def _fallback(
     """The plan for values that are no plain constants; None when that cannot happen."""
     if not may_fail(routing):
         return None
-    strict = Statement(statement.source, statement.names, strict=True)
-    plan = plan_select(strict, query, scope, explain=explain)
-    statement.steering |= strict.steering
-    return plan
+    return plan_select(statement.strictly(), query, scope, explain=explain)
 
 
 def may_fail(routing: Routing) -> bool:

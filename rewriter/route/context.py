@@ -10,11 +10,13 @@ from rewriter.plan import Reject
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.tokens import Source
+from rewriter.tree.second import SecondReader
 
 from .binding import Routing
 from .columns import Columns, Extras
 from .fills import Hints, fill_functions, fill_slots, take_hints
 from .keys import Keys
+from .narrowing import Narrowing
 from .predicates import Conditions
 from .routing import ALL, Route, both
 from .scope import Names, Refuse, Scope
@@ -26,13 +28,24 @@ class Statement:
     """One statement while it is planned.
 
     `strict`: plan without constants that may turn out to be something else (see `Conditions`). `steering`
-    collects the literals that the plan depends on: another value of one needs another plan.
+    collects the literals that the plan depends on: another value of one needs another plan. `second` is what
+    the second reader says of it.
     """
 
     source: Source
     names: Names
     strict: bool = False
     steering: set[int] = field(default_factory=set)
+    second: SecondReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.second = SecondReader(self.source, self.names.env)
+
+    def strictly(self) -> Statement:
+        """The same statement, to be planned strictly. It steers this one's plan, too."""
+        found = Statement(self.source, self.names, True, self.steering)
+        found.second = self.second
+        return found
 
     def steer(self, span: Span) -> None:
         """The plan depends on the literals in `span`."""
@@ -75,6 +88,7 @@ class Splicer:
             ConstantReader(source, self.slots, layout),
             strict=statement.strict,
         )
+        self.narrowing = Narrowing(source, scope, self.conditions, statement.second, statement.steer)
         self.columns = Columns(
             source, scope, self.edits, self.extras, self.conditions, statement.steer, statement.spaces
         )
@@ -88,9 +102,9 @@ class Splicer:
         links: dict[TableRef, set[TableRef]] = {ref: set() for ref in refs}
         for ref in refs:
             narrowing = _narrowing(self.scope.blocks[ref], ref)
-            own[ref] = both([self.conditions.route(span, ref) for span in narrowing])
+            own[ref] = both([self.narrowing.route(span, ref) for span in narrowing])
             for span in narrowing:
-                for match in self.conditions.equalities(span):
+                for match in self.narrowing.equalities(span, self.scope.blocks[ref]):
                     if ref in (match.ref, match.other):
                         other = match.other if match.ref is ref else match.ref
                         if other is not None and other in links:
@@ -104,7 +118,7 @@ class Splicer:
         links: dict[TableRef, set[TableRef]] = {ref: set() for ref in refs}
         for ref in refs:
             for span in _narrowing(self.scope.blocks[ref], ref):
-                for match in self.conditions.equalities(span):
+                for match in self.narrowing.equalities(span, self.scope.blocks[ref]):
                     one, other = match.ref, match.other
                     if other is not None and one in links and other in links and ref in (one, other):
                         links[one].add(other)
