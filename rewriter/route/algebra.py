@@ -116,12 +116,12 @@ class Algebra:
     # true, false
 
     def _all_true(self, term: Term) -> Route:
-        bounds = self._bounds((one.kind, *one.parts) for one in term.parts if one.kind in _MIRRORED)
+        bounds = self._bounds((one.kind, *_two(one)) for one in term.parts if one.kind in _MIRRORED)
         return both([*map(self.true, term.parts), *bounds])
 
     def _all_false(self, term: Term) -> Route:
         terms = (one for one in term.parts if one.kind in _MIRRORED)
-        bounds = self._bounds((_NEGATED[one.kind], *one.parts) for one in terms)
+        bounds = self._bounds((_NEGATED[one.kind], *_two(one)) for one in terms)
         return both([*map(self.false, term.parts), *bounds])
 
     def _some_true(self, term: Term) -> Route:
@@ -372,6 +372,11 @@ class Algebra:
             found += [] if certain or when in (0, -1) else values
             certain = certain or when == 1
         return found
+
+
+def _two(term: Term) -> tuple[Term, Term]:
+    one, other = term.parts
+    return one, other
 
 
 _Rule = Callable[[Algebra, Term], Route]

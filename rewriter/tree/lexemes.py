@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from sqlglot.dialects.mysql import MySQL
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from rewriter.text.tokens import (
     HEX,
@@ -28,7 +28,8 @@ from rewriter.text.tokens import Token as Exact
 T = TokenType
 
 _OPERATORS: Final = {
-    "(": T.L_PAREN, ")": T.R_PAREN, "{": T.L_BRACE, "}": T.R_BRACE, ",": T.COMMA, ".": T.DOT, "?": T.PLACEHOLDER,
+    "(": T.L_PAREN, ")": T.R_PAREN, "{": T.L_BRACE, "}": T.R_BRACE, ",": T.COMMA, ".": T.DOT,
+    "?": T.PLACEHOLDER,
     "=": T.EQ, "<=>": T.NULLSAFE_EQ, ">": T.GT, "<": T.LT, "<=": T.LTE, ">=": T.GTE, "<>": T.NEQ, "!=": T.NEQ,
     "+": T.PLUS, "-": T.DASH, "*": T.STAR, "/": T.SLASH, "%": T.MOD, "^": T.CARET, "&": T.AMP, "|": T.PIPE,
     "!": T.NOT, "~": T.TILDE, "&&": T.DAMP, "||": T.DPIPE, ":=": T.COLON_EQ, "->": T.ARROW, "->>": T.DARROW,
