@@ -16,6 +16,9 @@ from rewriter.route.predicates import Conditions
 from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.tokens import Source
+from rewriter.tree.second import SecondReader
+
+from .through import Through
 
 
 @dataclass(slots=True)
@@ -44,6 +47,20 @@ class Chained:
                 self.read(inner, known, own)
 
     @property
+    def once(self) -> dict[TableRef, Query]:
+        """The references to CTEs that are used once."""
+        uses = [id(one) for one in self.uses]
+        return {ref: cte for ref, cte in self.cte_of.items() if uses.count(id(cte)) == 1}
+
+    def shared(self) -> list[dict[TableRef, Query]]:
+        """The references to each CTE that is used more than once, and not by itself."""
+        found: dict[int, dict[TableRef, Query]] = {}
+        for ref, cte in self.cte_of.items():
+            found.setdefault(id(cte), {})[ref] = cte
+        uses = [id(one) for one in self.uses]
+        return [refs for cte, refs in found.items() if 1 < uses.count(cte) == len(refs)]
+
+    @property
     def several(self) -> bool:
         """Whether some CTE is used more than once."""
         return len({id(cte) for cte in self.uses}) < len(self.uses)
@@ -69,14 +86,24 @@ class Links:
     """The edges of one statement, and the order that follows from them."""
 
     def __init__(
-        self, source: Source, scope: Scope, query: Query, refs: list[TableRef], conditions: Conditions
+        self,
+        source: Source,
+        scope: Scope,
+        query: Query,
+        refs: list[TableRef],
+        conditions: Conditions,
+        second: SecondReader,
     ) -> None:
         self._source = source
         self._scope = scope
         self._refs = refs
         self._conditions = conditions
-        self._cte_of = chained(query).cte_of
-        self.edges = [edge for block in query.all_blocks() for edge in self._of_block(block)]
+        found = chained(query)
+        self._cte_of = found.cte_of
+        self._through = Through(source, scope, found.once, second)
+        self.edges = [
+            edge for block in query.all_blocks() for edge in self._of_block(block) if second.agreed(block)
+        ]
 
     def order(self, narrowed: set[TableRef], filtered: set[TableRef]) -> list[tuple[TableRef, Link | None]]:
         """All references in the order to gather them in, each with the link that narrows it.
@@ -200,15 +227,18 @@ class Links:
     ) -> Iterator[Edge]:
         """The edge by which `other` (in `inner`) narrows the table of `chain` (in `block`), if it does."""
         ref = self._table(chain, block)
-        if ref is None or ref not in narrowable or ref not in self._refs:
+        origin = self._origin(other, inner, 10) if ref is not None and ref in narrowable else None
+        if ref is None or origin is None:
             return
-        table = self._scope.targets[ref].table
-        if table is None or not self._conditions.routes_by_number(table, chain.column):
-            return
-        origin = self._origin(other, inner, 10)
-        if origin is not None and origin[0] is not ref:
-            column = quoted(ref.label) + b"." + quoted(chain.parts[-1])
-            yield Edge(ref, column, *origin)
+        targets = [(ref, chain.parts[-1])]
+        if ref not in self._refs:  # a derived table, of which a piece may be narrowed
+            below = self._through.origins([chain], block, joined=True)
+            targets = [(one[0].ref, one[0].name) for one in below if one is not None]
+        for target, name in targets:
+            table = self._scope.targets[target].table
+            known = table is not None and self._conditions.routes_by_number(table, name.upper())
+            if known and target in self._refs and origin[0] is not target:
+                yield Edge(target, quoted(target.label) + b"." + quoted(name), *origin)
 
     def _table(self, chain: Chain, block: Block) -> TableRef | None:
         try:

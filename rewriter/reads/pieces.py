@@ -29,7 +29,7 @@ from rewriter.text.tokens import WORD
 
 from .links import Links, chained
 from .partial import Combined, combined
-from .pushed import Pushed, Pushing
+from .pushed import Found, Pushed, Pushing, Shared
 from .steady import assigns, steady, varies
 from .top import top
 from .ungathered import TABLES, refusal
@@ -76,7 +76,7 @@ def _combined(
     found = {}
     for block in query.all_blocks():
         ref = block.tables[0] if len(block.tables) == 1 else None
-        if ref is not None and ref not in reopened:
+        if ref is not None and ref not in reopened and statement.second.agreed(block):
             how = combined(statement, scope, block, ref)
             if how is not None:
                 found[ref] = how
@@ -105,7 +105,7 @@ class _Gathering:
         grouped: dict[TableRef, Combined] | None = None,
     ) -> None:
         self.grouped = grouped or {}
-        self._pushed: dict[TableRef, list[Pushed]] | None = None
+        self._pushed: Found | None = None
         self.order: list[tuple[TableRef, Link | None]] = []
         self.statement = statement
         self.source = statement.source
@@ -133,7 +133,7 @@ class _Gathering:
             return None
         terms = {ref: self._terms(ref) for ref in self.refs}
         narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
-        links = Links(self.source, self.scope, self.query, self.refs, self.conditions)
+        links = self._links()
         self.order = order = order or links.order(narrowed, {ref for ref in self.refs if terms[ref]})
         reopened = self.reopened()
         names = self._names()
@@ -156,15 +156,21 @@ class _Gathering:
             return set(self.refs)
         terms = {ref: self._terms(ref) for ref in self.refs}
         narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
-        links = Links(self.source, self.scope, self.query, self.refs, self.conditions)
+        links = self._links()
         order = links.order(narrowed, {ref for ref in self.refs if terms[ref]})
         return {ref for ref, link in order if ref in narrowed or (link is not None and link.bounded)}
+
+    def _links(self) -> Links:
+        second = self.statement.second
+        return Links(self.source, self.scope, self.query, self.refs, self.conditions, second)
 
     # what a piece leaves out
 
     def _terms(self, ref: TableRef) -> list[Span]:
         """The conditions that a piece takes over."""
         block = self.scope.blocks[ref]
+        if not self._agreed(block):
+            return []
         if ref in self.grouped:
             return [] if block.where is None else [block.where]
         number = block.tables.index(ref)
@@ -182,6 +188,10 @@ class _Gathering:
             terms = self.conditions.terms(block.where)
             found += [term for term in terms if self._mine(term, ref, block, solid=solid)]
         return found
+
+    def _agreed(self, block: Block) -> bool:
+        """Whether both readers see the same conditions; also when there are none."""
+        return not _conditions(block) or self.statement.second.agreed(block)
 
     def _mine(self, term: Span, ref: TableRef, block: Block, *, solid: bool) -> bool:
         """Whether rows of `ref` for which `term` is not true can be left out."""
@@ -222,7 +232,12 @@ class _Gathering:
         """Whether the piece is no scatter."""
         if self.scope.targets[ref].form != "sharded":
             return True
-        return any(not self.narrowing.route(term, ref).unbounded for term in terms)
+        if any(not self.narrowing.route(term, ref).unbounded for term in terms):
+            return True
+        table = self.scope.targets[ref].table
+        return table is not None and any(
+            one.narrows(self.narrowing, self.conditions, table) for one in self.pushed(ref)
+        )
 
     # what there is of a table
 
@@ -241,11 +256,13 @@ class _Gathering:
 
     def _top(self, ref: TableRef, terms: list[Span]) -> Top | None:
         """How many of its first rows are enough; None for all."""
-        where = self.scope.blocks[ref].where
+        block = self.scope.blocks[ref]
         counted = self.effects is not None and self.effects.variables
         if counted or self.scope.targets[ref].form != "sharded" or ref in self.grouped:
             return None
-        if where is not None and not set(self.conditions.terms(where)) <= set(terms):
+        if block.limit is None or not self.statement.second.agreed(block):
+            return None
+        if block.where is not None and not set(self.conditions.terms(block.where)) <= set(terms):
             return None
 
         def own(span: Span, block: Block) -> bool:
@@ -274,7 +291,7 @@ class _Gathering:
         if ref.alias is not None:
             parts += [b" AS ", quoted(ref.alias)]
         taken = [self._taken(term) for term in terms] + [
-            one.replaced(self._filled(one.span), ref.label) for one in self.pushed(ref)
+            one.text(self._filled, ref.label) for one in self.pushed(ref)
         ]
         for number, text in enumerate(taken):
             parts += [b" AND (" if number else b" WHERE (", *text, b")"]
@@ -304,14 +321,20 @@ class _Gathering:
             lock=lock_of(self.source, ref, self.scope.blocks[ref]),
         )
 
-    def pushed(self, ref: TableRef) -> list[Pushed]:
+    def pushed(self, ref: TableRef) -> list[Pushed | Shared]:
         """The conditions on derived tables that hold for the rows of `ref`."""
-        if ref in self.grouped or (self.effects is not None and self.effects.variables):
+        if self.effects is not None and self.effects.variables:
             return []
         if self._pushed is None:
             source, scope = self.source, self.scope
             found = Pushing(
-                source, scope, self.query, self.conditions, partial(steady, source), self._keyword
+                source,
+                scope,
+                self.query,
+                self.conditions,
+                self.statement.second,
+                partial(steady, source),
+                self._keyword,
             )
             self._pushed = found.all(self.refs)
         return self._pushed.get(ref, [])

@@ -14,14 +14,14 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from rewriter.text.facts import Block, Span, TableRef
+from rewriter.text.facts import Span, TableRef
 from rewriter.text.literals import NotPlain, plain_integer
 from rewriter.text.tokens import INTEGER, LIST
 from rewriter.tree.terms import TRUTHS, Term
 
 from .predicates import Conditions
 from .routing import ALL, NONE, Between, Comparison, Key, Route, both, either
-from .scope import Refuse, chain_at
+from .scope import Chain, chain_at
 from .values import Value
 
 _MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -61,9 +61,14 @@ class Algebra:
     `steering`: the places of literals that the answers depend on.
     """
 
-    def __init__(self, conditions: Conditions, block: Block, ref: TableRef) -> None:
+    def __init__(
+        self, conditions: Conditions, column: Callable[[Chain], Place | None], ref: TableRef | None
+    ) -> None:
+        """`column`: what a column says of where rows are; `ref`: the table whose comparisons the first reader
+        has found, None for none.
+        """
         self._conditions = conditions
-        self._block = block
+        self._column = column
         self._ref = ref
         self.steering: list[Span] = []
         self._steps = 0
@@ -290,13 +295,7 @@ class Algebra:
         """The routing column of this table that the term is, perhaps with integers added to it."""
         if term.kind == "column":
             chain = chain_at(self._conditions.source, term.span.first)
-            if chain is None or chain.end != term.span.end:
-                return None
-            try:
-                found = self._conditions.routing_column(chain, self._block)
-            except Refuse:
-                return None
-            return Place(found[1]) if found is not None and found[0] is self._ref else None
+            return self._column(chain) if chain is not None and chain.end == term.span.end else None
         if term.kind == "integer":
             place = self._place(term.parts[0])
             return place._replace(exact=True) if place is not None and place.key.rule in _IDS else None

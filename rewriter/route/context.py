@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from config.layout import Layout
@@ -14,13 +15,16 @@ from rewriter.tree.second import SecondReader
 
 from .binding import Routing
 from .columns import Columns, Extras
+from .equal import equals
 from .fills import Hints, fill_functions, fill_slots, take_hints
 from .keys import Keys
 from .narrowing import Narrowing
 from .predicates import Conditions
 from .routing import ALL, Route, both
-from .scope import Names, Refuse, Scope
+from .scope import Chain, Names, Refuse, Scope
 from .values import ConstantReader, Slots
+
+Kept = Callable[[Block, Chain], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -93,8 +97,10 @@ class Splicer:
             source, scope, self.edits, self.extras, self.conditions, statement.steer, statement.spaces
         )
 
-    def routes(self, refs: list[TableRef]) -> list[Route]:
-        """The route of each of these references to sharded tables, as WHERE, ON and hints narrow them."""
+    def routes(self, refs: list[TableRef], kept: Kept | None = None) -> list[Route]:
+        """The route of each of these references to sharded tables, as WHERE, ON and hints narrow them; with
+        `kept` HAVING, too: see `Narrowing.of_having`.
+        """
         hinted = self._hinted(refs)
         if hinted is not None:
             return [hinted] * len(refs)
@@ -102,7 +108,7 @@ class Splicer:
         links: dict[TableRef, set[TableRef]] = {ref: set() for ref in refs}
         for ref in refs:
             narrowing = _narrowing(self.scope.blocks[ref], ref)
-            own[ref] = both([self.narrowing.route(span, ref) for span in narrowing])
+            own[ref] = self._own_route(ref, narrowing, kept)
             for span in narrowing:
                 for match in self.narrowing.equalities(span, self.scope.blocks[ref]):
                     if ref in (match.ref, match.other):
@@ -110,6 +116,18 @@ class Splicer:
                         if other is not None and other in links:
                             links[ref].add(other)
         return [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
+
+    def _own_route(self, ref: TableRef, narrowing: list[Span], kept: Kept | None) -> Route:
+        block = self.scope.blocks[ref]
+        found = both([self.narrowing.route(span, ref) for span in narrowing])
+        if found.unbounded and kept is not None:
+            found = self.narrowing.of_having(block, ref, kept)
+        if found.unbounded and len(block.tables) > 1 and self.statement.second.alike(block):
+            second, conditions = self.statement.second, self.conditions
+            alike = equals(self.scope, conditions, second, block, ref, narrowing)
+            if alike:
+                found = both([self.narrowing.by_equals(span, ref, alike) for span in narrowing])
+        return found
 
     def colocated(self, refs: list[TableRef]) -> bool:
         """Whether rows of these references that belong together are on one shard, all of them: equal routing

@@ -7,16 +7,19 @@ must have the same tables and the same clauses to both, and of two routes that d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.tokens import INTEGER, Source
 from rewriter.tree.second import SecondReader
+from rewriter.tree.terms import Term
 
-from .algebra import Algebra
+from .algebra import Algebra, Place
 from .predicates import Conditions, Match
 from .routing import ALL, Route, either
-from .scope import Scope
+from .scope import Chain, Refuse, Scope
+
+Column = Callable[[Chain], Place | None]
 
 
 class Narrowing:
@@ -45,35 +48,88 @@ class Narrowing:
         if self._second.tree is None:
             return own
         if own.unbounded:
-            if block.odd_joins or self._has_assignment(span) or not self._second.alike(block):
+            if not self._readable(span, block):
                 return own
-            return self._by_algebra(span, block, ref, own)
-        if not self._second.agreed(block):
+        elif not self._second.agreed(block):
             return ALL
-        return self._by_algebra(span, block, ref, own)
+        return self._voted(own, self._second.condition(span, block), self._own_column(block, ref), ref)
+
+    def by_equals(self, span: Span, ref: TableRef, equals: Mapping[tuple[TableRef, str], Place]) -> Route:
+        """The same by conditions on columns that tell the routing column of `ref`: `equals` by table and name
+        (upper case).
+        """
+        block = self._scope.blocks[ref]
+        if not self._readable(span, block):
+            return ALL
+
+        def column(chain: Chain) -> Place | None:
+            try:
+                table = self._scope.table_of(chain, block)
+            except Refuse:
+                return None
+            return None if table is None else equals.get((table, chain.column))
+
+        return self._voted(ALL, self._second.condition(span, block), column, None)
+
+    def of_having(self, block: Block, ref: TableRef, kept: Callable[[Block, Chain], bool]) -> Route:
+        """The shards of rows of `ref` whose groups pass HAVING. `kept`: whether HAVING means a column that
+        all rows of a group share.
+        """
+        span = block.having
+        if span is None or not self._conditions.routes_in(span) or not self._readable(span, block):
+            return ALL
+        own = self._own_column(block, ref)
+        return self._voted(
+            ALL, self._expression(span), lambda chain: own(chain) if kept(block, chain) else None, None
+        )
+
+    def of_columns(self, span: Span, places: Mapping[int, Place | None]) -> Route:
+        """The shards by a condition whose columns are known by their first tokens."""
+        return self._voted(ALL, self._expression(span), lambda chain: places.get(chain.first), None)
 
     def equalities(self, span: Span, block: Block) -> list[Match]:
         """The equalities of routing columns that must be true for the condition of `block` to be."""
         found = self._conditions.equalities(span)
         return found if found and self._second.agreed(block) else []
 
-    def _by_algebra(self, span: Span, block: Block, ref: TableRef, own: Route) -> Route:
+    def _expression(self, span: Span) -> Term | None:
+        tree = self._second.tree
+        return None if tree is None else tree.expression(span)
+
+    def _readable(self, span: Span, block: Block) -> bool:
+        """Whether the algebra may look at the condition."""
+        if block.odd_joins or any(self._source.is_op(at, ":=") for at in range(*span)):
+            return False
+        return self._second.tree is not None and self._second.alike(block)
+
+    def _own_column(self, block: Block, ref: TableRef) -> Column:
+        def column(chain: Chain) -> Place | None:
+            try:
+                found = self._conditions.routing_column(chain, block)
+            except Refuse:
+                return None
+            return Place(found[1]) if found is not None and found[0] is ref else None
+
+        return column
+
+    def _voted(self, own: Route, term: Term | None, column: Column, ref: TableRef | None) -> Route:
+        """The wider one of the first reader's route and the algebra's; its own where the first has none."""
         conditions = self._conditions
         before = len(conditions.comparisons), len(conditions.ranges)
-        algebra = Algebra(conditions, block, ref)
-        term = self._second.condition(span, block)
+        algebra = Algebra(conditions, column, ref)
         try:
             found = ALL if term is None else algebra.true(term)
         except RecursionError:
-            return own
-        if found.unbounded or (own.covers(found) and not own.unbounded):
+            found = own
+        agree = not own.unbounded and own.covers(found)
+        if agree or found.unbounded:
             del conditions.comparisons[before[0] :], conditions.ranges[before[1] :]
-        if not own.unbounded and own.covers(found):
+        if agree:
             return own
         for literal in algebra.steering:
             self._steer(literal)
         if own.unbounded:
-            return own if found.unbounded else found
+            return ALL if found.unbounded else found
         self._second.differ("a condition")
         return found if found.covers(own) else either([own, found])
 
@@ -87,6 +143,3 @@ class Narrowing:
             or (source.at(at).kind == INTEGER and (at == span.first or source.is_word(at - 1, "AND")))
             for at in range(*span)
         )
-
-    def _has_assignment(self, span: Span) -> bool:
-        return any(self._source.is_op(at, ":=") for at in range(*span))

@@ -51,15 +51,15 @@ class Tree:
     # clauses
 
     def agrees(self, block: Block) -> bool:
-        """Whether the block has the same tables here, and its WHERE and ONs the same ends."""
+        """Whether the block has the same tables here, and its WHERE, HAVING and ONs the same ends."""
         home = self.home(block)
         if home is None:
             return False
-        where = home.args.get("where")
-        mine = None if where is None else self._bare(where.this)
-        theirs = None if block.where is None else unwrapped(self._source, block.where)
-        if mine != theirs:
-            return False
+        for name, span in (("where", block.where), ("having", block.having)):
+            clause = home.args.get(name)
+            mine = None if clause is None else self._bare(clause.this)
+            if mine != (None if span is None else unwrapped(self._source, span)):
+                return False
         tables: list[int] = []
         ons: list[Span | None] = []
         self._joined(home, tables, ons)
@@ -143,15 +143,6 @@ class Tree:
             return None
         home = over.find_ancestor(*_HOMES)
         return self.term(found) if home is not None and home is self.home(block) else None
-
-    def having(self, block: Block) -> Term | None:
-        """The condition of HAVING, when it stands where the block says."""
-        home = self.home(block)
-        having = None if home is None else home.args.get("having")
-        if having is None or block.having is None:
-            return None
-        same = self._bare(having.this) == unwrapped(self._source, block.having)
-        return self.term(having.this) if same else None
 
     def expression(self, span: Span) -> Term | None:
         """What stands at `span`, wherever that is."""
