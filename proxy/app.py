@@ -32,6 +32,7 @@ from proxy.frontend.client import Client
 from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users
+from rewriter.tree.start import load
 
 from . import open_files
 from .backends import Backends
@@ -131,6 +132,11 @@ class Worker:
             if self.peers is not None:
                 await self._meet(self.peers, services)
             await self._look_at_tables(services)
+            second = load()
+            if second.why_not and self.number == 0:
+                log.warning(
+                    "statements are read by one reader only: fewer find their shards", reason=second.why_not
+                )
             await self._listen(services)
             self.tasks.spawn(self._learn_rest(services), "facts")
             self.tasks.spawn(self._watch_tables(services), "tables")

@@ -15,7 +15,7 @@ from rewriter.tree.second import SecondReader
 
 from .binding import Routing
 from .columns import Columns, Extras
-from .equal import equals
+from .equal import equals, listed
 from .fills import Hints, fill_functions, fill_slots, take_hints
 from .keys import Keys
 from .narrowing import Narrowing
@@ -125,7 +125,8 @@ class Splicer:
         if found.unbounded and len(block.tables) > 1 and self.statement.second.alike(block):
             second, conditions = self.statement.second, self.conditions
             alike = equals(self.scope, conditions, second, block, ref, narrowing)
-            if alike:
+            found = listed(self.scope, conditions, second, block, alike, narrowing)
+            if found.unbounded and len(alike) > 1:
                 found = both([self.narrowing.by_equals(span, ref, alike) for span in narrowing])
         return found
 
