@@ -74,12 +74,15 @@ def chained(query: Query) -> Chained:
 
 
 class Edge(NamedTuple):
-    """Rows of `ref` matter only when their routing column (as SQL) is among `values` of `source`."""
+    """Rows of `ref` matter only when their routing column (as SQL) is among `values` of `source`. `below`: it
+    is a derived table's.
+    """
 
     ref: TableRef
     column: bytes
     source: TableRef
     values: str
+    below: bool = False
 
 
 class Links:
@@ -105,18 +108,21 @@ class Links:
             edge for block in query.all_blocks() for edge in self._of_block(block) if second.agreed(block)
         ]
 
-    def order(self, narrowed: set[TableRef], filtered: set[TableRef]) -> list[tuple[TableRef, Link | None]]:
+    def order(
+        self, narrowed: set[TableRef], implied: set[TableRef], filtered: set[TableRef]
+    ) -> list[tuple[TableRef, Link | None]]:
         """All references in the order to gather them in, each with the link that narrows it.
 
-        `narrowed` are those that name their shards themselves, `filtered` those with a condition of any kind.
+        `narrowed` are those that name their shards themselves, `implied` those of which conditions on other
+        columns do: a link may leave less of these. `filtered` are those with a condition of any kind.
         """
         found: list[tuple[TableRef, Link | None]] = []
         places: dict[TableRef, int] = {}
         bounded: set[TableRef] = set()
         pending = list(self._refs)
         while pending:
-            ref, link = self._next(pending, narrowed, filtered, places, bounded)
-            if ref in narrowed or (link is not None and link.bounded):
+            ref, link = self._next(pending, (narrowed, implied, filtered), places, bounded)
+            if ref in narrowed | implied or (link is not None and link.bounded):
                 bounded.add(ref)
             places[ref] = len(found)
             found.append((ref, link))
@@ -126,20 +132,24 @@ class Links:
     def _next(
         self,
         pending: list[TableRef],
-        narrowed: set[TableRef],
-        filtered: set[TableRef],
+        known: tuple[set[TableRef], set[TableRef], set[TableRef]],
         places: dict[TableRef, int],
         bounded: set[TableRef],
     ) -> tuple[TableRef, Link | None]:
+        narrowed, implied, filtered = known
         for ref in pending:
             if ref in narrowed:
                 return ref, None
         usable = [edge for edge in self.edges if edge.ref in pending and edge.source in places]
         usable.sort(key=lambda edge: edge.source not in bounded)
+        if not usable or usable[0].source not in bounded:
+            for ref in pending:
+                if ref in implied:
+                    return ref, None
         for edge in usable:
             link = Link(places[edge.source], edge.values, edge.column, edge.source in bounded)
             return edge.ref, link
-        linked = {edge.ref for edge in self.edges if edge.source in pending}
+        linked = {edge.ref for edge in self.edges if edge.source in pending and not edge.below}
         return min(pending, key=lambda ref: (ref not in filtered, ref in linked)), None
 
     # finding edges
@@ -238,7 +248,7 @@ class Links:
             table = self._scope.targets[target].table
             known = table is not None and self._conditions.routes_by_number(table, name.upper())
             if known and target in self._refs and origin[0] is not target:
-                yield Edge(target, quoted(target.label) + b"." + quoted(name), *origin)
+                yield Edge(target, quoted(target.label) + b"." + quoted(name), *origin, target is not ref)
 
     def _table(self, chain: Chain, block: Block) -> TableRef | None:
         try:

@@ -132,16 +132,15 @@ class _Gathering:
         if self.splicer.hints.shard is not None or self.splicer.hints.same_shard_as is not None:
             return None
         terms = {ref: self._terms(ref) for ref in self.refs}
-        narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
-        links = self._links()
-        self.order = order = order or links.order(narrowed, {ref for ref in self.refs if terms[ref]})
+        found, bounded = self._ordered(terms)
+        self.order = order = order or found
         reopened = self.reopened()
         names = self._names()
         pieces = tuple(
             replace(
                 self._piece(ref, terms[ref], names),
                 link=link,
-                bounded=ref in narrowed if link is None else link.bounded,
+                bounded=ref in bounded if link is None else link.bounded,
                 real=ref in reopened,
                 top=self._top(ref, terms[ref]) if link is None else None,
             )
@@ -155,14 +154,19 @@ class _Gathering:
         if hinted.shard is not None or hinted.same_shard_as is not None:
             return set(self.refs)
         terms = {ref: self._terms(ref) for ref in self.refs}
-        narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
-        links = self._links()
-        order = links.order(narrowed, {ref for ref in self.refs if terms[ref]})
-        return {ref for ref, link in order if ref in narrowed or (link is not None and link.bounded)}
+        order, bounded = self._ordered(terms)
+        return {ref for ref, link in order if ref in bounded or (link is not None and link.bounded)}
 
-    def _links(self) -> Links:
+    def _ordered(
+        self, terms: dict[TableRef, list[Span]]
+    ) -> tuple[list[tuple[TableRef, Link | None]], set[TableRef]]:
+        """The order of the pieces, and those that say themselves which shards they are of."""
+        narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
+        implied = {ref for ref in self.refs if ref not in narrowed and self._implied(ref)}
         second = self.statement.second
-        return Links(self.source, self.scope, self.query, self.refs, self.conditions, second)
+        links = Links(self.source, self.scope, self.query, self.refs, self.conditions, second)
+        order = links.order(narrowed, implied, {ref for ref in self.refs if terms[ref]})
+        return order, narrowed | implied
 
     # what a piece leaves out
 
@@ -232,8 +236,10 @@ class _Gathering:
         """Whether the piece is no scatter."""
         if self.scope.targets[ref].form != "sharded":
             return True
-        if any(not self.narrowing.route(term, ref).unbounded for term in terms):
-            return True
+        return any(not self.narrowing.route(term, ref).unbounded for term in terms)
+
+    def _implied(self, ref: TableRef) -> bool:
+        """Whether conditions on other columns make it no scatter."""
         table = self.scope.targets[ref].table
         return table is not None and any(
             one.narrows(self.narrowing, self.conditions, table) for one in self.pushed(ref)

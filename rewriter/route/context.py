@@ -115,19 +115,31 @@ class Splicer:
                         other = match.other if match.ref is ref else match.ref
                         if other is not None and other in links:
                             links[ref].add(other)
-        return [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
+        found = [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
+        if any(route.unbounded for route in found):
+            own |= {
+                ref: self._by_equals(ref) for ref, route in zip(refs, found, strict=True) if route.unbounded
+            }
+            found = [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
+        return found
 
     def _own_route(self, ref: TableRef, narrowing: list[Span], kept: Kept | None) -> Route:
         block = self.scope.blocks[ref]
         found = both([self.narrowing.route(span, ref) for span in narrowing])
         if found.unbounded and kept is not None:
             found = self.narrowing.of_having(block, ref, kept)
-        if found.unbounded and len(block.tables) > 1 and self.statement.second.alike(block):
-            second, conditions = self.statement.second, self.conditions
-            alike = equals(self.scope, conditions, second, block, ref, narrowing)
-            found = listed(self.scope, conditions, second, block, alike, narrowing)
-            if found.unbounded and len(alike) > 1:
-                found = both([self.narrowing.by_equals(span, ref, alike) for span in narrowing])
+        return found
+
+    def _by_equals(self, ref: TableRef) -> Route:
+        """The route by columns that are equal to the routing column, and do not route themselves."""
+        block, second, conditions = self.scope.blocks[ref], self.statement.second, self.conditions
+        if len(block.tables) < 2 or not second.alike(block):
+            return ALL
+        spans = _narrowing(block, ref)
+        alike = equals(self.scope, conditions, second, block, ref, spans)
+        found = listed(self.scope, conditions, second, block, alike, spans)
+        if found.unbounded and len(alike) > 1:
+            found = both([self.narrowing.by_equals(span, ref, alike) for span in spans])
         return found
 
     def colocated(self, refs: list[TableRef]) -> bool:
