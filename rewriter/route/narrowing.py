@@ -22,6 +22,10 @@ from .scope import Chain, Refuse, Scope
 Column = Callable[[Chain], Place | None]
 
 
+def _opens(source: Source, at: int) -> bool:
+    return source.is_op(at, "(") or source.is_word(at, "AND", "OR", "NOT")
+
+
 class Narrowing:
     """The routes of one statement. `steer` is told of the literals that they depend on."""
 
@@ -140,6 +144,6 @@ class Narrowing:
             return True
         return any(
             source.is_word(at, "FALSE", "NULL")
-            or (source.at(at).kind == INTEGER and (at == span.first or source.is_word(at - 1, "AND")))
+            or (source.at(at).kind == INTEGER and (at == span.first or _opens(source, at - 1)))
             for at in range(*span)
         )
