@@ -46,6 +46,9 @@ class GateParser(MySQLParser):
         for kind, one in MySQLParser.RANGE_PARSERS.items()
         if kind in (T.BETWEEN, T.IN, T.LIKE, T.RLIKE, T.MEMBER_OF)
     }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {
+        word: MySQLParser.NO_PAREN_FUNCTION_PARSERS[word] for word in ("CASE", "IF")
+    }
     OPERATION_MODIFIERS: ClassVar[set[str]] = {
         *MySQLParser.OPERATION_MODIFIERS, "SQL_CACHE", "ALL", "DISTINCT", "DISTINCTROW",
     }  # fmt: skip
