@@ -192,22 +192,22 @@ class GateParser(MySQLParser):
         return this
 
     def _parse_factor(self, parse_mod: bool = True) -> Node | None:
-        this = self._parse_exponent()
+        first, this = self._index, self._parse_exponent()
         while self._match_set(_PRODUCTS):
             kind = _PRODUCTS[self._prev.token_type]
-            this = kind(this=this, expression=self._operand(self._parse_exponent))
+            this = self._mark(kind(this=this, expression=self._operand(self._parse_exponent)), first)
         return this
 
     def _parse_exponent(self) -> Node | None:
-        this = self._parse_concat()
+        first, this = self._index, self._parse_concat()
         while self._match(T.CARET):
-            this = exp.BitwiseXor(this=this, expression=self._operand(self._parse_concat))
+            this = self._mark(exp.BitwiseXor(this=this, expression=self._operand(self._parse_concat)), first)
         return this
 
     def _parse_concat(self) -> Node | None:
-        this = self._parse_unary()
+        first, this = self._index, self._parse_unary()
         while self.env.pipes_as_concat and self._match(T.DPIPE):
-            this = exp.DPipe(this=this, expression=self._operand(self._parse_unary))
+            this = self._mark(exp.DPipe(this=this, expression=self._operand(self._parse_unary)), first)
         return this
 
     def _parse_unary(self) -> Node | None:

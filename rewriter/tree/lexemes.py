@@ -100,6 +100,8 @@ def translated(source: Source) -> Lexemes:
                 at += 2
                 continue
             kind = _KEYWORDS.get(token.text) or _INTRODUCERS.get(token.text, T.VAR)
+            if kind is T.LATERAL and not source.is_op(at + 1, "("):
+                kind = T.VAR  # a name to MariaDB
             _put(found, exact, at, at + 1, kind, token.name)
         elif token.kind != HINT:
             for kind, text in _pieces(token):

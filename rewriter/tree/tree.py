@@ -79,6 +79,10 @@ class Tree:
                 node = self.home(inner) if isinstance(inner, Block) else None
             if node is not None or ref.form == "table":
                 return None if node is None else node.find_ancestor(*_HOMES)
+        for one in block.projections:  # no tables: what the block shows says where it is
+            node = self._at.get(unwrapped(self._source, one.span))
+            if node is not None:
+                return node.find_ancestor(*_HOMES)
         return None
 
     def joins(self, block: Block) -> list[Joined] | None:

@@ -52,6 +52,11 @@ STATEMENTS: list[tuple[str, object]] = [
     ),
     ("SELECT p.id FROM pins p, boards b WHERE p.id = b.id + 0 AND b.id = <boards 1 5>", [1]),
     ("SELECT p.id FROM pins p, pins q WHERE p.id - 1 = q.id + 2 AND q.id = <pins 1 5>", [1]),
+    (
+        "SELECT p.id FROM user_likes_pins l JOIN pins p ON p.id - 70368744177664 = l.pin_id"  # the next shard
+        " WHERE l.pin_id = <pins 1 5> AND l.user_id = <users 2 5>",
+        [2],
+    ),
     ("SELECT p.id FROM pins p, boards b WHERE p.id = b.ts AND b.ts = <pins 1 5>", {"p": WIDE, "b": ALL}),
     ("SELECT p.id FROM pins p JOIN (SELECT <pins 1 5> AS id UNION ALL SELECT <pins 2 7>) w ON w.id = p.id", [1, 2]),
     ("SELECT p.id FROM pins p JOIN (VALUES ROW(<pins 1 5>), ROW(<pins 2 7>)) w(id) ON w.id = p.id", [1, 2]),
