@@ -125,6 +125,8 @@ def _explained(
         rows += _about(found, values, topology)
     else:
         rows += _about(plan, values, topology)
+    if isinstance(plan, Sharded | Gather | Reject):
+        rows += rewriter.reasons(sql, env)
     if bound is not None:
         rows += _bound(plan, bound, topology)
     rows.append(("topology", f"version {topology.version}"))

@@ -24,6 +24,7 @@ from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
 from .plans import Builtin, Everywhere, Gather, Insert, OneHost, Opened, ReadThenWrite, Several, Sharded
+from .reasons import Reasons, reasons
 from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
@@ -274,6 +275,16 @@ class Rewriter:
             return Parameters(sql, ())
         places = [(source.tokens[at].start, _slot_of(source, at)) for at in source.marks]
         return Parameters(sql, tuple(places))
+
+    def reasons(self, sql: bytes, env: Env) -> Reasons:
+        """Which conditions narrow a statement, or would: for EXPLAIN ROUTE. Never raises."""
+        shape, literals = _shape(sql.removesuffix(b"\0"), env)
+        try:
+            source = _without_end(read(sql, literals, env)) if shape else None
+            names = Names(self._schema, self._topology, env, self._limits)
+            return reasons(Statement(_plain(source, env), names)) if source is not None else []
+        except Unreadable:
+            return []
 
     def cached(self, sql: bytes, env: Env) -> bool:
         """Whether `plan` would find the statement's plan without making it."""

@@ -168,6 +168,17 @@ class _Gathering:
         order = links.order(narrowed, implied, {ref for ref in self.refs if terms[ref]})
         return order, narrowed | implied
 
+    def narrowing_terms(self, refs: list[TableRef]) -> dict[TableRef, list[Span]]:
+        """The conditions that make a piece no scatter, by tables."""
+        found: dict[TableRef, list[Span]] = {}
+        for ref in refs:
+            found[ref] = [one for one in self._terms(ref) if self._narrowed(ref, [one])]
+            table = self.scope.targets[ref].table
+            for one in self.pushed(ref) if table is not None else ():
+                if table is not None and one.narrows(self.narrowing, self.conditions, table):
+                    found[ref] += one.spans
+        return found
+
     # what a piece leaves out
 
     def _terms(self, ref: TableRef) -> list[Span]:
@@ -427,3 +438,11 @@ def bounded(statement: Statement, query: Query, scope: Scope) -> set[TableRef]:
     refs = [ref for ref, target in scope.targets.items() if target.form in TABLES]
     refs.sort(key=lambda ref: ref.span.first)
     return _Gathering(statement, query, scope, refs).bounded()
+
+
+def narrowing_terms(statement: Statement, query: Query, scope: Scope) -> dict[TableRef, list[Span]]:
+    """The conditions by which the tables of a gathered SELECT find their shards, also those on other columns
+    than their own.
+    """
+    refs = [ref for ref, target in scope.targets.items() if target.form in TABLES]
+    return _Gathering(statement, query, scope, refs).narrowing_terms(refs)

@@ -46,6 +46,11 @@ class Pushed(NamedTuple):
             edits.replace(Span(chain.first, chain.end), quoted(label) + b"." + quoted(name))
         return edits.inside(self.span)
 
+    @property
+    def spans(self) -> list[Span]:
+        """Where it stands."""
+        return [self.span]
+
     def narrows(self, narrowing: Narrowing, conditions: Conditions, table: Table) -> bool:
         """Whether only some shards can have rows of the table that it is true for."""
         keys = {first: conditions.key(table, name.upper()) for first, (_, name) in self.columns.items()}
@@ -67,6 +72,11 @@ class Shared(NamedTuple):
                 parts += [b") AND (" if place else b"(", *one.text(filled, label)]
             parts.append(b"))")
         return tuple(parts)
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where they stand."""
+        return [one.span for use in self.uses for one in use]
 
     def narrows(self, narrowing: Narrowing, conditions: Conditions, table: Table) -> bool:
         """Whether only some shards can have rows of the table that one use's are true for."""

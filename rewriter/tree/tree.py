@@ -10,7 +10,7 @@ from sqlglot import exp
 from rewriter.env import Env
 from rewriter.text.facts import Block, Span
 from rewriter.text.spans import unwrapped
-from rewriter.text.tokens import Source
+from rewriter.text.tokens import HINT, Source
 
 from .dialect import GateParser, Node
 from .lexemes import translated
@@ -58,13 +58,13 @@ class Tree:
         for name, span in (("where", block.where), ("having", block.having)):
             clause = home.args.get(name)
             mine = None if clause is None else self._bare(clause.this)
-            if mine != (None if span is None else unwrapped(self._source, span)):
+            if mine != (None if span is None else self._inside(span)):
                 return False
         tables: list[int] = []
         ons: list[Span | None] = []
         self._joined(home, tables, ons)
         named = [ref.span.first for ref in block.tables if ref.form == "table"]
-        spans = [unwrapped(self._source, one.span) for one in block.conditions]
+        spans = [self._inside(one.span) for one in block.conditions]
         return (
             sorted(tables) == sorted(named) and None not in ons and sorted(filter(None, ons)) == sorted(spans)
         )
@@ -80,7 +80,7 @@ class Tree:
             if node is not None or ref.form == "table":
                 return None if node is None else node.find_ancestor(*_HOMES)
         for one in block.projections:  # no tables: what the block shows says where it is
-            node = self._at.get(unwrapped(self._source, one.span))
+            node = self._at.get(self._inside(one.span))
             if node is not None:
                 return node.find_ancestor(*_HOMES)
         return None
@@ -133,11 +133,20 @@ class Tree:
         span = self._spans.get(id(node))
         return None if span is None else unwrapped(self._source, span)
 
+    def _inside(self, span: Span) -> Span:
+        """A place of the first reader's, without parentheses and hints around it: these are no tokens here."""
+        tokens = self._source.tokens
+        while span.first < span.end and tokens[span.end - 1].kind == HINT:
+            span = Span(span.first, span.end - 1)
+        while span.first < span.end and tokens[span.first].kind == HINT:
+            span = Span(span.first + 1, span.end)
+        return unwrapped(self._source, span)
+
     # conditions
 
     def condition(self, span: Span, block: Block) -> Term | None:
         """The condition at `span`, if all of WHERE or an ON of the block is true only where it is."""
-        node = found = self._at.get(unwrapped(self._source, span))
+        node = found = self._at.get(self._inside(span))
         if node is None or found is None:
             return None
         while isinstance(node.parent, exp.And | exp.Paren):
@@ -150,7 +159,7 @@ class Tree:
 
     def expression(self, span: Span) -> Term | None:
         """What stands at `span`, wherever that is."""
-        node = self._at.get(unwrapped(self._source, span))
+        node = self._at.get(self._inside(span))
         return None if node is None else self.term(node)
 
     def windows(self, block: Block) -> Iterator[list[Span | None]]:

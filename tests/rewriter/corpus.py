@@ -86,6 +86,7 @@ def mutants(seed: int, count: int, *, wild: bool) -> Iterator[tuple[str, Env]]:
     """Statements with something changed: operators by others, or (`wild`) anything at all."""
     rng = random.Random(seed)
     corpus = [(_PIECE.findall(sql), env) for sql, env in statements() if len(sql) < 600]
+    corpus = [one for one in corpus if len(one[0]) > 2]
     vocabulary = [piece for pieces, _ in corpus for piece in pieces]
     for _ in range(count):
         pieces, env = rng.choice(corpus)
@@ -108,7 +109,7 @@ def _gently(pieces: list[str], rng: random.Random, _: list[str]) -> None:
 
 
 def _wildly(pieces: list[str], rng: random.Random, vocabulary: list[str]) -> None:
-    at, kind = rng.randrange(max(len(pieces), 1)), rng.randrange(4)
+    at, kind = rng.randrange(len(pieces)), rng.randrange(4)
     if kind == 0:
         del pieces[at]
     elif kind == 1:
