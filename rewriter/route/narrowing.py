@@ -97,8 +97,7 @@ class Narrowing:
         return found if found and self._second.agreed(block) else []
 
     def _expression(self, span: Span) -> Term | None:
-        tree = self._second.tree
-        return None if tree is None else tree.expression(span)
+        return self._second.expression(span)
 
     def _readable(self, span: Span, block: Block) -> bool:
         """Whether the algebra may look at the condition."""

@@ -58,7 +58,11 @@ class SecondReader:
             return True
         found = self._alike.get(block)
         if found is None:
-            found = self._alike[block] = tree.agrees(block)
+            try:
+                found = tree.agrees(block)
+            except Exception:  # sqlglot takes texts that are no SQL, and gives trees without limbs
+                found = False
+            self._alike[block] = found
         return found
 
     def agreed(self, block: Block) -> bool:
@@ -71,11 +75,17 @@ class SecondReader:
     def condition(self, span: Span, block: Block) -> Term | None:
         """What a condition of the block is; None when there is no tree, or it has none there."""
         tree = self.tree
-        if tree is None:
-            return None
         try:
-            return tree.condition(span, block)
-        except RecursionError:
+            return None if tree is None else tree.condition(span, block)
+        except Exception:
+            return None
+
+    def expression(self, span: Span) -> Term | None:
+        """What an expression is, wherever it stands; None as for a condition."""
+        tree = self.tree
+        try:
+            return None if tree is None else tree.expression(span)
+        except Exception:
             return None
 
     def differ(self, what: str) -> None:

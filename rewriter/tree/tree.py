@@ -134,7 +134,7 @@ class Tree:
         return None if span is None else unwrapped(self._source, span)
 
     def _inside(self, span: Span) -> Span:
-        """A place of the first reader's, without parentheses and hints around it: these are no tokens here."""
+        """A place of the first reader's, without parentheses and hints around it."""
         tokens = self._source.tokens
         while span.first < span.end and tokens[span.end - 1].kind == HINT:
             span = Span(span.first, span.end - 1)

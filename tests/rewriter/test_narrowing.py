@@ -6,8 +6,10 @@ The answer over the rows of the shards that are asked is the answer over all row
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,9 +61,7 @@ def on(rows: list[Row], column: str, shards: set[int]) -> list[Row]:
     return [row for row in rows if row[column] is not None and (row[column] or 0) >> 46 & 0xFFFF in shards]
 
 
-@settings(max_examples=500, deadline=None)
-@given(conditions({"p.id": PINS}, "p.ts"))
-def test_one_table(drawn: Drawn) -> None:
+def one_table(drawn: Drawn) -> None:
     sql, value = drawn
     shards = asked(f"SELECT p.id FROM pins p WHERE {sql}")["p"]
     missed = [row for row in P_ROWS if truth(value(row)) == 1 and row not in on(P_ROWS, "p.id", shards)]
@@ -104,13 +104,7 @@ on_conditions = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.sampled_from(["LEFT", "RIGHT", "INNER"]), on_conditions, conditions(COLUMNS, "p.ts"))
-def test_two_tables(side: str, join: Drawn, where: Drawn) -> None:
-    _compare(side, join, where)
-
-
-def _compare(side: str, join: Drawn, where: Drawn) -> None:
+def two_tables(side: str, join: Drawn, where: Drawn) -> None:
     sql = f"SELECT p.id, m.board_id FROM pins p {side} JOIN board_has_pins m ON {join[0]} WHERE {where[0]}"
     shards = asked(sql)
     left, right = P_ROWS[::2], M_ROWS
@@ -129,9 +123,23 @@ NARROW: dict[str, list[Drawn]] = {
 }
 
 
-@settings(max_examples=600, deadline=None)
-@given(st.data(), st.sampled_from(["LEFT", "RIGHT"]))
-def test_outer_joins(data: st.DataObject, side: str) -> None:
-    """An ON condition of an outer join narrows the table that all rows come from only if WHERE says so."""
-    join = also(LINKS[0], data.draw(st.sampled_from(NARROW[side])))
-    _compare(side, join, data.draw(plain_conditions(THEIRS[side])))
+OUTER = st.sampled_from(["LEFT", "RIGHT"]).flatmap(
+    lambda side: st.tuples(
+        st.just(side),
+        st.sampled_from(NARROW[side]).map(lambda one: also(LINKS[0], one)),
+        plain_conditions(THEIRS[side]),
+    )
+)
+"""An ON condition of an outer join narrows the table that all rows come from only if WHERE says so."""
+TWO = st.tuples(st.sampled_from(["LEFT", "RIGHT", "INNER"]), on_conditions, conditions(COLUMNS, "p.ts"))
+
+PROPERTIES: dict[str, Callable[[], None]] = {
+    "one table": given(conditions({"p.id": PINS}, "p.ts"))(one_table),
+    "two tables": given(TWO)(lambda drawn: two_tables(*drawn)),
+    "outer joins": given(OUTER)(lambda drawn: two_tables(*drawn)),
+}
+
+
+@pytest.mark.parametrize(("name", "count"), [("one table", 500), ("two tables", 300), ("outer joins", 600)])
+def test_no_row_that_matters_is_left_out(name: str, count: int) -> None:
+    settings(max_examples=count, deadline=None)(PROPERTIES[name])()
