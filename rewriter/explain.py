@@ -268,6 +268,8 @@ def _route(plan: Sharded, number: int) -> str:
     def text(route: Route) -> str:
         if route == ALL:
             return "all shards"
+        if route.kind == "none":
+            return "nothing can match"
         if route.kind == "shards":
             return "hint: shard " + ", ".join(map(str, sorted(route.fixed)))
         if route.kind == "in":

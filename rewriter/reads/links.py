@@ -48,9 +48,9 @@ class Chained:
 
     @property
     def once(self) -> dict[TableRef, Query]:
-        """The references to CTEs that are used once."""
-        uses = [id(one) for one in self.uses]
-        return {ref: cte for ref, cte in self.cte_of.items() if uses.count(id(cte)) == 1}
+        """The references to CTEs that are used once, and not by themselves."""
+        found = [id(cte) for cte in self.cte_of.values()]
+        return {ref: cte for ref, cte in self.cte_of.items() if found.count(id(cte)) == 1}
 
     def shared(self) -> list[dict[TableRef, Query]]:
         """The references to each CTE that is used more than once, and not by itself."""

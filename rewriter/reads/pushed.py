@@ -11,7 +11,7 @@ equal to one of the table's, and those of HAVING on columns that all rows of a g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from config.schema import Table
 from rewriter.gather import quoted
@@ -83,6 +83,23 @@ class Shared(NamedTuple):
         return all(any(one.narrows(narrowing, conditions, table) for one in use) for use in self.uses)
 
 
+MOST_ALIKE: Final = 8
+"""In a join of more tables conditions are not said of other columns: it takes long, and the text grows."""
+
+Named = tuple[TableRef | None, str]
+"""A table of a block and its column, in upper case."""
+
+
+class _Pair(NamedTuple):
+    """Two columns that are equal where the condition at `span` is true."""
+
+    span: Span
+    left: Named
+    left_chain: Chain
+    right: Named
+    right_chain: Chain
+
+
 class Pushing:
     """Finds such conditions in one statement. `pure`: whether a condition gives the same everywhere."""
 
@@ -105,6 +122,7 @@ class Pushing:
         self._chained = chained(query)
         self._through = Through(source, scope, self._chained.once, second)
         self._blocks = list(query.all_blocks())
+        self._pairs_of: dict[Block, list[_Pair]] = {}
 
     def all(self, refs: Iterable[TableRef]) -> Found:
         """The conditions by the tables that they are about."""
@@ -160,49 +178,63 @@ class Pushing:
     # a column that is equal to another one
 
     def _alike(self, term: Span, block: Block) -> Iterator[tuple[TableRef, Pushed]]:
-        """A condition on one column, said of those that are equal to it."""
+        """A condition on one column, said of those that are equal to it. Not where outer joins make rows of
+        NULLs: it may be true for these, which stand there when rows are left out.
+        """
+        if block.nullable or len(block.tables) > MOST_ALIKE:
+            return
         columns = self._columns(term, block)
         named = {(self._table(one, block), one.column) for one in columns}
-        if len(named) != 1 or not self._integer(columns[0], block) or self._may_overflow(term):
+        if len(named) != 1 or self._may_overflow(term):
             return
-        for target in block.tables:
-            number = block.tables.index(target)
-            spans = [one.span for one in block.conditions if number in one.narrows]
-            for other in self._equal(columns[0], block, spans + ([block.where] if block.where else [])):
+        start = named.pop()
+        if not any(start in (pair.left, pair.right) for pair in self._pairs(block)):
+            return
+        for number, target in enumerate(block.tables):
+            if target is start[0]:
+                continue
+            spans = {one.span for one in block.conditions if number in one.narrows} | {block.where}
+            for other in self._equal(start, [pair for pair in self._pairs(block) if pair.span in spans]):
                 if self._table(other, block) is not target:
                     continue
                 for origins in self._through.origins([other], block, joined=True):
-                    if origins is not None and self._table(columns[0], block) is not target:
+                    if origins is not None:
                         yield origins[0].ref, self._pushed(term, columns, origins * len(columns))
 
-    def _equal(self, column: Chain, block: Block, spans: list[Span]) -> list[Chain]:
-        """The columns that are equal to this one where the conditions at `spans` are true."""
-        pairs = [pair for span in spans for pair in self._pairs(span, block)]
-        found = [column]
-        for one in found:
-            for left, right in (*pairs, *((right, left) for left, right in pairs)):
-                if self._is(left, one, block) and not any(self._is(right, known, block) for known in found):
-                    found.append(right)
-        return found[1:]
+    def _equal(self, start: Named, pairs: list[_Pair]) -> list[Chain]:
+        """The columns that are equal to this one where the conditions of `pairs` are true."""
+        found: dict[Named, Chain | None] = {start: None}
+        pending = [start]
+        for one in pending:
+            for pair in pairs:
+                for known, other, chain in (
+                    (pair.left, pair.right, pair.right_chain),
+                    (pair.right, pair.left, pair.left_chain),
+                ):
+                    if known == one and other not in found:
+                        found[other] = chain
+                        pending.append(other)
+        return [chain for chain in found.values() if chain is not None]
 
-    def _pairs(self, span: Span, block: Block) -> Iterator[tuple[Chain, Chain]]:
-        """The equalities of two columns of integers that must be true for a condition to be."""
+    def _pairs(self, block: Block) -> list[_Pair]:
+        """The equalities of two columns of integers that must be true for WHERE, or an ON, to be."""
+        if block not in self._pairs_of:
+            spans = [*(one.span for one in block.conditions), *([block.where] if block.where else [])]
+            self._pairs_of[block] = [pair for span in spans for pair in self._equalities(span, block)]
+        return self._pairs_of[block]
+
+    def _equalities(self, span: Span, block: Block) -> Iterator[_Pair]:
         source = self._source
-        if self._has(span, ":="):
-            return
-        for term in self._conditions.terms(span):
+        for term in () if self._has(span, ":=") else self._conditions.terms(span):
             left = chain_at(source, term.first)
-            right = (
-                chain_at(source, left.end + 1) if left is not None and source.is_op(left.end, "=") else None
-            )
-            if left is None or right is None or right.end != term.end:
+            if left is None or not source.is_op(left.end, "="):
+                continue
+            right = chain_at(source, left.end + 1)
+            if right is None or right.end != term.end:
                 continue
             if self._integer(left, block) and self._integer(right, block):
-                yield left, right
-
-    def _is(self, one: Chain, other: Chain, block: Block) -> bool:
-        ref = self._table(one, block)
-        return ref is not None and ref is self._table(other, block) and one.column == other.column
+                mine, theirs = self._table(left, block), self._table(right, block)
+                yield _Pair(span, (mine, left.column), left, (theirs, right.column), right)
 
     def _integer(self, chain: Chain, block: Block) -> bool:
         found = self._through.origins([chain], block, joined=True)

@@ -133,8 +133,10 @@ class Splicer:
     def _by_equals(self, ref: TableRef) -> Route:
         """The route by columns that are equal to the routing column, and do not route themselves."""
         block, second, conditions = self.scope.blocks[ref], self.statement.second, self.conditions
-        if len(block.tables) < 2 or not second.alike(block):
-            return ALL
+        if len(block.tables) < 2 or block.nullable or block.odd_joins or not second.alike(block):
+            return (
+                ALL  # a row of NULLs, which stands where rows are left out, may be what another column is of
+            )
         spans = _narrowing(block, ref)
         alike = equals(self.scope, conditions, second, block, ref, spans)
         found = listed(self.scope, conditions, second, block, alike, spans)

@@ -68,6 +68,11 @@ STATEMENTS: list[tuple[str, object]] = [
         " WHERE l.user_id = <users 1 5> AND p.ts > '2020-01-01'",
         {"l": [1], "u": LINK, "p": LINK},
     ),
+    (  # when the user is left out, the pin joins with nothing, and passes WHERE
+        "SELECT c.pin_id FROM email_to_user a LEFT JOIN users b ON b.id = a.user_id"
+        " RIGHT JOIN user_likes_pins c ON c.user_id = b.id WHERE NOT (a.user_id <=> <users 1 5>)",
+        {"a": ALL, "b": WIDE, "c": ALL},
+    ),
     # groups, DISTINCT, windows
     (f"SELECT * FROM ({COUNTED}) g WHERE g.board_id = <boards 1 5>", {B: [1]}),
     (f"SELECT * FROM ({COUNTED}) g WHERE g.n = 5", {B: ALL}),
@@ -149,6 +154,12 @@ STATEMENTS: list[tuple[str, object]] = [
     (
         f"WITH c AS ({COUNTED} HAVING n > 2) SELECT n FROM c WHERE board_id IN (<boards 1 5>, <boards 2 5>)",
         {B: [1, 2]},
+    ),
+    (
+        "WITH RECURSIVE c AS (SELECT user_id, followed_id FROM user_follows_user WHERE user_id = <users 1 5>"
+        " UNION SELECT f.user_id, f.followed_id FROM user_follows_user f JOIN c ON f.user_id = c.followed_id)"
+        " SELECT * FROM c WHERE c.user_id = <users 2 7>",
+        {"user_follows_user": [1], "f": ALL},  # the first ones lead to all others
     ),
     # links into derived tables
     (
