@@ -44,6 +44,12 @@ FORMS: Final = (
     ("SELECT x.{c}, y.{oc} FROM {t} x RIGHT JOIN {o} y ON y.{oc} = x.{c} WHERE {w}", 2),
     ("SELECT x.{c}, y.{oc} FROM {t} x RIGHT JOIN {o} y ON y.{oc} = x.{c} WHERE {y}", 2),
     ("SELECT x.{c}, y.{oc} FROM {t} x LEFT JOIN {o} y ON y.{oc} = x.{c} AND {y} WHERE {w}", 2),
+    ("SELECT x.{c}, y.{oc}, z.{oc} AS k FROM {t} x LEFT JOIN {o} y ON y.{oc} = x.{c}"
+     " RIGHT JOIN {o} z ON z.{oc} = y.{oc} WHERE {w}", 3),
+    ("SELECT x.{c}, y.{oc}, z.{oc} AS k FROM {t} x LEFT JOIN {o} y ON y.{oc} = x.{c}"
+     " RIGHT JOIN {o} z ON z.{oc} = y.{oc} WHERE {y}", 2),
+    ("SELECT x.{c}, y.{oc}, z.{c} AS k FROM {t} x RIGHT JOIN {o} y ON y.{oc} = x.{c}"
+     " LEFT JOIN {t} z ON z.{c} = y.{oc} AND {y} WHERE {w}", 2),
     ("SELECT x.{c}, y.{oc} FROM {t} x, {o} y WHERE y.{oc} = x.{c} + 0 AND {w}", 1),
     ("SELECT x.{c}, g.n FROM {t} x LEFT JOIN (SELECT {oc}, COUNT(*) n FROM {o} GROUP BY {oc}) g"
      " ON g.{oc} = x.{c} WHERE {w}", 2),

@@ -113,8 +113,8 @@ def test_a_condition_is_found_where_the_clause_needs_it_only() -> None:
 
 DISAGREE = [
     ("SELECT * FROM t WHERE a = 1", "SELECT * FROM t WHERE a = 1 OR b"),
-    ("SELECT * FROM t WHERE a = 1", "SELECT * FROM t HAVING a = 1"),
-    ("SELECT * FROM t, u WHERE a = 1", "SELECT * FROM t WHERE a = 1"),
+    ("SELECT * FROM t WHERE a = 1", "SELECT * FROM t HAVING a = 1 LIMIT 1"),
+    ("SELECT * FROM t WHERE a = 1", "SELECT * FROM t, u WHERE a = 1"),
     ("SELECT * FROM t JOIN u ON a = 1", "SELECT * FROM t JOIN u ON a = 1 AND b"),
 ]
 
