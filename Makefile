@@ -5,6 +5,7 @@
 #              or on random schemas: ARGS="--schemas 20 --count 300"; as prepared statements: --binary
 #              WHAT=packets: spoilt packets instead; ARGS="--seed 7 --count 20000" or ARGS=--cuts
 #              WHAT=readings: texts that a server may read otherwise than the proxy, with other rights or routes
+#              WHAT=conditions: random conditions, whose shards must hold all that they are true for; ARGS="--count 100000"
 # make clean   what setup and the tools have made
 
 PYTHON_BIN := .venv/bin
@@ -15,6 +16,7 @@ WHAT ?= statements
 FUZZ_statements := differential
 FUZZ_packets := fuzz
 FUZZ_readings := fuzz.readings
+FUZZ_conditions := fuzz.conditions
 
 .PHONY: setup demo fuzz test lint format bench clean
 .DEFAULT_GOAL := setup

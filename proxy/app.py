@@ -33,6 +33,7 @@ from proxy.frontend.client import Client
 from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users
+from rewriter.tree.start import load
 
 from . import open_files
 from .backends import Backends
@@ -134,6 +135,11 @@ class Worker:
             if self.peers is not None:
                 await self._meet(self.peers, services)
             await self._look_at_tables(services)
+            second = load()
+            if second.why_not and self.number == 0:
+                log.warning(
+                    "statements are read by one reader only: fewer find their shards", reason=second.why_not
+                )
             await self._listen(services)
             self.tasks.spawn(self._learn_rest(services), "facts")
             self.tasks.spawn(self._watch_tables(services), "tables")
@@ -553,10 +559,10 @@ def _settle_memory() -> None:
 
 
 def _give_back_large_memory() -> None:
-    """Blocks of a megabyte and more are the system's again as soon as they are freed. The C library would take
-    them from its heap after it has seen one freed, up to 32 MB, and what lies above a hole there is kept: so a
-    client that sent much, and is gone, would stay in the proxy's memory. (mallopt(3), M_MMAP_THRESHOLD; C
-    libraries that have no mallopt do not do so.)
+    """Blocks of a megabyte and more are the system's again as soon as they are freed. The C library would
+    take them from its heap after it has seen one freed, up to 32 MB, and what lies above a hole there is
+    kept: so a client that sent much, and is gone, would stay in the proxy's memory. (mallopt(3),
+    M_MMAP_THRESHOLD; C libraries that have no mallopt do not do so.)
     """
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_MMAP_THRESHOLD, 1 << 20)

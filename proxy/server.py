@@ -26,6 +26,7 @@ import uvloop
 from config.document import ConfigError
 from config.schema import Schema
 from config.settings import Settings
+from rewriter.tree.start import load
 
 from . import logs, open_files
 from .app import Worker
@@ -178,6 +179,7 @@ class Supervisor:
         for stopping in (signal.SIGTERM, signal.SIGINT):
             signal.signal(stopping, self._stop)
         signal.signal(signal.SIGHUP, self._pass_on)
+        load()  # sqlglot, whose memory the workers then share
         for worker in range(self._count):
             self._fork(worker)
         status = 0

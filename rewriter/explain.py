@@ -125,6 +125,8 @@ def _explained(
         rows += _about(found, values, topology)
     else:
         rows += _about(plan, values, topology)
+    if isinstance(plan, Sharded | Gather | Reject):
+        rows += rewriter.reasons(sql, env)
     if bound is not None:
         rows += _bound(plan, bound, topology)
     rows.append(("topology", f"version {topology.version}"))
@@ -266,6 +268,8 @@ def _route(plan: Sharded, number: int) -> str:
     def text(route: Route) -> str:
         if route == ALL:
             return "all shards"
+        if route.kind == "none":
+            return "nothing can match"
         if route.kind == "shards":
             return "hint: shard " + ", ".join(map(str, sorted(route.fixed)))
         if route.kind == "in":

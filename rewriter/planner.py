@@ -24,6 +24,7 @@ from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
 from .plans import Builtin, Everywhere, Gather, Insert, OneHost, Opened, ReadThenWrite, Several, Sharded
+from .reasons import Reasons, reasons
 from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
@@ -57,6 +58,9 @@ class Parameters(NamedTuple):
 
 
 Rule = Callable[[Statement], Plan | None]
+
+Differ = Callable[[str, tuple[str, ...]], None]
+"""Is told a statement's digest, and what its readers did not agree on."""
 
 RULES: Final[tuple[Rule, ...]] = (
     crowded,
@@ -115,13 +119,15 @@ class Lifted(NamedTuple):
 
 class Made(NamedTuple):
     """A plan, and the literals that it depends on. `steering` None: it is not for other statements. `folded`:
-    the plan of the statement with less rows, of which this one was made.
+    the plan of the statement with less rows, of which this one was made. `differences`: what the two readers
+    of the statement did not agree on, in words without literals.
     """
 
     plan: Plan
     literals: tuple[bytes, ...]
     steering: set[int] | None = None
     folded: Plan | None = None
+    differences: tuple[str, ...] = ()
 
 
 def lift(sql: bytes, env: Env) -> Lifted:
@@ -163,9 +169,11 @@ class Rewriter:
         cache_size: int = 10_000,
         in_list: int = 10_000,
         parse_depth: int = 200,
+        differ: Differ | None = None,
     ) -> None:
         """`in_list`: so many values may be in one IN list of a routing column. `parse_depth`: so deep may
-        parentheses nest in a statement that has to be looked into.
+        parentheses nest in a statement that has to be looked into. `differ` is told of statements that the
+        two readers have not read alike.
         """
         self._limits = Limits(in_list, parse_depth)
         self._schema = schema
@@ -176,8 +184,11 @@ class Rewriter:
         self._folded_bytes = 0  # of their shapes
         self.generation = object()
         """Another one with each `replace`: by it a plan that is kept elsewhere is known to be out of date."""
+        self._differ = differ
         self.hits = 0
         self.misses = 0
+        self.differences = 0
+        """So many plans are wider because the two readers of their statements did not agree."""
 
     @property
     def schema(self) -> Schema:
@@ -265,6 +276,16 @@ class Rewriter:
         places = [(source.tokens[at].start, _slot_of(source, at)) for at in source.marks]
         return Parameters(sql, tuple(places))
 
+    def reasons(self, sql: bytes, env: Env) -> Reasons:
+        """Which conditions narrow a statement, or would: for EXPLAIN ROUTE. Never raises."""
+        shape, literals = _shape(sql.removesuffix(b"\0"), env)
+        try:
+            source = _without_end(read(sql, literals, env)) if shape else None
+            names = Names(self._schema, self._topology, env, self._limits)
+            return reasons(Statement(_plain(source, env), names)) if source is not None else []
+        except Unreadable:
+            return []
+
     def cached(self, sql: bytes, env: Env) -> bool:
         """Whether `plan` would find the statement's plan without making it."""
         shape, literals = _shape(sql, env)
@@ -335,11 +356,16 @@ class Rewriter:
         except Unreadable as error:
             return Made(Several() if several else _unreadable(str(error)), (b"",))
         plan = Several(comments=only_first(sql, env)) if several else _planned(statement)
-        return Made(plan, literals, statement.steering)
+        differences = tuple(statement.second.differences)
+        return Made(plan, literals, statement.steering, differences=differences)
 
     def keep(self, lifted: Lifted, env: Env, made: Made) -> None:
         """Remember what `make` gave, for the schema and topology of now."""
         self.misses += 1
+        if made.differences:
+            self.differences += 1
+            if self._differ is not None:
+                self._differ(digest_of(lifted.shape), made.differences)
         if lifted.folded is not None and made.folded is not None:
             self._folded_bytes += len(lifted.folded.shape)
             if len(self._folded) >= MAX_SHORT or self._folded_bytes > MAX_FOLDED:

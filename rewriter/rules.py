@@ -15,6 +15,7 @@ from .plans import AnyHost, Builtin, Passthrough, Physical
 from .reads.pieces import or_gather
 from .reads.select import plan_select
 from .route.context import Statement, not_yet, refused
+from .route.outer import strengthen
 from .route.reach import reached, reads_files
 from .route.scope import Names, Refuse, Scope
 from .text.crowd import MAX_TABLES, most_tables
@@ -146,6 +147,7 @@ def _query(statement: Statement, first: int) -> Plan:
     scope.add_query(statement.names, found)
     if not scope.sharded():
         return _unsharded(statement, found, scope, explain=first > 0)
+    strengthen(statement, scope, found.all_blocks())
     if first > 0:
         only_sharded(scope)
         return plan_select(statement, found, scope, explain=True)

@@ -89,6 +89,13 @@ class Connected(Protocol):
     def leave_books(self) -> None: ...
 
 
+def _log_difference(digest: str, differences: tuple[str, ...]) -> None:
+    """A plan is wider than it could be, since the two readers of its statement did not agree."""
+    log.warning(
+        "a statement is read in two ways: its plan is the wider one", digest=digest, of=list(differences)
+    )
+
+
 class Services:
     """Shared by all sessions of a process. Attributes are read by the data path; only `app` and
     `set_topology` change them.
@@ -154,6 +161,7 @@ class Services:
             cache_size=settings.plan_cache_size,
             in_list=settings.limits.in_list,
             parse_depth=settings.limits.parse_depth,
+            differ=_log_difference,
         )
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))
         self.most_clients = open_files.room(settings.limits.max_connections, pools, open_files.limit())

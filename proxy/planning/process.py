@@ -27,6 +27,7 @@ from rewriter.plans import OneHost, Template
 from rewriter.route.scope import Limits
 from rewriter.text.masks import ESCAPE, mask
 from rewriter.text.split import cut
+from rewriter.tree.start import load
 
 from .protocol import HEADER, Answer, Request, Task, pack
 
@@ -183,6 +184,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the proxy closes the socket
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.nice(_NICE)
+    load()  # sqlglot, before a statement waits for it
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     serve(socket.socket(fileno=int(sys.argv[1])))
 

@@ -146,6 +146,8 @@ def _caches(parts: Sequence[PlanCache]) -> PlanCache:
         "limit": sum(one["limit"] for one in parts),
         "hits": sum(one["hits"] for one in parts),
         "misses": sum(one["misses"] for one in parts),
+        "differences": sum(one["differences"] for one in parts),
+        "second_reader": all(one["second_reader"] for one in parts),
     }
 
 

@@ -154,6 +154,9 @@ def _plan_cache(cache: PlanCache) -> Iterator[Metric]:
     yield _plain("plan_cache_limit", "plan_cache_size.", cache["limit"])
     yield _counter("plan_cache_hits", "Statements whose plan was kept.", (), [((), cache["hits"])])
     yield _counter("plan_cache_misses", "Statements that had to be planned.", (), [((), cache["misses"])])
+    yield _plain("second_reader", "Whether statements are read by two readers.", int(cache["second_reader"]))
+    differences = [((), cache["differences"])]
+    yield _counter("plan_differences", "Statements that the two readers read otherwise.", (), differences)
 
 
 def _topology(topology: TopologyState) -> Iterator[Metric]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from config.topology import Keyspace, Range, Topology
 from proxy.logs import lost
+from rewriter.tree.start import load
 
 if TYPE_CHECKING:
     from proxy.backends.host import HostPool
@@ -151,6 +152,8 @@ class PlanCache(TypedDict):
     limit: int
     hits: int
     misses: int
+    differences: int
+    second_reader: bool
 
 
 class Process(TypedDict):
@@ -331,6 +334,8 @@ def _plan_cache(services: Services) -> PlanCache:
         "limit": services.settings.plan_cache_size,
         "hits": rewriter.hits,
         "misses": rewriter.misses,
+        "differences": rewriter.differences,
+        "second_reader": load().read is not None,
     }
 
 

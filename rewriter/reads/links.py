@@ -16,6 +16,9 @@ from rewriter.route.predicates import Conditions
 from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.tokens import Source
+from rewriter.tree.second import SecondReader
+
+from .through import Through
 
 
 @dataclass(slots=True)
@@ -44,6 +47,20 @@ class Chained:
                 self.read(inner, known, own)
 
     @property
+    def once(self) -> dict[TableRef, Query]:
+        """The references to CTEs that are used once, and not by themselves."""
+        found = [id(cte) for cte in self.cte_of.values()]
+        return {ref: cte for ref, cte in self.cte_of.items() if found.count(id(cte)) == 1}
+
+    def shared(self) -> list[dict[TableRef, Query]]:
+        """The references to each CTE that is used more than once, and not by itself."""
+        found: dict[int, dict[TableRef, Query]] = {}
+        for ref, cte in self.cte_of.items():
+            found.setdefault(id(cte), {})[ref] = cte
+        uses = [id(one) for one in self.uses]
+        return [refs for cte, refs in found.items() if 1 < uses.count(cte) == len(refs)]
+
+    @property
     def several(self) -> bool:
         """Whether some CTE is used more than once."""
         return len({id(cte) for cte in self.uses}) < len(self.uses)
@@ -57,39 +74,55 @@ def chained(query: Query) -> Chained:
 
 
 class Edge(NamedTuple):
-    """Rows of `ref` matter only when their routing column (as SQL) is among `values` of `source`."""
+    """Rows of `ref` matter only when their routing column (as SQL) is among `values` of `source`. `below`: it
+    is a derived table's.
+    """
 
     ref: TableRef
     column: bytes
     source: TableRef
     values: str
+    below: bool = False
 
 
 class Links:
     """The edges of one statement, and the order that follows from them."""
 
     def __init__(
-        self, source: Source, scope: Scope, query: Query, refs: list[TableRef], conditions: Conditions
+        self,
+        source: Source,
+        scope: Scope,
+        query: Query,
+        refs: list[TableRef],
+        conditions: Conditions,
+        second: SecondReader,
     ) -> None:
         self._source = source
         self._scope = scope
         self._refs = refs
         self._conditions = conditions
-        self._cte_of = chained(query).cte_of
-        self.edges = [edge for block in query.all_blocks() for edge in self._of_block(block)]
+        found = chained(query)
+        self._cte_of = found.cte_of
+        self._through = Through(source, scope, found.once, second)
+        self.edges = [
+            edge for block in query.all_blocks() for edge in self._of_block(block) if second.agreed(block)
+        ]
 
-    def order(self, narrowed: set[TableRef], filtered: set[TableRef]) -> list[tuple[TableRef, Link | None]]:
+    def order(
+        self, narrowed: set[TableRef], implied: set[TableRef], filtered: set[TableRef]
+    ) -> list[tuple[TableRef, Link | None]]:
         """All references in the order to gather them in, each with the link that narrows it.
 
-        `narrowed` are those that name their shards themselves, `filtered` those with a condition of any kind.
+        `narrowed` are those that name their shards themselves, `implied` those of which conditions on other
+        columns do: a link may leave less of these. `filtered` are those with a condition of any kind.
         """
         found: list[tuple[TableRef, Link | None]] = []
         places: dict[TableRef, int] = {}
         bounded: set[TableRef] = set()
         pending = list(self._refs)
         while pending:
-            ref, link = self._next(pending, narrowed, filtered, places, bounded)
-            if ref in narrowed or (link is not None and link.bounded):
+            ref, link = self._next(pending, (narrowed, implied, filtered), places, bounded)
+            if ref in narrowed | implied or (link is not None and link.bounded):
                 bounded.add(ref)
             places[ref] = len(found)
             found.append((ref, link))
@@ -99,20 +132,24 @@ class Links:
     def _next(
         self,
         pending: list[TableRef],
-        narrowed: set[TableRef],
-        filtered: set[TableRef],
+        known: tuple[set[TableRef], set[TableRef], set[TableRef]],
         places: dict[TableRef, int],
         bounded: set[TableRef],
     ) -> tuple[TableRef, Link | None]:
+        narrowed, implied, filtered = known
         for ref in pending:
             if ref in narrowed:
                 return ref, None
         usable = [edge for edge in self.edges if edge.ref in pending and edge.source in places]
         usable.sort(key=lambda edge: edge.source not in bounded)
+        if not usable or usable[0].source not in bounded:
+            for ref in pending:
+                if ref in implied:
+                    return ref, None
         for edge in usable:
             link = Link(places[edge.source], edge.values, edge.column, edge.source in bounded)
             return edge.ref, link
-        linked = {edge.ref for edge in self.edges if edge.source in pending}
+        linked = {edge.ref for edge in self.edges if edge.source in pending and not edge.below}
         return min(pending, key=lambda ref: (ref not in filtered, ref in linked)), None
 
     # finding edges
@@ -200,15 +237,18 @@ class Links:
     ) -> Iterator[Edge]:
         """The edge by which `other` (in `inner`) narrows the table of `chain` (in `block`), if it does."""
         ref = self._table(chain, block)
-        if ref is None or ref not in narrowable or ref not in self._refs:
+        origin = self._origin(other, inner, 10) if ref is not None and ref in narrowable else None
+        if ref is None or origin is None:
             return
-        table = self._scope.targets[ref].table
-        if table is None or not self._conditions.routes_by_number(table, chain.column):
-            return
-        origin = self._origin(other, inner, 10)
-        if origin is not None and origin[0] is not ref:
-            column = quoted(ref.label) + b"." + quoted(chain.parts[-1])
-            yield Edge(ref, column, *origin)
+        targets = [(ref, chain.parts[-1])]
+        if ref not in self._refs:  # a derived table, of which a piece may be narrowed
+            below = self._through.origins([chain], block, joined=True)
+            targets = [(one[0].ref, one[0].name) for one in below if one is not None]
+        for target, name in targets:
+            table = self._scope.targets[target].table
+            known = table is not None and self._conditions.routes_by_number(table, name.upper())
+            if known and target in self._refs and origin[0] is not target:
+                yield Edge(target, quoted(target.label) + b"." + quoted(name), *origin, target is not ref)
 
     def _table(self, chain: Chain, block: Block) -> TableRef | None:
         try:

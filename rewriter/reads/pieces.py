@@ -29,7 +29,7 @@ from rewriter.text.tokens import WORD
 
 from .links import Links, chained
 from .partial import Combined, combined
-from .pushed import Pushed, Pushing
+from .pushed import Found, Pushed, Pushing, Shared
 from .steady import assigns, steady, varies
 from .top import top
 from .ungathered import TABLES, refusal
@@ -76,7 +76,7 @@ def _combined(
     found = {}
     for block in query.all_blocks():
         ref = block.tables[0] if len(block.tables) == 1 else None
-        if ref is not None and ref not in reopened:
+        if ref is not None and ref not in reopened and statement.second.agreed(block):
             how = combined(statement, scope, block, ref)
             if how is not None:
                 found[ref] = how
@@ -105,7 +105,7 @@ class _Gathering:
         grouped: dict[TableRef, Combined] | None = None,
     ) -> None:
         self.grouped = grouped or {}
-        self._pushed: dict[TableRef, list[Pushed]] | None = None
+        self._pushed: Found | None = None
         self.order: list[tuple[TableRef, Link | None]] = []
         self.statement = statement
         self.source = statement.source
@@ -115,6 +115,7 @@ class _Gathering:
         self.blocks = list(query.all_blocks())
         self.splicer = Splicer(statement, scope)
         self.conditions = self.splicer.conditions
+        self.narrowing = self.splicer.narrowing
         self.effects = effects_of(self.source, mariadb=statement.names.env.mariadb)
         self.text = Text(statement, parameters=True)
         for block in self.blocks:
@@ -131,16 +132,15 @@ class _Gathering:
         if self.splicer.hints.shard is not None or self.splicer.hints.same_shard_as is not None:
             return None
         terms = {ref: self._terms(ref) for ref in self.refs}
-        narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
-        links = Links(self.source, self.scope, self.query, self.refs, self.conditions)
-        self.order = order = order or links.order(narrowed, {ref for ref in self.refs if terms[ref]})
+        found, bounded = self._ordered(terms)
+        self.order = order = order or found
         reopened = self.reopened()
         names = self._names()
         pieces = tuple(
             replace(
                 self._piece(ref, terms[ref], names),
                 link=link,
-                bounded=ref in narrowed if link is None else link.bounded,
+                bounded=ref in bounded if link is None else link.bounded,
                 real=ref in reopened,
                 top=self._top(ref, terms[ref]) if link is None else None,
             )
@@ -154,16 +154,38 @@ class _Gathering:
         if hinted.shard is not None or hinted.same_shard_as is not None:
             return set(self.refs)
         terms = {ref: self._terms(ref) for ref in self.refs}
+        order, bounded = self._ordered(terms)
+        return {ref for ref, link in order if ref in bounded or (link is not None and link.bounded)}
+
+    def _ordered(
+        self, terms: dict[TableRef, list[Span]]
+    ) -> tuple[list[tuple[TableRef, Link | None]], set[TableRef]]:
+        """The order of the pieces, and those that say themselves which shards they are of."""
         narrowed = {ref for ref in self.refs if self._narrowed(ref, terms[ref])}
-        links = Links(self.source, self.scope, self.query, self.refs, self.conditions)
-        order = links.order(narrowed, {ref for ref in self.refs if terms[ref]})
-        return {ref for ref, link in order if ref in narrowed or (link is not None and link.bounded)}
+        implied = {ref for ref in self.refs if ref not in narrowed and self._implied(ref)}
+        second = self.statement.second
+        links = Links(self.source, self.scope, self.query, self.refs, self.conditions, second)
+        order = links.order(narrowed, implied, {ref for ref in self.refs if terms[ref]})
+        return order, narrowed | implied
+
+    def narrowing_terms(self, refs: list[TableRef]) -> dict[TableRef, list[Span]]:
+        """The conditions that make a piece no scatter, by tables."""
+        found: dict[TableRef, list[Span]] = {}
+        for ref in refs:
+            found[ref] = [one for one in self._terms(ref) if self._narrowed(ref, [one])]
+            table = self.scope.targets[ref].table
+            for one in self.pushed(ref) if table is not None else ():
+                if table is not None and one.narrows(self.narrowing, self.conditions, table):
+                    found[ref] += one.spans
+        return found
 
     # what a piece leaves out
 
     def _terms(self, ref: TableRef) -> list[Span]:
         """The conditions that a piece takes over."""
         block = self.scope.blocks[ref]
+        if not self._agreed(block):
+            return []
         if ref in self.grouped:
             return [] if block.where is None else [block.where]
         number = block.tables.index(ref)
@@ -182,13 +204,17 @@ class _Gathering:
             found += [term for term in terms if self._mine(term, ref, block, solid=solid)]
         return found
 
+    def _agreed(self, block: Block) -> bool:
+        """Whether both readers see the same conditions; also when there are none."""
+        return not _conditions(block) or self.statement.second.agreed(block)
+
     def _mine(self, term: Span, ref: TableRef, block: Block, *, solid: bool) -> bool:
         """Whether rows of `ref` for which `term` is not true can be left out."""
         if any(term.first <= query.first < term.end for query in block.queries):
             return False
         if self.effects is not None and self.effects.variables and varies(self.source, term):
             return False
-        routed = not self.conditions.route(term, ref).unbounded
+        routed = not self.narrowing.route(term, ref).unbounded
         if not (solid or routed):
             return False  # it may be true for a row of NULLs
         match = self.conditions.matches.get(term)
@@ -221,7 +247,14 @@ class _Gathering:
         """Whether the piece is no scatter."""
         if self.scope.targets[ref].form != "sharded":
             return True
-        return any(not self.conditions.route(term, ref).unbounded for term in terms)
+        return any(not self.narrowing.route(term, ref).unbounded for term in terms)
+
+    def _implied(self, ref: TableRef) -> bool:
+        """Whether conditions on other columns make it no scatter."""
+        table = self.scope.targets[ref].table
+        return table is not None and any(
+            one.narrows(self.narrowing, self.conditions, table) for one in self.pushed(ref)
+        )
 
     # what there is of a table
 
@@ -240,11 +273,13 @@ class _Gathering:
 
     def _top(self, ref: TableRef, terms: list[Span]) -> Top | None:
         """How many of its first rows are enough; None for all."""
-        where = self.scope.blocks[ref].where
+        block = self.scope.blocks[ref]
         counted = self.effects is not None and self.effects.variables
         if counted or self.scope.targets[ref].form != "sharded" or ref in self.grouped:
             return None
-        if where is not None and not set(self.conditions.terms(where)) <= set(terms):
+        if block.limit is None or not self.statement.second.agreed(block):
+            return None
+        if block.where is not None and not set(self.conditions.terms(block.where)) <= set(terms):
             return None
 
         def own(span: Span, block: Block) -> bool:
@@ -273,7 +308,7 @@ class _Gathering:
         if ref.alias is not None:
             parts += [b" AS ", quoted(ref.alias)]
         taken = [self._taken(term) for term in terms] + [
-            one.replaced(self._filled(one.span), ref.label) for one in self.pushed(ref)
+            one.text(self._filled, ref.label) for one in self.pushed(ref)
         ]
         for number, text in enumerate(taken):
             parts += [b" AND (" if number else b" WHERE (", *text, b")"]
@@ -303,14 +338,20 @@ class _Gathering:
             lock=lock_of(self.source, ref, self.scope.blocks[ref]),
         )
 
-    def pushed(self, ref: TableRef) -> list[Pushed]:
+    def pushed(self, ref: TableRef) -> list[Pushed | Shared]:
         """The conditions on derived tables that hold for the rows of `ref`."""
-        if ref in self.grouped or (self.effects is not None and self.effects.variables):
+        if self.effects is not None and self.effects.variables:
             return []
         if self._pushed is None:
             source, scope = self.source, self.scope
             found = Pushing(
-                source, scope, self.query, self.conditions, partial(steady, source), self._keyword
+                source,
+                scope,
+                self.query,
+                self.conditions,
+                self.statement.second,
+                partial(steady, source),
+                self._keyword,
             )
             self._pushed = found.all(self.refs)
         return self._pushed.get(ref, [])
@@ -397,3 +438,11 @@ def bounded(statement: Statement, query: Query, scope: Scope) -> set[TableRef]:
     refs = [ref for ref, target in scope.targets.items() if target.form in TABLES]
     refs.sort(key=lambda ref: ref.span.first)
     return _Gathering(statement, query, scope, refs).bounded()
+
+
+def narrowing_terms(statement: Statement, query: Query, scope: Scope) -> dict[TableRef, list[Span]]:
+    """The conditions by which the tables of a gathered SELECT find their shards, also those on other columns
+    than their own.
+    """
+    refs = [ref for ref, target in scope.targets.items() if target.form in TABLES]
+    return _Gathering(statement, query, scope, refs).narrowing_terms(refs)

@@ -1,26 +1,36 @@
-"""Conditions on the columns of derived tables and CTEs, which hold for the rows that these are made of, too.
+"""Conditions that hold for the rows of a table though they do not name it.
 
     SELECT x.id FROM (SELECT p.id, p.ts FROM pins p) x WHERE x.id = 5
+    SELECT p.id FROM user_likes_pins l JOIN pins p ON p.id = l.pin_id WHERE l.pin_id = 5
+    SELECT id, ts FROM pins HAVING id = 5
 
-Only the pin 5 matters. It is so where each row of the derived table is one of the table's rows, with nothing
-between them that looks at several (groups, aggregates, windows, LIMIT), and no outer join makes up rows.
+Only the pin 5 matters. They are conditions on derived tables and CTEs (see `through.py`), on a column that is
+equal to one of the table's, and those of HAVING on columns that all rows of a group share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
+from config.schema import Table
 from rewriter.gather import quoted
+from rewriter.route.algebra import Place
+from rewriter.route.narrowing import Narrowing
 from rewriter.route.predicates import Conditions
 from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.splice import Part
-from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.tokens import Source
+from rewriter.tree.second import SecondReader
 
 from .links import chained
+from .through import Origin, Through
+
+Filled = Callable[[Span], Edits]
+"""The edits of a condition's text that give parameters their values."""
+Found = dict[TableRef, list["Pushed | Shared"]]
 
 
 class Pushed(NamedTuple):
@@ -29,11 +39,65 @@ class Pushed(NamedTuple):
     span: Span
     columns: dict[int, tuple[Chain, str]]
 
-    def replaced(self, edits: Edits, label: str) -> tuple[Part, ...]:
-        """Its text as a condition on the table, which is called `label`. `edits`: what else changes in it."""
+    def text(self, filled: Filled, label: str) -> tuple[Part, ...]:
+        """Its text as a condition on the table, which is called `label`."""
+        edits = filled(self.span)
         for chain, name in self.columns.values():
             edits.replace(Span(chain.first, chain.end), quoted(label) + b"." + quoted(name))
         return edits.inside(self.span)
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where it stands."""
+        return [self.span]
+
+    def narrows(self, narrowing: Narrowing, conditions: Conditions, table: Table) -> bool:
+        """Whether only some shards can have rows of the table that it is true for."""
+        keys = {first: conditions.key(table, name.upper()) for first, (_, name) in self.columns.items()}
+        places = {first: None if key is None else Place(key) for first, key in keys.items()}
+        return not narrowing.of_columns(self.span, places).unbounded
+
+
+class Shared(NamedTuple):
+    """The conditions on each use of a CTE that is used several times: one use's must hold."""
+
+    uses: tuple[tuple[Pushed, ...], ...]
+
+    def text(self, filled: Filled, label: str) -> tuple[Part, ...]:
+        """Their text as a condition on the table, which is called `label`."""
+        parts: list[Part] = []
+        for number, use in enumerate(self.uses):
+            parts.append(b" OR (" if number else b"(")
+            for place, one in enumerate(use):
+                parts += [b") AND (" if place else b"(", *one.text(filled, label)]
+            parts.append(b"))")
+        return tuple(parts)
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where they stand."""
+        return [one.span for use in self.uses for one in use]
+
+    def narrows(self, narrowing: Narrowing, conditions: Conditions, table: Table) -> bool:
+        """Whether only some shards can have rows of the table that one use's are true for."""
+        return all(any(one.narrows(narrowing, conditions, table) for one in use) for use in self.uses)
+
+
+MOST_ALIKE: Final = 8
+"""In a join of more tables conditions are not said of other columns: it takes long, and the text grows."""
+
+Named = tuple[TableRef | None, str]
+"""A table of a block and its column, in upper case."""
+
+
+class _Pair(NamedTuple):
+    """Two columns that are equal where the condition at `span` is true."""
+
+    span: Span
+    left: Named
+    left_chain: Chain
+    right: Named
+    right_chain: Chain
 
 
 class Pushing:
@@ -45,106 +109,178 @@ class Pushing:
         scope: Scope,
         query: Query,
         conditions: Conditions,
+        second: SecondReader,
         pure: Callable[[Span], bool],
         keyword: Callable[[Chain, Span], bool],
     ) -> None:
         self._source = source
         self._scope = scope
         self._conditions = conditions
+        self._second = second
         self._pure = pure
         self._keyword = keyword
-        found = chained(query)
-        once = {id(cte) for cte in found.uses if sum(one is cte for one in found.uses) == 1}
-        self._cte_of = {ref: cte for ref, cte in found.cte_of.items() if id(cte) in once}
+        self._chained = chained(query)
+        self._through = Through(source, scope, self._chained.once, second)
         self._blocks = list(query.all_blocks())
+        self._pairs_of: dict[Block, list[_Pair]] = {}
 
-    def all(self, refs: Iterable[TableRef]) -> dict[TableRef, list[Pushed]]:
+    def all(self, refs: Iterable[TableRef]) -> Found:
         """The conditions by the tables that they are about."""
-        wanted, found = set(refs), dict[TableRef, list[Pushed]]()
+        wanted = set(refs)
+        found: Found = {}
         for block in self._blocks:
-            if not any(self._scope.targets[ref].form == "inner" for ref in block.tables):
-                continue
-            for term in self._terms(block):
-                about = self._about(term, block, wanted)
-                if about is not None:
-                    found.setdefault(about[0], []).append(about[1])
+            inner = any(self._scope.targets[ref].form == "inner" for ref in block.tables)
+            for term in self._terms(block, block.where) if inner or len(block.tables) > 1 else ():
+                self._add(found, self._about(term, block) if inner else [], wanted)
+                self._add(found, self._alike(term, block), wanted)
+            for term in self._terms(block, block.having):
+                self._add(found, self._of_having(term, block), wanted)
+        for uses in self._chained.shared():
+            self._of_uses(uses, found, wanted)
         return found
 
-    def _terms(self, block: Block) -> list[Span]:
-        if block.where is None or block.odd_joins or self._has(block.where, ":="):
+    def _add(self, found: Found, about: Iterable[tuple[TableRef, Pushed]], wanted: set[TableRef]) -> None:
+        for ref, one in about:
+            if ref in wanted and one not in found.get(ref, ()):
+                found.setdefault(ref, []).append(one)
+
+    def _terms(self, block: Block, span: Span | None) -> list[Span]:
+        if span is None or block.odd_joins or self._has(span, ":="):
             return []
-        terms = self._conditions.terms(block.where)
         inner = [query.first for query in block.queries]
-        return [one for one in terms if not any(one.first <= at < one.end for at in inner)]
+        terms = [
+            one
+            for one in self._conditions.terms(span)
+            if not any(one.first <= at < one.end for at in inner) and self._pure(one)
+        ]
+        return terms if terms and self._second.agreed(block) else []
 
-    def _about(self, term: Span, block: Block, wanted: set[TableRef]) -> tuple[TableRef, Pushed] | None:
-        if not self._pure(term):
-            return None
-        columns: dict[int, tuple[Chain, str]] = {}
-        refs: set[TableRef] = set()
-        for chain in chains(self._source, term, block):
-            if self._keyword(chain, term):
+    def _columns(self, term: Span, block: Block) -> list[Chain]:
+        return [one for one in chains(self._source, term, block) if not self._keyword(one, term)]
+
+    def _about(self, term: Span, block: Block) -> list[tuple[TableRef, Pushed]]:
+        """The tables below derived ones that a condition of WHERE is about."""
+        columns = self._columns(term, block)
+        found = []
+        found_below = self._through.origins(columns, block)
+        if len(found_below) > 1 and self._may_overflow(term):
+            return []
+        for origins in found_below:
+            refs = {one.ref for one in origins or ()}
+            if origins is not None and len(refs) == 1 and not refs <= set(block.tables):
+                found.append((refs.pop(), self._pushed(term, columns, origins)))
+        return found
+
+    def _pushed(self, term: Span, columns: list[Chain], origins: list[Origin]) -> Pushed:
+        pairs = zip(columns, origins, strict=True)
+        return Pushed(term, {chain.first: (chain, one.name) for chain, one in pairs})
+
+    # a column that is equal to another one
+
+    def _alike(self, term: Span, block: Block) -> Iterator[tuple[TableRef, Pushed]]:
+        """A condition on one column, said of those that are equal to it. Not where outer joins make rows of
+        NULLs: it may be true for these, which stand there when rows are left out.
+        """
+        if block.nullable or len(block.tables) > MOST_ALIKE:
+            return
+        columns = self._columns(term, block)
+        named = {(self._table(one, block), one.column) for one in columns}
+        if len(named) != 1 or self._may_overflow(term):
+            return
+        start = named.pop()
+        if not any(start in (pair.left, pair.right) for pair in self._pairs(block)):
+            return
+        for number, target in enumerate(block.tables):
+            if target is start[0]:
                 continue
-            origin = self._origin(chain, block, 8)
-            if origin is None:
-                return None
-            refs.add(origin[0])
-            columns[chain.first] = chain, origin[1]
-        if len(refs) != 1 or not refs <= wanted or refs <= set(block.tables):
-            return None
-        return refs.pop(), Pushed(term, columns)
+            spans = {one.span for one in block.conditions if number in one.narrows} | {block.where}
+            for other in self._equal(start, [pair for pair in self._pairs(block) if pair.span in spans]):
+                if self._table(other, block) is not target:
+                    continue
+                for origins in self._through.origins([other], block, joined=True):
+                    if origins is not None:
+                        yield origins[0].ref, self._pushed(term, columns, origins * len(columns))
 
-    def _origin(self, chain: Chain, block: Block, depth: int) -> tuple[TableRef, str] | None:
-        """The table, and its column, that a column comes from as it is."""
+    def _equal(self, start: Named, pairs: list[_Pair]) -> list[Chain]:
+        """The columns that are equal to this one where the conditions of `pairs` are true."""
+        found: dict[Named, Chain | None] = {start: None}
+        pending = [start]
+        for one in pending:
+            for pair in pairs:
+                for known, other, chain in (
+                    (pair.left, pair.right, pair.right_chain),
+                    (pair.right, pair.left, pair.left_chain),
+                ):
+                    if known == one and other not in found:
+                        found[other] = chain
+                        pending.append(other)
+        return [chain for chain in found.values() if chain is not None]
+
+    def _pairs(self, block: Block) -> list[_Pair]:
+        """The equalities of two columns of integers that must be true for WHERE, or an ON, to be."""
+        if block not in self._pairs_of:
+            spans = [*(one.span for one in block.conditions), *([block.where] if block.where else [])]
+            self._pairs_of[block] = [pair for span in spans for pair in self._equalities(span, block)]
+        return self._pairs_of[block]
+
+    def _equalities(self, span: Span, block: Block) -> Iterator[_Pair]:
+        source = self._source
+        for term in () if self._has(span, ":=") else self._conditions.terms(span):
+            left = chain_at(source, term.first)
+            if left is None or not source.is_op(left.end, "="):
+                continue
+            right = chain_at(source, left.end + 1)
+            if right is None or right.end != term.end:
+                continue
+            if self._integer(left, block) and self._integer(right, block):
+                mine, theirs = self._table(left, block), self._table(right, block)
+                yield _Pair(span, (mine, left.column), left, (theirs, right.column), right)
+
+    def _integer(self, chain: Chain, block: Block) -> bool:
+        found = self._through.origins([chain], block, joined=True)
+        return bool(found) and all(origins is None or origins[0].whole for origins in found)
+
+    def _table(self, chain: Chain, block: Block) -> TableRef | None:
         try:
-            ref = self._scope.table_of(chain, block)
+            return self._scope.table_of(chain, block)
         except Refuse:
             return None
-        if ref is None or not depth or ref not in block.tables or block.odd_joins:
-            return None
-        if block.tables.index(ref) in block.nullable:
-            return None
-        name = chain.parts[-1].lower()
-        if self._scope.targets[ref].form != "inner":
-            known = self._scope.targets[ref].columns
-            return (ref, name) if known is not None and name in known else None
-        query = ref.query if ref.query is not None else self._cte_of.get(ref)
-        inner = query.single() if query is not None else None
-        if query is None or inner is None or ref.renamed or self._source.is_op(query.first - 3, ")"):
-            return None
-        return self._shown(name, inner, depth) if self._transparent(inner) else None
 
-    def _shown(self, name: str, inner: Block, depth: int) -> tuple[TableRef, str] | None:
-        """Where the column comes from that a select list shows under this name, once."""
-        found: list[tuple[TableRef, str] | None] = []
-        for one in inner.projections:
-            if one.star:
-                for ref in self._scope.starred(inner, one):
-                    columns = self._scope.targets[ref].columns
-                    if columns is None or ref.form != "table" or self._scope.targets[ref].form == "inner":
-                        return None
-                    nullable = inner.tables.index(ref) in inner.nullable
-                    found += [None if nullable else (ref, name)] * columns.count(name)
-            elif self._scope.label(one).lower() == name:
-                chain = chain_at(self._source, one.span.first)
-                whole = chain is not None and chain.end == one.span.end
-                found.append(self._origin(chain, inner, depth - 1) if chain is not None and whole else None)
-        return found[0] if len(found) == 1 else None
+    # HAVING
 
-    def _transparent(self, block: Block) -> bool:
-        """Whether each of the block's rows is made of one row of each of its tables, by themselves."""
-        if block.group or block.having is not None or block.windows is not None or block.limit is not None:
-            return False
-        if block.odd is not None or block.into is not None or block.lock is not None or block.odd_joins:
-            return False
-        if not set(block.modifiers) <= {"ALL"} or block.shared_columns:
-            return False  # of equal texts DISTINCT shows one, and the condition may tell them apart
-        spans = [span for _, span in block.expressions()]
-        return not any(
-            self._source.is_word(at, "OVER") or is_aggregate(self._source, at) or self._source.is_op(at, ":=")
-            for span in spans
-            for at in range(*span)
-        )
+    def _of_having(self, term: Span, block: Block) -> list[tuple[TableRef, Pushed]]:
+        """A condition on what all rows of a group, or each row by itself, have."""
+        columns = self._columns(term, block)
+        if not columns or not all(self._through.kept(block, one) for one in columns):
+            return []
+        return [
+            (origins[0].ref, self._pushed(term, columns, origins))
+            for origins in self._through.origins(columns, block)
+            if origins is not None and len({one.ref for one in origins}) == 1
+        ]
+
+    # CTEs that are used several times
+
+    def _of_uses(self, uses: dict[TableRef, Query], found: Found, wanted: set[TableRef]) -> None:
+        each: list[dict[TableRef, list[Pushed]]] = []
+        for use, cte in uses.items():
+            block = self._scope.blocks[use]
+            through = Through(self._source, self._scope, {**self._chained.once, use: cte}, self._second)
+            mine: dict[TableRef, list[Pushed]] = {}
+            for term in self._terms(block, block.where):
+                columns = self._columns(term, block)
+                if not columns or any(self._table(one, block) is not use for one in columns):
+                    continue
+                for origins in through.origins(columns, block):
+                    if origins is not None and len({one.ref for one in origins}) == 1:
+                        mine.setdefault(origins[0].ref, []).append(self._pushed(term, columns, origins))
+            each.append(mine)
+        for ref in set.intersection(*(set(one) for one in each)) & wanted:
+            found.setdefault(ref, []).append(Shared(tuple(tuple(one[ref]) for one in each)))
+
+    def _may_overflow(self, term: Span) -> bool:
+        """Whether the condition may be an error for one type of integers and none for another."""
+        return any(self._source.is_op(at, "-", "~", "<<") for at in range(*term))
 
     def _has(self, span: Span, operator: str) -> bool:
         return any(self._source.is_op(at, operator) for at in range(*span))

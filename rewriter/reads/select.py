@@ -16,6 +16,7 @@ from rewriter.text.facts import Block, Query, TableRef
 
 from .determined import seen_alike
 from .several import plan_several
+from .through import Through
 from .together import both_ways, together
 
 
@@ -32,7 +33,8 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
     if not explain:
         _check_groups(splicer, query)
     both_ways(splicer, query)
-    routes = splicer.routes(refs)
+    through = Through(statement.source, scope, {}, statement.second)
+    routes = splicer.routes(refs, None if explain else through.kept)
     block = together(splicer, query, refs)
     several = _several(splicer, block, refs, explain=explain)
     unrouted = any(route.unbounded for route in routes)
@@ -66,10 +68,7 @@ def _fallback(
     """The plan for values that are no plain constants; None when that cannot happen."""
     if not may_fail(routing):
         return None
-    strict = Statement(statement.source, statement.names, strict=True)
-    plan = plan_select(strict, query, scope, explain=explain)
-    statement.steering |= strict.steering
-    return plan
+    return plan_select(statement.strictly(), query, scope, explain=explain)
 
 
 def may_fail(routing: Routing) -> bool:

@@ -9,16 +9,12 @@ whole, once each, as every one of them is made of a row that only one shard has.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Final
 
 from rewriter.route.context import Splicer
 from rewriter.route.scope import Chain, chain_at
 from rewriter.splice import Part
 from rewriter.text.facts import Block, Query, Span, TableRef
-
-_INTEGER: Final = re.compile(r"\s*(?:tiny|small|medium|big)?int\b", re.IGNORECASE)
 
 
 def together(splicer: Splicer, query: Query, refs: list[TableRef]) -> Block | None:
@@ -71,11 +67,7 @@ def _is_id(splicer: Splicer, ref: TableRef, chain: Chain) -> bool:
 
 def _whole(splicer: Splicer, ref: TableRef, chain: Chain) -> bool:
     """Whether a column holds integers."""
-    if _is_id(splicer, ref, chain):
-        return True
-    table = splicer.scope.targets[ref].table
-    column = None if table is None else table.column(chain.column)
-    return column is not None and _INTEGER.match(column.definition or "") is not None
+    return splicer.scope.whole(ref, chain.column)
 
 
 def _text(splicer: Splicer, ref: TableRef, chain: Chain) -> tuple[Part, ...]:

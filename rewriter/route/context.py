@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from config.layout import Layout
@@ -10,15 +11,20 @@ from rewriter.plan import Reject
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.tokens import Source
+from rewriter.tree.second import SecondReader
 
 from .binding import Routing
 from .columns import Columns, Extras
+from .equal import equals, listed
 from .fills import Hints, fill_functions, fill_slots, take_hints
 from .keys import Keys
+from .narrowing import Narrowing
 from .predicates import Conditions
 from .routing import ALL, Route, both
-from .scope import Names, Refuse, Scope
+from .scope import Chain, Names, Refuse, Scope
 from .values import ConstantReader, Slots
+
+Kept = Callable[[Block, Chain], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -26,13 +32,24 @@ class Statement:
     """One statement while it is planned.
 
     `strict`: plan without constants that may turn out to be something else (see `Conditions`). `steering`
-    collects the literals that the plan depends on: another value of one needs another plan.
+    collects the literals that the plan depends on: another value of one needs another plan. `second` is what
+    the second reader says of it.
     """
 
     source: Source
     names: Names
     strict: bool = False
     steering: set[int] = field(default_factory=set)
+    second: SecondReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.second = SecondReader(self.source, self.names.env)
+
+    def strictly(self) -> Statement:
+        """The same statement, to be planned strictly. It steers this one's plan, too."""
+        found = Statement(self.source, self.names, True, self.steering)
+        found.second = self.second
+        return found
 
     def steer(self, span: Span) -> None:
         """The plan depends on the literals in `span`."""
@@ -75,12 +92,15 @@ class Splicer:
             ConstantReader(source, self.slots, layout),
             strict=statement.strict,
         )
+        self.narrowing = Narrowing(source, scope, self.conditions, statement.second, statement.steer)
         self.columns = Columns(
             source, scope, self.edits, self.extras, self.conditions, statement.steer, statement.spaces
         )
 
-    def routes(self, refs: list[TableRef]) -> list[Route]:
-        """The route of each of these references to sharded tables, as WHERE, ON and hints narrow them."""
+    def routes(self, refs: list[TableRef], kept: Kept | None = None) -> list[Route]:
+        """The route of each of these references to sharded tables, as WHERE, ON and hints narrow them; with
+        `kept` HAVING, too: see `Narrowing.of_having`.
+        """
         hinted = self._hinted(refs)
         if hinted is not None:
             return [hinted] * len(refs)
@@ -88,14 +108,41 @@ class Splicer:
         links: dict[TableRef, set[TableRef]] = {ref: set() for ref in refs}
         for ref in refs:
             narrowing = _narrowing(self.scope.blocks[ref], ref)
-            own[ref] = both([self.conditions.route(span, ref) for span in narrowing])
+            own[ref] = self._own_route(ref, narrowing, kept)
             for span in narrowing:
-                for match in self.conditions.equalities(span):
+                for match in self.narrowing.equalities(span, self.scope.blocks[ref]):
                     if ref in (match.ref, match.other):
                         other = match.other if match.ref is ref else match.ref
                         if other is not None and other in links:
                             links[ref].add(other)
-        return [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
+        found = [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
+        if any(route.unbounded for route in found):
+            own |= {
+                ref: self._by_equals(ref) for ref, route in zip(refs, found, strict=True) if route.unbounded
+            }
+            found = [both([own[one] for one in _reachable(ref, links)]) for ref in refs]
+        return found
+
+    def _own_route(self, ref: TableRef, narrowing: list[Span], kept: Kept | None) -> Route:
+        block = self.scope.blocks[ref]
+        found = both([self.narrowing.route(span, ref) for span in narrowing])
+        if found.unbounded and kept is not None:
+            found = self.narrowing.of_having(block, ref, kept)
+        return found
+
+    def _by_equals(self, ref: TableRef) -> Route:
+        """The route by columns that are equal to the routing column, and do not route themselves."""
+        block, second, conditions = self.scope.blocks[ref], self.statement.second, self.conditions
+        if len(block.tables) < 2 or block.nullable or block.odd_joins or not second.alike(block):
+            return (
+                ALL  # a row of NULLs, which stands where rows are left out, may be what another column is of
+            )
+        spans = _narrowing(block, ref)
+        alike = equals(self.scope, conditions, second, block, ref, spans)
+        found = listed(self.scope, conditions, second, block, alike, spans)
+        if found.unbounded and len(alike) > 1:
+            found = both([self.narrowing.by_equals(span, ref, alike) for span in spans])
+        return found
 
     def colocated(self, refs: list[TableRef]) -> bool:
         """Whether rows of these references that belong together are on one shard, all of them: equal routing
@@ -104,7 +151,7 @@ class Splicer:
         links: dict[TableRef, set[TableRef]] = {ref: set() for ref in refs}
         for ref in refs:
             for span in _narrowing(self.scope.blocks[ref], ref):
-                for match in self.conditions.equalities(span):
+                for match in self.narrowing.equalities(span, self.scope.blocks[ref]):
                     one, other = match.ref, match.other
                     if other is not None and one in links and other in links and ref in (one, other):
                         links[one].add(other)

@@ -65,7 +65,8 @@ class Conditions:
         self._scope = scope
         self._keys = keys
         self._constants = constants
-        self._strict = strict
+        self.source = source
+        self.strict = self._strict = strict
         tables = [scope.targets[ref].table for ref in scope.sharded()]
         self._routing_names = {
             name.upper()
@@ -86,6 +87,20 @@ class Conditions:
     def constant(self, span: Span) -> Value | None:
         """The constant that these tokens are, or None."""
         return self._constants.read(*span)
+
+    def constant_of(self, key: Key, span: Span) -> Value | None:
+        """The constant that these tokens are, if a column with this key may be compared with it."""
+        found = self._constant(key, *span)
+        return found[0] if found is not None and found[1] == span.end else None
+
+    def routing_column(self, chain: Chain, block: Block) -> tuple[TableRef, Key] | None:
+        """The table and the key of a column that routes. Raises Refuse."""
+        return self._routing_column(chain, block)
+
+    def routes_in(self, span: Span) -> bool:
+        """Whether the name of a routing column stands there."""
+        names = self._routing_names
+        return any(token.name.upper() in names for token in self._source.tokens[span.first : span.end])
 
     def key(self, table: Table, column: str) -> Key | None:
         """How the values of a column (upper case) tell their shard; None when it does not route."""

@@ -242,8 +242,8 @@ class Comparison:
 class Route:
     """Which shards may hold a row that a condition is true for.
 
-    `kind`: "all", "in" (comparison `index`), "between" (`index` into the plan's ranges), "shards" (a fixed
-    set: a hint), "and", "or" (of `parts`).
+    `kind`: "all", "none" (nothing can match), "in" (comparison `index`), "between" (`index` into the plan's
+    ranges), "shards" (a fixed set: a hint), "and", "or" (of `parts`).
     """
 
     kind: str
@@ -257,7 +257,7 @@ class Route:
             return set(placed[self.index])
         if self.kind == "between":
             return between[self.index]
-        if self.kind == "shards":
+        if self.kind in ("shards", "none"):
             return set(self.fixed)
         if self.kind == "all":
             return None
@@ -281,8 +281,21 @@ class Route:
             return all(part.unbounded for part in self.parts)
         return self.kind == "all"
 
+    def covers(self, other: Route) -> bool:
+        """Whether all shards of `other` are among these, whatever the values. False when that is not seen."""
+        if self.kind == "all" or other.kind == "none" or self == other:
+            return True
+        if other.kind == "or":
+            return all(self.covers(part) for part in other.parts)
+        if self.kind == "and":
+            return all(part.covers(other) for part in self.parts)
+        if other.kind == "and" and any(self.covers(part) for part in other.parts):
+            return True
+        return self.kind == "or" and any(part.covers(other) for part in self.parts)
+
 
 ALL: Final = Route("all")
+NONE: Final = Route("none")
 
 
 def both(parts: list[Route]) -> Route:
@@ -297,7 +310,10 @@ def either(parts: list[Route]) -> Route:
     """The rows for which some part is true."""
     if not parts or any(part.unbounded for part in parts):
         return ALL
-    return parts[0] if len(parts) == 1 else Route("or", parts=tuple(parts))
+    some = [part for part in parts if part.kind != "none"]
+    if not some:
+        return NONE
+    return some[0] if len(some) == 1 else Route("or", parts=tuple(some))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from rewriter.text.tokens import NAME, WORD, Source
 
 INFORMATION_SCHEMA: Final = "information_schema"
 SYSTEM_DATABASES: Final = frozenset({INFORMATION_SCHEMA, "mysql", "performance_schema", "sys"})
+_INTEGER: Final = re.compile(r"\s*(?:tiny|small|medium|big)?int(?:eger)?\b", re.IGNORECASE)
 _NO_COLUMN_BEHIND: Final = ("AS", "COLLATE", "OVER", "USING", "CHARSET")
 
 
@@ -282,6 +284,16 @@ class Scope:
 
     def _virtual(self, ref: TableRef, chain: Chain) -> bool:
         return self.targets[ref].is_object and chain.column == "ID"
+
+    def whole(self, ref: TableRef, column: str) -> bool:
+        """Whether a column (in any case) of a table holds integers, as far as the schema knows."""
+        target = self.targets[ref]
+        if target.table is None:
+            return False
+        if target.is_object and column.upper() == "ID":
+            return True
+        found = target.table.column(column.upper())
+        return found is not None and _INTEGER.match(found.definition or "") is not None
 
     def sharded(self) -> list[TableRef]:
         """The references to sharded tables, in the order of the text."""

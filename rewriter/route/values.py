@@ -14,6 +14,8 @@ from typing import Final
 from config.layout import Layout
 from rewriter.text.literals import (
     NotPlain,
+    cast_integer,
+    exact_integer,
     from_hex,
     parameter_integer,
     parameter_text,
@@ -31,7 +33,8 @@ from rewriter.text.tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, V
 class Value:
     """A constant expression: `kind` is "integer", "string", "national" (a string with its character set),
     "hex" (0x…), "bytes" (x'…'), "binary" (_binary x'…', never a number), "double" (1e3), "slot", "parameter"
-    (of a prepared statement), "empty" (what IGNORE makes of NULL: 0 or ''), an operation.
+    (of a prepared statement), "empty" (what IGNORE makes of NULL: 0 or ''), "exact" (a slot or parameter that
+    must be an integer and no text), "cast" (what CAST AS UNSIGNED makes of digits), an operation.
 
     `index` is that of a literal or slot (of a double, which stays in the text, it is the number itself),
     `parts` are the operands.
@@ -63,6 +66,10 @@ class Value:
             return parameter_integer(values[self.index])
         if kind == "bytes":
             return int(b"0" + values[self.index][:-1], 16) & 0xFFFFFFFFFFFFFFFF
+        if kind == "exact":
+            return exact_integer(values[self.parts[0].index])
+        if kind == "cast":
+            return cast_integer(values[self.parts[0].index])
         return _OPERATIONS[kind](self.layout, [part.integer(values) for part in self.parts])
 
     def text(self, values: tuple[bytes, ...], backslashes: bool) -> bytes:
@@ -90,13 +97,12 @@ class Value:
     @property
     def may_fail(self) -> bool:
         """Whether `integer` may raise NotPlain (for a text: only that of a slot may)."""
-        return self.kind in ("string", "national", "binary", "slot", "parameter", *ID_FUNCTIONS) or any(
-            part.may_fail for part in self.parts
-        )
+        return self.kind in _UNSURE or any(part.may_fail for part in self.parts)
 
 
-def _refuse() -> int:
-    raise NotPlain
+_UNSURE: Final = frozenset(
+    {"string", "national", "binary", "slot", "parameter", "exact", "cast", *ID_FUNCTIONS}
+)
 
 
 def _refuse_text() -> bytes:

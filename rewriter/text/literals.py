@@ -129,6 +129,28 @@ def parameter_text(raw: bytes, backslashes: bool) -> bytes:
     return unquote(raw[1:], backslashes)
 
 
+def exact_integer(raw: bytes) -> int:
+    """The integer of a value of the session's or of a parameter that is one. Raises NotPlain for a text,
+    which in some places makes the server compare doubles.
+    """
+    if not _DIGITS.match(raw):
+        raise NotPlain
+    return int(raw)
+
+
+_CAST: Final = re.compile(rb"['\"]?([0-9]{1,19})['\"]?\Z")
+
+
+def cast_integer(raw: bytes) -> int:
+    """What CAST(… AS SIGNED) and AS UNSIGNED make of digits: a literal, raw, or a parameter. Raises NotPlain
+    for other texts, of which servers take the beginning, and for numbers that differ by sign.
+    """
+    found = _CAST.match(raw)
+    if found is None or int(found[1]) >> 63:
+        raise NotPlain
+    return int(found[1])
+
+
 def from_hex(digits: bytes) -> bytes:
     """The bytes of hexadecimal digits, an odd number of which begins with 0. Raises NotPlain."""
     try:

@@ -12,6 +12,7 @@ from rewriter.route.binding import Routing
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, not_yet, refused
 from rewriter.route.fills import take_hints
+from rewriter.route.outer import strengthen
 from rewriter.route.scope import Refuse, Scope
 from rewriter.rules import only_sharded
 from rewriter.sharded import ShardWrite
@@ -42,6 +43,7 @@ def change(statement: Statement) -> Plan | None:
         if not scope.sharded():
             return _unsharded(statement, found, scope)
         only_sharded(scope)
+        strengthen(statement, scope, found.whole.all_blocks())
         plan = plan_change(statement, found, scope)
     except Refuse as refusal:
         plan = refused(refusal)
@@ -133,7 +135,7 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
 def _fallback(statement: Statement, found: Change, scope: Scope) -> Plan:
     """The plan when a value turns out to be no plain constant."""
     try:
-        return plan_change(Statement(statement.source, statement.names, strict=True), found, scope)
+        return plan_change(statement.strictly(), found, scope)
     except Refuse as refusal:
         return refused(refusal)
 

@@ -15,9 +15,10 @@ from demo.servers import LocalServer, start_all, stop_servers
 from tests.differential.anyschema.run import run as run_schemas
 from tests.differential.arena import deployed
 from tests.differential.generator import Generator
+from tests.differential.narrowing import Narrowing
 from tests.differential.report import describe, total
-from tests.differential.runner import Finding, Runner
-from tests.differential.world import wide_world
+from tests.differential.runner import Cases, Finding, Runner
+from tests.differential.world import demo_world, wide_world
 
 
 def main() -> int:
@@ -60,6 +61,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--schemas", type=int, default=0, help="try that many random schemas instead")
     parser.add_argument("--schema", type=int, default=1, help="number of the first of them (default 1)")
     parser.add_argument("--writes", type=float, default=0.2, help="share of writes on them (default 0.2)")
+    parser.add_argument("--narrowing", action="store_true", help="conditions that only the algebra knows")
     parser.add_argument("--binary", action="store_true", help="as prepared statements, on random schemas")
     parser.add_argument(
         "--rounded", type=float, default=0.0, help="share of columns of FLOAT and DOUBLE(M,D) on them"
@@ -70,13 +72,19 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _run(options: argparse.Namespace, program: Program, servers: list[LocalServer], folder: Path) -> int:
     *hosts, plain = servers
-    world = wide_world([one.address for one in hosts], options.shards, scale=options.scale)
+    addresses = [one.address for one in hosts]
+    world = wide_world(addresses, options.shards, scale=options.scale)
+    if options.narrowing:
+        world = demo_world(addresses, options.shards)
     catalog = world.catalog(mysql=program.flavour is Flavour.MYSQL)
     print(
         f"{program.title}: {options.shards} shards on {options.hosts} hosts, seed {options.seed}", flush=True
     )
     with deployed(world, hosts, plain, folder / "proxy") as arena:
-        runner = Runner(arena, Generator(catalog, options.seed, options.beyond, gathers=options.gathers))
+        generator: Cases = Generator(catalog, options.seed, options.beyond, gathers=options.gathers)
+        if options.narrowing:
+            generator = Narrowing(world, options.seed, catalog)
+        runner = Runner(arena, generator)
         started = time.monotonic()
 
         def seen(finding: Finding) -> None:

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from tests.differential import compare, refusals
 from tests.differential.answers import Answer, Lost, RawRow, ask
 from tests.differential.arena import Arena
+from tests.differential.catalog import Catalog
 from tests.differential.compare import Difference
-from tests.differential.generator import Generator
 from tests.differential.parts import ID, Case, Expr, Item, Select, Statement
 from tests.differential.routes import SHARD_SHIFT, TYPE_SHIFT
 
@@ -56,10 +57,21 @@ class Summary:
     ignored: int = 0
 
 
+class Cases(Protocol):
+    """What makes cases, each from its number."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is known of the tables."""
+
+    def case(self, number: int) -> Case:
+        """The case of that number, always the same."""
+
+
 class Runner:
     """Runs the cases of a generator in an arena."""
 
-    def __init__(self, arena: Arena, generator: Generator) -> None:
+    def __init__(self, arena: Arena, generator: Cases) -> None:
         self.arena = arena
         self.generator = generator
         self.summary = Summary()

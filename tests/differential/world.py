@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
+
 from config.load import load_schema, load_topology
 from config.schema import Kind, Schema, Table
 from config.topology import Host, Topology
@@ -108,6 +110,13 @@ def wide_world(hosts: Sequence[Host], shards: int, *, seed: int = 2012, scale: f
 def demo_world(hosts: Sequence[Host], shards: int = 64) -> World:
     """The demo's tables and sample rows, as `shardgate demo` puts them on its hosts."""
     schema = load_schema(DEMO_SCHEMA)
-    topology = load_topology(demo_topology_document(shards, [(host, None) for host in hosts]), schema=schema)
+    document = demo_topology_document(shards, [(host, None) for host in hosts])
+    topology = load_topology(document, schema=schema)
     rows = {name: list(sample.rows) for name, sample in generate(schema, topology).items()}
-    return World("demo", schema, topology, rows, {})
+    return World(
+        "demo",
+        schema,
+        topology,
+        rows,
+        {"schema.yaml": yaml.safe_load(DEMO_SCHEMA.read_text()), "topology.json": document},
+    )

@@ -45,3 +45,44 @@ def test_a_reason_that_is_a_sentence_ends_once() -> None:
     outer = ProxyError("partial_commit", outcome="is done on a and failed on b", reason=str(inner))
     assert ".." not in str(outer)
     assert told("partial_commit", outer.details)[0].endswith("status page.")
+
+
+def test_what_narrows_and_what_would() -> None:
+    for sql, expected in (
+        (
+            "SELECT * FROM pins p WHERE (id = <pins 1 5>) IS TRUE AND ts > 5",
+            [("narrowed by", "pins p: (id = <pins 1 5>) IS TRUE")],
+        ),
+        (
+            "SELECT * FROM pins WHERE id LIKE 5 AND ts > 1",
+            [
+                ("does not narrow", "pins: id LIKE 5"),
+                ("would narrow", "pins: a condition on `id`, by = or IN with constants"),
+            ],
+        ),
+        (
+            "SELECT * FROM board_has_pins m JOIN pins p ON p.id = m.pin_id WHERE m.board_id = <boards 1 5>",
+            [
+                ("narrowed by", "board_has_pins m: m.board_id = <boards 1 5>"),
+                ("narrowed by", "pins p: what other tables' rows are equal to"),
+            ],
+        ),
+        (
+            "SELECT * FROM (SELECT board_id, COUNT(*) FROM board_has_pins GROUP BY 1, board_id) g"
+            " WHERE g.board_id = <boards 1 5>",
+            [("narrowed by", "board_has_pins: g.board_id = <boards 1 5>")],
+        ),
+        (
+            "DELETE FROM board_has_pins WHERE pin_id = 5",
+            [("would narrow", "board_has_pins: a condition on `board_id`, by = or IN with constants")],
+        ),
+        (
+            "SELECT * FROM photos",
+            [("would narrow", "photos: a condition on `id` or `user_id`, by = or IN with constants")],
+        ),
+        ("SELECT /*+ shard(2) */ * FROM pins", []),
+        ("SELECT 1", []),
+        ("SELECT * FROM nope", []),
+    ):
+        found = [row for row in explained(sql) if "narrow" in row[0]]
+        assert found == [(section, expand(detail)) for section, detail in expected], sql

@@ -78,7 +78,9 @@ def make_services(document: dict[str, Any] = DOCUMENT, topology: Topology | None
             backends=SimpleNamespace(max_connections_for=lambda host: 100),
             plan_cache_size=10_000,
         ),
-        rewriter=SimpleNamespace(entries=42, hits=98_765, misses=123, kept=lambda only: iter(())),
+        rewriter=SimpleNamespace(
+            entries=42, hits=98_765, misses=123, differences=2, kept=lambda only: iter(())
+        ),
         recent_changes=[],
         schema=SimpleNamespace(version=3),
         problems=ShardProblems(),

@@ -55,6 +55,8 @@ def test_metrics_of_a_running_proxy(services: Any) -> None:
         ("shardgate_plan_cache_entries", {}, 42),
         ("shardgate_plan_cache_hits_total", {}, 98_765),
         ("shardgate_plan_cache_misses_total", {}, 123),
+        ("shardgate_plan_differences_total", {}, 2),
+        ("shardgate_second_reader", {}, 1),
         ("shardgate_topology_version", {}, 7),
         ("shardgate_topology_changes_total", {}, 2),
         ("shardgate_topology_refused_total", {}, 1),

@@ -137,7 +137,14 @@ def test_workers_are_summed(services: Any) -> None:
     }
     first = together["hosts"][0]
     assert (first["busy"], first["limit"], first["waiting"]) == (17, 200, 4)
-    assert together["plan_cache"] == {"entries": 84, "limit": 20_000, "hits": 197_530, "misses": 246}
+    assert together["plan_cache"] == {
+        "entries": 84,
+        "limit": 20_000,
+        "hits": 197_530,
+        "misses": 246,
+        "differences": 4,
+        "second_reader": True,
+    }
 
 
 def slow(services: Any, *uses: tuple[str, float, int]) -> None:
