@@ -60,8 +60,8 @@ _TICK = 0.25
 _TRIES = 10
 #: Seconds for which a thread that binds rows may hold up the loop.
 _SWITCH = 0.0005
-#: M_MMAP_THRESHOLD of <malloc.h>.
-_MMAP_THRESHOLD = -3
+#: mallopt(3): M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, each with what it is set to.
+_THRESHOLDS = ((-1, 16 << 20), (-3, 4 << 20))
 
 
 class Worker:
@@ -555,17 +555,19 @@ def _settle_memory() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     sys.setswitchinterval(_SWITCH)
-    _give_back_large_memory()
+    _set_thresholds()
 
 
-def _give_back_large_memory() -> None:
-    """Blocks of a megabyte and more are the system's again as soon as they are freed. The C library would
-    take them from its heap after it has seen one freed, up to 32 MB, and what lies above a hole there is
-    kept: so a client that sent much, and is gone, would stay in the proxy's memory. (mallopt(3),
-    M_MMAP_THRESHOLD; C libraries that have no mallopt do not do so.)
+def _set_thresholds() -> None:
+    """Blocks of 4 MB and more are the system's again as soon as they are freed; the C library would take them
+    from its heap after it has seen one freed, up to 32 MB, and what lies above a hole there is kept: so what
+    a client sent would stay after it is gone. But up to 16 MB at the heap's end are kept: rows by the 100 KB
+    would else be fetched from the system page by page, again and again. (C libraries that have no mallopt do
+    neither.)
     """
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        mallopt(_MMAP_THRESHOLD, 1 << 20)
+        for name, size in _THRESHOLDS:
+            mallopt(name, size)
 
 
 def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> None:
