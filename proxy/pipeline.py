@@ -18,6 +18,7 @@ from proxy.engine.admission import (
     check_results,
     check_scatter,
     check_single,
+    check_states,
     refuse_lost,
     spots_of,
 )
@@ -89,12 +90,13 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
         execute_long(client, sql)
         return
     else:
-        found = services.rewriter.find(sql, session.env)
+        rewriter = client.snapshot.rewriter
+        found = rewriter.find(sql, session.env)
         if found is None:
             if not services.plans_at_once(len(sql)):
                 execute_long(client, sql)
                 return
-            found = services.rewriter.plan(sql, session.env)
+            found = rewriter.plan(sql, session.env)
         plan, literals = found
     client.plan = plan
     client.kind = plan.kind
@@ -121,7 +123,7 @@ def execute_long(client: Exchange, sql: bytes) -> None:
 
     async def run() -> None:
         session = client.session
-        planned = await plan_apart(client.services, session.user.name, sql, session.env)
+        planned = await plan_apart(client, sql, session.env)
         execute(client, sql, (planned.plan, planned.literals))
 
     check_length(client.services, sql)
@@ -154,7 +156,7 @@ def sent(client: Exchange, plan: OneHost, literals: Values) -> bytes:
 def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) -> None:
     if plan.session_slots and asks_holders(client, plan, lambda: _one_host(client, plan, literals)):
         return
-    host = plan.host(client.services.topology)
+    host = plan.host(client.snapshot.topology)
     check_place(client, plan, host)
     sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
@@ -170,7 +172,7 @@ def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
     session, statement = client.session, plan.statement
     if not session.local_files:
         raise ProxyError("local_files_off_mariadb" if session.env.mariadb else "local_files_off")
-    host = statement.host(client.services.topology)
+    host = statement.host(client.snapshot.topology)
     check_place(client, statement, host)
     sql = sent(client, statement, literals)
     effects = effects_on(client, host, plan, sql)
@@ -195,10 +197,10 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
 
 def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values) -> bool:
     """Send a statement that one ID routes, which is the usual case: there is nothing to check or merge."""
-    services = client.services
-    if not services.all_serving or client.session.transaction_mode == "single":
+    snapshot = client.snapshot
+    if not snapshot.all_serving or client.session.transaction_mode == "single":
         return False
-    point = plan.at_point(values, services.topology)
+    point = plan.at_point(values, snapshot.topology)
     if point is None:
         return False
     client.relay.ask(point[0], point[2], plan.origins, point[3])
@@ -212,7 +214,7 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
     if _ask_point(client, plan, values):
         return
     try:
-        bound = plan.bind(values, services.topology, choose)
+        bound = plan.bind(values, client.snapshot.topology, choose)
     except BindError as error:
         if plan.gather is None or error.name != "not_supported_yet":
             raise
@@ -220,8 +222,7 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
         _gather(client, plan.gather, literals)
         return
     ceiling = check_scatter(client, bound) if bound.scatter else None
-    if not services.all_serving:
-        services.check_states(plan, bound, write=False)
+    check_states(client, plan, bound, write=False)
     statements = bound.statements
     if session.transaction_mode == "single":
         check_single(client, spots_of(plan.keyspace, statements))
@@ -235,7 +236,8 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
         host, _, sql = statements[0]
         client.relay.run(host, sql, origins=plan.origins, effects=plan.effects, literals=literals)
         return
-    FanOut(client, bound, services.definitions_of(plan, session, values), ceiling).start()
+    definitions = services.definitions.of(plan, session, values, client.snapshot.topology)
+    FanOut(client, bound, definitions, ceiling).start()
 
 
 def _gather(client: Exchange, plan: Gather, literals: Values) -> None:
@@ -248,16 +250,16 @@ def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> Non
     values = values_of(session, plan, literals)
     if isinstance(plan, Insert):
         long = len(client.sql) > services.long_statement
-        if long or (plan.timed and plan.wanted_ids(values, services.topology)):
+        if long or (plan.timed and plan.wanted_ids(values, client.snapshot.topology)):
             TaskWork(client).start(_insert_in_steps(client, plan, values))
             return
     elif _ask_point(client, plan, values):
         return
     try:
         if isinstance(plan, Insert) and spreads(client):
-            bound = plan.bind(values, services.topology, choose, spread=True)
+            bound = plan.bind(values, client.snapshot.topology, choose, spread=True)
         else:
-            bound = plan.bind(values, services.topology, choose)
+            bound = plan.bind(values, client.snapshot.topology, choose)
     except BindError as error:
         if not isinstance(plan, ShardWrite) or plan.found is None or error.name != "not_supported_yet":
             raise
@@ -269,23 +271,20 @@ def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> Non
 async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> None:
     """Run an INSERT that needs IDs first, or so long that it is bound apart."""
     services = client.services
-    topology = services.topology
+    topology = client.snapshot.topology
     length, spread = len(client.sql), spreads(client)
     bind = partial(bind_insert, services, length, plan, values, topology, choose, spread=spread)
     bound, wanted = await bind({})
     if wanted:  # bound without, so that what cannot run is refused before a number is used up
-        if not services.all_serving:
-            services.check_states(plan, bound, write=True)
+        check_states(client, plan, bound, write=True)
         ids = await make_ids(services.backends, topology.keyspaces[plan.keyspace], plan.tables[0], wanted)
         bound, _ = await bind(ids)
     _run_write(client, plan, bound)
 
 
 def _run_write(client: Exchange, plan: ShardWrite | Insert, bound: Bound) -> None:
-    services = client.services
     session = client.session
-    if not services.all_serving:
-        services.check_states(plan, bound, write=True)
+    check_states(client, plan, bound, write=True)
     statements = bound.statements
     if not statements:
         session.refuse_in_read_only()
@@ -318,7 +317,7 @@ def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
 
 
 def _everywhere(client: Exchange, plan: Everywhere, literals: Values) -> None:
-    bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
+    bound = plan.bind(values_of(client.session, plan, literals), client.snapshot.topology, choose)
     if client.session.transaction_mode == "single":
         check_single(client, [Spot(statement.host) for statement in bound.statements])
     work = TaskWork(client)
@@ -342,9 +341,8 @@ def _read_write(client: Exchange, plan: ReadThenWrite, literals: Values) -> None
 
 
 def _ddl(client: Exchange, plan: Ddl, literals: Values) -> None:
-    bound = plan.bind(values_of(client.session, plan, literals), client.services.topology, choose)
-    if not client.services.all_serving and plan.keyspace:
-        client.services.check_states(plan, bound, write=True)
+    bound = plan.bind(values_of(client.session, plan, literals), client.snapshot.topology, choose)
+    check_states(client, plan, bound, write=True)
     work = TaskWork(client)
     work.start(run_ddl(client, plan, bound, work))
 

@@ -42,6 +42,7 @@ class Cache:
     """At most `capacity` entries (at least two), the least recently used of which go first."""
 
     def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
         self._half = max(1, capacity // 2)
         self._most_bytes = self._half * _SHAPE
         self._bytes = 0  # of the younger generation's shapes, once for each plan

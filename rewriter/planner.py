@@ -157,8 +157,8 @@ def not_plain(sql: bytes, env: Env, *, raw: bool = False) -> Plan | None:
 
 
 class Rewriter:
-    """Plans statements for one schema and one topology at a time. Not for several threads, except where a
-    method says so.
+    """Plans statements for one schema and one topology. Not for several threads, except where a method says
+    so.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Rewriter:
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self._folded_bytes = 0  # of their shapes
         self.generation = object()
-        """Another one with each `replace`: by it a plan that is kept elsewhere is known to be out of date."""
+        """What a plan that is kept elsewhere is known by to be of this rewriter."""
         self._differ = differ
         self.hits = 0
         self.misses = 0
@@ -223,16 +223,24 @@ class Rewriter:
             if only is None or plan in only:
                 yield plan, digest_of(shape), database_of(key)
 
-    def replace(self, topology: Topology, schema: Schema | None = None) -> None:
-        """Plan for another topology (and schema) from now on. Plans given before stay valid to bind with
-        the topology that they were made for.
+    def replaced(self, topology: Topology, schema: Schema | None = None) -> Rewriter:
+        """One for another topology (and schema), which counts on. This one plans on for the statements at
+        work, but has forgotten its plans.
         """
-        self._topology = topology
-        self._schema = schema or self._schema
-        self.generation = object()
+        made = Rewriter(
+            schema or self._schema,
+            topology,
+            cache_size=self._cache.capacity,
+            in_list=self._limits.in_list,
+            parse_depth=self._limits.parse_depth,
+            differ=self._differ,
+        )
+        made.hits, made.misses, made.differences = self.hits, self.misses, self.differences
         self._cache.clear()
         self._short.clear()
         self._folded.clear()
+        self._folded_bytes = 0
+        return made
 
     def plan(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         """The plan of a statement and its literals, to bind it with. Never raises."""

@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from config.topology import State, Topology
 from proxy.errors import ProxyError
 from proxy.session.transaction import Spot
 from rewriter.plan import Access
 from rewriter.plans import (
     Bound,
     Builtin,
+    Ddl,
     HostStatement,
+    Insert,
     OneHost,
     Opened,
     Physical,
     Plan,
     Several,
+    ShardSelect,
+    ShardWrite,
 )
 
 if TYPE_CHECKING:
@@ -115,13 +120,32 @@ def check_scatter(client: Exchange, bound: Bound) -> int | None:
     return user.scatter_rows or client.services.settings.limits.scatter_rows or None
 
 
+def check_states(
+    client: Exchange, plan: Ddl | ShardSelect | ShardWrite | Insert, bound: Bound, *, write: bool
+) -> None:
+    """Refuse shards whose state does not allow the statement."""
+    if client.snapshot.all_serving or not plan.keyspace:
+        return
+    shards = (shard for statement in bound.statements for shard in statement.shards)
+    check_places(client.snapshot.topology, ((plan.keyspace, shard) for shard in shards), write=write)
+
+
+def check_places(topology: Topology, places: Iterable[tuple[str, int | None]], *, write: bool) -> None:
+    """The same for (keyspace, shard) pairs; shard None is of no sharded keyspace."""
+    refused = {State.OFFLINE, State.FROZEN, State.READ_ONLY} if write else {State.OFFLINE}
+    for name, shard in places:
+        found = topology.keyspaces[name].range_of(shard) if shard is not None else None
+        if found is not None and found.state in refused:
+            raise ProxyError("shard_offline", shard=shard, keyspace=name, state=found.state.value)
+
+
 def check_place(client: Exchange, plan: OneHost, host: str) -> None:
     """Refuse what one host would run, when the state of a shard that it names does not allow it, or it would
     be a second shard.
     """
     places = plan.locations if isinstance(plan, Physical) else ()
-    if places and not client.services.all_serving:
-        client.services.check_places(places, write=plan.access > Access.READ)
+    if places and not client.snapshot.all_serving:
+        check_places(client.snapshot.topology, places, write=plan.access > Access.READ)
     if client.session.transaction_mode == "single":
         check_single(client, [Spot(host, *place) for place in places] or [Spot(host)])
 

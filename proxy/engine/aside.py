@@ -12,6 +12,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.own import apply
 from proxy.engine.ends import connection_lost_in_transaction, give_back, settle
 from proxy.engine.task import TaskWork
+from proxy.engine.warned import notices
 from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic
 from proxy.session.values import quote
@@ -150,7 +151,7 @@ async def run_probe(client: Exchange, host: str, sql: bytes, error: ProxyError) 
 async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:
     """What a server says of a text that is no SQL; None for one that is, whatever else is wrong with it."""
     try:
-        found = await prepared_error(client, host, sql, _any_database(client.services.topology, host))
+        found = await prepared_error(client, host, sql, _any_database(client.snapshot.topology, host))
     except ProxyError as problem:
         if problem.kind.name != "unknown_database":
             raise
@@ -175,7 +176,7 @@ async def run_for_nothing(client: Exchange, bound: Bound, *, update: bool) -> No
         if found is not None and found.code not in _NOT_PREPARED:
             client.fail(found)
             return
-    client.session.diagnostics = client.services.notices(warnings)
+    client.session.diagnostics = notices(warnings)
     client.session.row_count = 0
     info = b"Rows matched: 0  Changed: 0  Warnings: %d" % len(warnings) if update else b""
     client.reply_ok(warnings=len(warnings), info=lenenc_bytes(info) if info else b"")
@@ -198,5 +199,5 @@ def reject(client: Exchange, plan: Reject, literals: Values) -> None:
     error = ProxyError(plan.error, **plan.arguments)
     if not plan.probe:
         raise error
-    host = next(iter(client.session.transaction.held), None) or client.services.topology.hosts[0]
+    host = next(iter(client.session.transaction.held), None) or client.snapshot.topology.hosts[0]
     TaskWork(client).start(run_probe(client, host, client.sql, error))

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rewriter.plan import Plan
 
     from .services import Services
+    from .snapshot import Snapshot
 
 
 class AtWork(Protocol):
@@ -19,4 +20,5 @@ class AtWork(Protocol):
     plan: Plan | None
     services: Services
     session: Session
+    snapshot: Snapshot
     sql: bytes

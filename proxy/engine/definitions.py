@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
+from proxy.engine.origins import place_of
 from proxy.wire.constants import MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.origins import Place, changed
 from proxy.wire.packets import frame
 from proxy.wire.resultset import Column, decode_column, decode_row, encode_row
 from proxy.wire.rows import split_rows
+from rewriter.plans import Plan, Reject, ShardSelect, Values
+
+if TYPE_CHECKING:
+    from config.topology import Topology
+    from proxy.session.state import Session
 
 
 def _zero_filled(definitions: list[bytes]) -> dict[int, int]:
@@ -89,3 +96,30 @@ class Definitions:
             self.known = False
             return columns
         return shown
+
+
+MOST_DEFINITIONS: Final = 16
+"""So many of one plan are kept, by what else they depend on."""
+
+
+class PlansDefinitions:
+    """The `Definitions` of each plan, for as long as there is the plan."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[Plan, dict[tuple[object, ...], Definitions]] = WeakKeyDictionary()
+
+    def of(self, plan: ShardSelect, session: Session, values: Values, topology: Topology) -> Definitions:
+        """Those of a plan: one for each state of settings and for the values that the select list shows, with
+        and without extended metadata.
+        """
+        kept = self._kept.setdefault(plan, {})
+        several = None if isinstance(plan.several, Reject) else plan.several
+        shown = () if several is None else tuple([values[one] for one in several.values])
+        key = session.settings.system, session.extended, shown
+        found = kept.get(key)
+        if found is None:
+            if len(kept) >= MOST_DEFINITIONS:
+                kept.clear()
+            place = None if plan.origins is None else place_of(plan.origins, topology)
+            found = kept[key] = Definitions(place, exact=plan.exact)
+        return found

@@ -48,13 +48,12 @@ def note_error(client: AtWork, host: str, error: Err) -> None:
     if plan is None or isinstance(plan, Physical) or not plan.databases:
         return
     named = _DATABASE.search(text)
-    physical = (
-        services.topology.physical(named[1]) if named is not None and error.code != UNKNOWN_COLUMN else None
-    )
+    topology = client.snapshot.topology
+    physical = topology.physical(named[1]) if named is not None and error.code != UNKNOWN_COLUMN else None
     if physical is not None and named is not None:
         if physical[1] is None:
             return  # not a shard's: what it lacks, the error says
-        where = place(services.topology, named[1], host)
+        where = place(topology, named[1], host)
     elif error.code == UNKNOWN_COLUMN:
         where = _asked(client, host)
     else:
@@ -81,17 +80,17 @@ def _lacks_column(services: Services, text: str, sql: bytes) -> bool:
 
 def _asked(client: AtWork, host: str) -> str:
     """The shard that the statement at work was for, if it was one; else the host."""
-    services, session = client.services, client.session
+    snapshot, session = client.snapshot, client.session
     if isinstance(client.plan, ShardSelect | ShardWrite):
-        plan, literals = services.rewriter.plan(client.sql, session.env)
+        plan, literals = snapshot.rewriter.plan(client.sql, session.env)
         if plan is client.plan:
             try:
                 values = values_of(session, plan, literals)
-                statements = plan.bind(values, services.topology, lambda shards: shards[0]).statements
+                statements = plan.bind(values, snapshot.topology, lambda shards: shards[0]).statements
             except BindError:
                 statements = ()
             own = [one for one in statements if one.host == host]
             if len(own) == 1 and len(own[0].shards) == 1:
-                keyspace = services.topology.keyspaces[client.plan.keyspace]
-                return place(services.topology, keyspace.database_of(own[0].shards[0]).decode(), host)
+                keyspace = snapshot.topology.keyspaces[client.plan.keyspace]
+                return place(snapshot.topology, keyspace.database_of(own[0].shards[0]).decode(), host)
     return host

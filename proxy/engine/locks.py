@@ -18,7 +18,7 @@ def host_of(client: Exchange, plan: AnyHost) -> str:
     held = client.session.transaction.held
     if held and not (plan.effects is not None and plan.effects.locks):
         return next(iter(held))
-    return plan.host(client.services.topology)
+    return plan.host(client.snapshot.topology)
 
 
 def asks_holders(client: Exchange, plan: Plan, go_on: Callable[[], None]) -> bool:

@@ -42,7 +42,7 @@ def logical(client: AtWork, text: str) -> str:
         text = _of_user(client, text)
     if plan is None or not plan.databases or isinstance(plan, Physical):
         return text
-    databases, topology = plan.databases, client.services.topology
+    databases, topology = plan.databases, client.snapshot.topology
 
     def shown(found: re.Match[str]) -> str:
         name = found[0]

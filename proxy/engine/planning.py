@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from proxy.errors import ProxyError
 from rewriter.bound import BindError
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from proxy.engine.services import Services
     from rewriter.planner import Parameters
     from rewriter.plans import Bound, Choose, Insert
-
-_TURNS: Final = 3
-"""So often a statement is planned while topology or schema change."""
 
 
 def check_length(services: Services, sql: bytes) -> None:
@@ -76,11 +73,11 @@ async def bind_insert(
 async def plan_for(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     """As `Rewriter.plan`, for a statement that the proxy has made of a client's. Raises ProxyError."""
     services = client.services
-    found = services.rewriter.find(sql, env) if len(sql) <= services.long_statement else None
+    found = client.snapshot.rewriter.find(sql, env) if len(sql) <= services.long_statement else None
     if found is None and services.plans_at_once(len(sql)):
-        found = services.rewriter.plan(sql, env)
+        found = client.snapshot.rewriter.plan(sql, env)
     if found is None:
-        planned = await plan_apart(services, client.session.user.name, sql, env)
+        planned = await plan_apart(client, sql, env)
         found = planned.plan, planned.literals
     return found
 
@@ -96,25 +93,21 @@ class Planned(NamedTuple):
     within: bool = True
 
 
-async def plan_apart(services: Services, user: str, sql: bytes, env: Env, *, masked: bool = False) -> Planned:
-    """As `Rewriter.plan`, off the loop, when it is the turn of `user`; `masked`: with the characters of its
-    set masked. Raises ProxyError.
+async def plan_apart(client: Exchange, sql: bytes, env: Env, *, masked: bool = False) -> Planned:
+    """As `Rewriter.plan`, off the loop, when it is the turn of the client's user; `masked`: with the
+    characters of its set masked. Raises ProxyError.
     """
-    turn = 0
-    while True:
-        rewriter = services.rewriter
-        generation = rewriter.generation
-        answer = await services.planners.plan(user, sql, env, masked=masked)
-        lifted, made = answer.lifted, answer.made
-        assert lifted is not None
-        assert made is not None
-        found = rewriter.lookup(lifted, env)
-        if found is not None:
-            return Planned(*found, answer.parameters, answer.unmasked)
-        turn += 1
-        if rewriter.generation is generation or turn == _TURNS:
-            rewriter.keep(lifted, env, made)
-            return Planned(made.plan, made.literals, answer.parameters, answer.unmasked)
+    rewriter = client.snapshot.rewriter
+    planners, user = client.services.planners, client.session.user.name
+    answer = await planners.plan(user, sql, env, rewriter, masked=masked)
+    lifted, made = answer.lifted, answer.made
+    assert lifted is not None
+    assert made is not None
+    found = rewriter.lookup(lifted, env)
+    if found is None:
+        rewriter.keep(lifted, env, made)
+        found = made.plan, made.literals
+    return Planned(*found, answer.parameters, answer.unmasked)
 
 
 #: Plans that send a server the client's own text, or nearly so.
@@ -132,7 +125,7 @@ def plan_masked(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     if odd is not None:
         return odd, (b"",)
     masked = mask(sql, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
-    plan, literals = client.services.rewriter.plan(masked, env)
+    plan, literals = client.snapshot.rewriter.plan(masked, env)
     in_literals = masked.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
     return _unmasked(plan, literals, in_literals, env)
 
@@ -142,7 +135,7 @@ async def plan_masked_off_loop(client: Exchange, sql: bytes, env: Env) -> Planne
     check_length(client.services, sql)
     if not can_mask(env.charset):
         raise ProxyError("charset_refused", charset=env.charset)
-    planned = await plan_apart(client.services, client.session.user.name, sql, env, masked=True)
+    planned = await plan_apart(client, sql, env, masked=True)
     plan, literals = _unmasked(planned.plan, planned.literals, planned.within, env)
     return planned._replace(plan=plan, literals=literals, parameters=None)
 

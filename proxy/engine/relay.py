@@ -318,7 +318,7 @@ class Relay:
                 return data
         placing, first = self.placing, self.placing is None
         if placing is None:
-            placing = self.placing = Placing(place_of(origins, self.client.services.topology))
+            placing = self.placing = Placing(place_of(origins, self.client.snapshot.topology))
         shown, size = placing.feed(data)
         if placing.done:
             self.origins = self.placing = None

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import inf
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -21,7 +20,7 @@ from config.backends import Backends as BackendSettings
 from config.schema import Schema
 from config.settings import Settings as ProxySettings
 from config.settings import User as UserSettings
-from config.topology import State, Topology
+from config.topology import Topology
 from proxy import open_files
 from proxy.backends import OWN_ACCOUNT, Backends
 from proxy.backends.connecting import EXTENDED as OFFERED
@@ -32,29 +31,26 @@ from proxy.catalog.routines import hosts_of
 from proxy.catalog.routines import look as look_at_routines
 from proxy.catalog.tables import differences, look
 from proxy.certificates import Certificates
-from proxy.engine.definitions import Definitions
-from proxy.engine.origins import place_of
+from proxy.engine.definitions import PlansDefinitions
 from proxy.engine.problems import ShardProblems
 from proxy.errors import ProxyError
 from proxy.peers import Peers
 from proxy.planning.pool import Planners
 from proxy.session.reading import sql_modes
-from proxy.session.state import Diagnostic, Role, Session, User
+from proxy.session.state import Role, Session, User
 from proxy.stats import Stats
 from proxy.tasks import Tasks
 from proxy.throttle import FailedLogins, Logins
 from proxy.wire.compression import Algorithm
 from proxy.wire.server_auth import Authority
 from rewriter.planner import LONG, Rewriter
-from rewriter.plans import Bound, Ddl, Insert, Notice, Plan, Reject, ShardSelect, ShardWrite, Values
+from rewriter.plans import Plan
 from rewriter.text.routines import Routines
 
+from .snapshot import Snapshot
 from .work import Phase, Work
 
 log = structlog.get_logger("proxy")
-
-MOST_DEFINITIONS = 64
-"""Of so many states of settings and shown values the column definitions of a plan are remembered."""
 
 
 _BY_COLUMNS = frozenset({"select", "gather", "insert", "write", "read_write"})
@@ -115,7 +111,6 @@ class Services:
         client_tls: Certificates | None = None,
     ) -> None:
         self.settings = settings
-        self.schema = schema
         self.backends = backends
         self.authority = authority
         self.compression = tuple(map(Algorithm, settings.compression))
@@ -136,7 +131,7 @@ class Services:
         self.routines: dict[str, Routines] = {}
         self.bodies: dict[str, Routines] = {}  # of all that were looked at
         self.binders = ThreadPoolExecutor(1, "binder")  # of the rows of long statements
-        self.planners = Planners(lambda: self.rewriter, tasks.spawn, settings.timeouts.planning)
+        self.planners = Planners(tasks.spawn, settings.timeouts.planning)
         self._turn = 0.0  # the turn of the loop in which was planned last, and how many bytes
         self._planned = 0
         self.spawn = tasks.spawn
@@ -154,8 +149,7 @@ class Services:
         self.started = time.time()
         self.users: dict[str, User] = {}
         self.set_users(settings.users, settings.backends)
-        self.topology = topology
-        self.rewriter = Rewriter(
+        rewriter = Rewriter(
             schema,
             topology,
             cache_size=settings.plan_cache_size,
@@ -163,19 +157,32 @@ class Services:
             parse_depth=settings.limits.parse_depth,
             differ=_log_difference,
         )
+        self.snapshot = Snapshot.of(rewriter)  # of now; each statement keeps the one of its time
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))
         self.most_clients = open_files.room(settings.limits.max_connections, pools, open_files.limit())
         self._dropped = 0  # parts of its cache, when it was looked at last
-        self.all_serving = _all_serving(topology)
         self._coming, self._settled = schema, True  # the schema's document, and whether it is in use
         self.problems = ShardProblems()
         self.columns_seen: Mapping[str, frozenset[str]] = {}  # the tables that have a column, on some shard
         self.recent_changes: list[tuple[float, str]] = []
         self.view_columns: dict[str, dict[str, tuple[str, ...]]] = {}  # by server version and view
-        self._definitions: WeakKeyDictionary[Plan, dict[tuple[object, ...], Definitions]] = (
-            WeakKeyDictionary()
-        )
+        self.definitions = PlansDefinitions()
         self._next_id = worker << 24
+
+    @property
+    def topology(self) -> Topology:
+        """The one of now; a statement goes by its own snapshot."""
+        return self.snapshot.topology
+
+    @property
+    def schema(self) -> Schema:
+        """The one of now, with the columns that the tables were seen to have."""
+        return self.snapshot.schema
+
+    @property
+    def rewriter(self) -> Rewriter:
+        """The one of now."""
+        return self.snapshot.rewriter
 
     # -- for sessions
     # -----------------------------------------------------------------------------------------------
@@ -191,43 +198,6 @@ class Services:
             self._turn, self._planned = turn, 0
         self._planned += size
         return self._planned <= _PLANNED_IN_A_TURN
-
-    def definitions_of(self, plan: ShardSelect, session: Session, values: Values) -> Definitions:
-        """The memory of a plan's column definitions, one for each state of settings and for the values that
-        the select list shows, with and without extended metadata.
-        """
-        kept = self._definitions.setdefault(plan, {})
-        several = None if isinstance(plan.several, Reject) else plan.several
-        shown = () if several is None else tuple([values[one] for one in several.values])
-        key = session.settings.system, session.extended, shown
-        found = kept.get(key)
-        if found is None:
-            if len(kept) >= MOST_DEFINITIONS:
-                kept.clear()
-            origins = plan.origins
-            place = None if origins is None else place_of(origins, self.topology)
-            found = kept[key] = Definitions(place, exact=plan.exact)
-        return found
-
-    def notices(self, warnings: Sequence[Notice]) -> list[Diagnostic]:
-        """The rewriter's warnings for SHOW WARNINGS."""
-        errors = [ProxyError(name, **arguments) for name, arguments in warnings]
-        return [Diagnostic("Warning", error.code, str(error)) for error in errors]
-
-    def check_states(
-        self, plan: Ddl | ShardSelect | ShardWrite | Insert, bound: Bound, *, write: bool
-    ) -> None:
-        """Refuse shards whose state does not allow the statement."""
-        shards = (shard for statement in bound.statements for shard in statement.shards)
-        self.check_places(((plan.keyspace, shard) for shard in shards), write=write)
-
-    def check_places(self, places: Iterable[tuple[str, int | None]], *, write: bool) -> None:
-        """The same for (keyspace, shard) pairs; shard None is of no sharded keyspace."""
-        refused = {State.OFFLINE, State.FROZEN, State.READ_ONLY} if write else {State.OFFLINE}
-        for name, shard in places:
-            found = self.topology.keyspaces[name].range_of(shard) if shard is not None else None
-            if found is not None and found.state in refused:
-                raise ProxyError("shard_offline", shard=shard, keyspace=name, state=found.state.value)
 
     # -- connections
     # ------------------------------------------------------------------------------------------------
@@ -304,13 +274,11 @@ class Services:
         if schema is not None:
             self._coming = schema
             self._settled = False
-        self.topology = topology
         if self._settled:
-            self.rewriter.replace(topology)
+            self._serve(topology, self.schema)
         else:  # the one of before need not fit
-            self._use_schema(self._coming, self._coming.version)
+            self._use_schema(topology, self._coming, self._coming.version)
             self.spawn(self.look_at_tables(), "tables")
-        self.all_serving = _all_serving(topology)
         self.backends.keep_only(topology.hosts)
         self.stats.topology_changes += 1
         self._remember(f"version {topology.version} in use")
@@ -324,12 +292,15 @@ class Services:
             async with asyncio.timeout(self.settings.backends.connect_timeout):
                 found = (await look(schema, self.topology, self.backends)).schema
         if self._coming is schema and not self._settled:  # no other has come meanwhile
-            self._use_schema(found, schema.version)
+            self._use_schema(self.topology, found, schema.version)
 
-    def _use_schema(self, schema: Schema, version: int | str) -> None:
-        self.schema = schema
+    def _serve(self, topology: Topology, schema: Schema) -> None:
+        """By these from the next statement on."""
+        self.snapshot = Snapshot.of(self.rewriter.replaced(topology, schema))
+
+    def _use_schema(self, topology: Topology, schema: Schema, version: int | str) -> None:
         self._settled = True
-        self.rewriter.replace(self.topology, schema)
+        self._serve(topology, schema)
         self.stats.schema_changes += 1
         self._remember(f"schema {version} in use")
         log.info("schema changed", version=version)
@@ -352,8 +323,7 @@ class Services:
         for where, text in looked.problems:
             self.problems.note(0, where, text)
         if found is not known:
-            self.schema = found
-            self.rewriter.replace(self.topology, found)
+            self._serve(self.topology, found)
             if told := differences(known, found, first=known is self._coming):
                 log.info("tables have other columns", tables=told)
 
@@ -478,10 +448,4 @@ def _user(user: UserSettings, account: int) -> User:
         user.transaction_mode,
         user.max_connections or None,
         account,
-    )
-
-
-def _all_serving(topology: Topology) -> bool:
-    return all(
-        one.state is State.SERVING for keyspace in topology.keyspaces.values() for one in keyspace.ranges
     )

@@ -79,11 +79,11 @@ async def _open_snapshot(client: Exchange) -> None:
     host of a database that is not sharded, or else on all.
     """
     services, session = client.services, client.session
-    plan, _ = services.rewriter.plan(b"DO 0", session.env)
+    plan, _ = client.snapshot.rewriter.plan(b"DO 0", session.env)
     if isinstance(plan, Passthrough | Physical):
-        hosts = [plan.host(services.topology)]
+        hosts = [plan.host(client.snapshot.topology)]
     else:
-        hosts = sorted(services.topology.hosts)
+        hosts = sorted(client.snapshot.topology.hosts)
     for host in hosts:
         conn = session.transaction.held.get(host)
         if conn is None:
@@ -179,7 +179,7 @@ def commits_first(client: Exchange, plan: Plan) -> bool:
     if not isinstance(plan, Passthrough | Physical | AnyHost):
         return True
     try:
-        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.services.topology)
+        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.snapshot.topology)
     except BindError:
         return True
     return any(other != host for other in transaction.held)

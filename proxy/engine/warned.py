@@ -6,11 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from proxy.errors import ProxyError
 from proxy.session.state import Diagnostic, Diagnostics
+from rewriter.plans import Notice
 
 OF_TEXT: Final = frozenset({1287, 1681, 3125, 3126, 3128, 3719, 3720, 3778})
 """Warnings of a text, not of its rows (deprecated words, hints): each SELECT of a UNION gives them,
 one server would once."""
+
+
+def notices(warnings: Sequence[Notice]) -> list[Diagnostic]:
+    """The rewriter's warnings for SHOW WARNINGS."""
+    errors = [ProxyError(name, **arguments) for name, arguments in warnings]
+    return [Diagnostic("Warning", error.code, str(error)) for error in errors]
 
 
 _TRUNCATED: Final = 1292

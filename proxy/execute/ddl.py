@@ -278,7 +278,7 @@ def _text(problem: Err | ProxyError) -> str:
 
 
 def _database(client: Exchange, keyspace: str, statement: HostStatement) -> str:
-    known = client.services.topology.keyspaces.get(keyspace)
+    known = client.snapshot.topology.keyspaces.get(keyspace)
     return known.database_of(statement.shards[0]).decode() if known is not None and statement.shards else ""
 
 

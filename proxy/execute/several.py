@@ -71,7 +71,10 @@ class Statements(Numbered):
         client, size = self.client, _FAR
         while True:
             text = self.text[at : at + size]
-            found = await client.services.planners.cut(client.session.user.name, text, client.session.env)
+            session = client.session
+            found = await client.services.planners.cut(
+                session.user.name, text, session.env, client.snapshot.rewriter
+            )
             if at + size >= len(self.text) or found.end < size - NEAR:
                 break
             size *= 8
@@ -154,5 +157,5 @@ def run_several(client: Exchange, sql: bytes, comments: bool) -> None:
         client.query(first_statement(text, client.session.env))
         return
     error = ProxyError("syntax_error", reason="You have an error in your SQL syntax: several statements")
-    host = next(iter(client.session.transaction.held), None) or client.services.topology.hosts[0]
+    host = next(iter(client.session.transaction.held), None) or client.snapshot.topology.hosts[0]
     TaskWork(client).start(run_probe(client, host, text, error))

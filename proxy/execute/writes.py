@@ -23,7 +23,7 @@ from proxy.engine.naming import logical, logical_rows
 from proxy.engine.origins import place_of
 from proxy.engine.preludes import preludes
 from proxy.engine.tally import Outcome, first_id, summed_info
-from proxy.engine.warned import OF_TEXT
+from proxy.engine.warned import OF_TEXT, notices
 from proxy.errors import ProxyError, in_parts
 from proxy.session.state import Diagnostic
 from proxy.wire.origins import changed
@@ -299,23 +299,23 @@ def _answer_rows(client: Exchange, bound: Bound, outcomes: list[Outcome], origin
         rows += [(numbers[at] if told else 0, row) for at, row in enumerate(outcome.rows)]
     rows.sort(key=lambda pair: pair[0])
     diagnostics, _ = _all_diagnostics(outcomes)
-    session.diagnostics = logical_rows(client, diagnostics) + client.services.notices(bound.warnings)
+    session.diagnostics = logical_rows(client, diagnostics) + notices(bound.warnings)
     warnings = len(session.diagnostics)
     columns = outcomes[0].columns
     if origins is not None:
-        columns = changed(columns, place_of(origins, client.services.topology))
+        columns = changed(columns, place_of(origins, client.snapshot.topology))
     write_result(client, columns, [row for _, row in rows], warnings)
 
 
 def _answer(client: Exchange, bound: Bound, outcomes: list[Outcome]) -> None:
-    services, session = client.services, client.session
+    session = client.session
     if session.transaction.next_isolation is not None and session.autocommit:
         session.use_up()
     affected = sum(outcome.ok.affected for outcome in outcomes if outcome.ok is not None)
     insert_id, generated = first_id(outcomes)
     diagnostics, repeated = _all_diagnostics(outcomes)
     warnings = sum(outcome.ok.warnings for outcome in outcomes if outcome.ok is not None) - repeated
-    session.diagnostics = logical_rows(client, diagnostics) + services.notices(bound.warnings)
+    session.diagnostics = logical_rows(client, diagnostics) + notices(bound.warnings)
     session.row_count = affected
     if generated:
         session.last_insert_id = insert_id

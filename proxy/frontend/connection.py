@@ -267,6 +267,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.session = session
         self.phase = None
         self.begun = monotonic()  # idle from now on
+        self.snapshot = self.services.snapshot
         self._reader.limit = self.services.settings.limits.max_packet
 
     def _next(self) -> None:
@@ -288,6 +289,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
     def query(self, sql: bytes) -> None:
         """COM_QUERY."""
         self.begun = monotonic()
+        self.snapshot = self.services.snapshot
         self.sql = sql
         self.kind = "unplanned"
         self.plan = None
@@ -310,6 +312,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
                 self.query(payload[1:])
             return
         self.begun = monotonic()
+        self.snapshot = self.services.snapshot
         self.kind = "command"
         self.plan = None
         self.sql = b""

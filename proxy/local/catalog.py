@@ -41,17 +41,17 @@ _NEXT_ID = re.compile(rb" AUTO_INCREMENT=[0-9]+")
 
 async def definitions(client: Exchange, database: str, table: str) -> list[Column] | Err:
     """The definitions of a table's columns, in logical terms; or the server's error."""
-    services, session = client.services, client.session
-    known = services.schema.table(database, table)
+    snapshot, session = client.snapshot, client.session
+    known = snapshot.schema.table(database, table)
     if known is not None:
-        keyspace = services.topology.keyspaces[known.keyspace]
+        keyspace = snapshot.topology.keyspaces[known.keyspace]
         shard, host = shard_to_ask(keyspace)
         name = quote_name(keyspace.database_of(shard).decode()) + b"." + quote_name(table)
         sql = b"SELECT * FROM " + name + b" LIMIT 0"
     else:
         name = b".".join(map(quote_name, (database, table)))
-        plan, literals = services.rewriter.plan(b"SELECT * FROM " + name + b" LIMIT 0", session.env)
-        statement = plan.bind(literals, services.topology, lambda shards: shards[0]).statements[0]
+        plan, literals = snapshot.rewriter.plan(b"SELECT * FROM " + name + b" LIMIT 0", session.env)
+        statement = plan.bind(literals, snapshot.topology, lambda shards: shards[0]).statements[0]
         host, sql = statement.host, statement.sql
     if host is None:
         raise ProxyError("unknown_table", database=database, table=table)
@@ -71,12 +71,12 @@ async def definitions(client: Exchange, database: str, table: str) -> list[Colum
 
 def own_host(client: Exchange, database: str) -> str | None:
     """The host that answers for a database that is not sharded; None for one the schema describes."""
-    services = client.services
-    known = services.schema.databases.get(database)
+    snapshot = client.snapshot
+    known = snapshot.schema.databases.get(database)
     if known is not None:
-        return services.topology.keyspaces[known.keyspace].master if known.keyspace else None
-    physical = services.topology.physical(database)
-    host = physical[0].host_of(physical[1]) if physical is not None else services.topology.default
+        return snapshot.topology.keyspaces[known.keyspace].master if known.keyspace else None
+    physical = snapshot.topology.physical(database)
+    host = physical[0].host_of(physical[1]) if physical is not None else snapshot.topology.default
     if host is None:
         raise ProxyError("unknown_database", database=database)
     return host
@@ -95,7 +95,7 @@ def _to_host(client: Exchange, database: str) -> bool:
 
 def _part(client: Exchange, database: str) -> Shown:
     """A sharded database's first part."""
-    parts = parts_of(client.services, client.services.schema.databases[database])
+    parts = parts_of(client.snapshot.topology, client.snapshot.schema.databases[database])
     if not parts:
         raise ProxyError("unknown_database", database=database)
     return parts[0]
@@ -207,7 +207,7 @@ async def _table_status(client: Exchange, plan: Builtin, values: Values, databas
     """The tables of every keyspace, each as one shard has it."""
     rows: list[Row] = []
     columns: list[bytes] = []
-    for part in parts_of(client.services, client.services.schema.databases[database]):
+    for part in parts_of(client.snapshot.topology, client.snapshot.schema.databases[database]):
         listed = ", ".join(f"'{name}'" for name in part.tables or ())
         sql = b"SHOW TABLE STATUS FROM %b WHERE Name IN (%b)" % (_name(part.physical), listed.encode())
         reply = await _asked(client, part.host, sql)
@@ -259,7 +259,7 @@ def _describe(client: Exchange, plan: Builtin, values: Values, sql: bytes) -> No
     database, name = str(plan.arguments["database"]), str(plan.arguments["table"])
     if _to_host(client, database):
         return
-    table = client.services.schema.table(database, name)
+    table = client.snapshot.schema.table(database, name)
     if table is None:
         raise ProxyError("unknown_table", database=database, table=name)
     TaskWork(client).start(_describe_table(client, plan, values, table, sql))
@@ -267,7 +267,7 @@ def _describe(client: Exchange, plan: Builtin, values: Values, sql: bytes) -> No
 
 async def _describe_table(client: Exchange, plan: Builtin, values: Values, table: Table, sql: bytes) -> None:
     """Ask one shard, and show the answer in logical terms."""
-    keyspace = client.services.topology.keyspaces[table.keyspace]
+    keyspace = client.snapshot.topology.keyspaces[table.keyspace]
     shard, host = shard_to_ask(keyspace)
     if host is None:
         raise ProxyError("unknown_table", database=table.database, table=table.name)

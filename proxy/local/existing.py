@@ -46,16 +46,15 @@ async def existing_tables(client: Exchange, database: str) -> list[str]:
     """The names of the tables of `database` that some shard has, or may have: one whose host does not answer.
     Sorted.
     """
-    services = client.services
     by_host: dict[str, list[_Place]] = {}
-    for one in _places(client, tuple(services.schema.databases[database].tables.values())):
+    for one in _places(client, tuple(client.snapshot.schema.databases[database].tables.values())):
         by_host.setdefault(one.host, []).append(one)
     found = await asyncio.gather(*(_ask(client, host, places) for host, places in by_host.items()))
     return sorted({name for names in found for name in names})
 
 
 def _places(client: Exchange, tables: tuple[Table, ...]) -> list[_Place]:
-    topology = client.services.topology
+    topology = client.snapshot.topology
     kept: dict[tuple[str, bool], list[str]] = {}
     for table in tables:
         kept.setdefault((table.keyspace, table.kind is Kind.REFERENCE), []).append(table.name)
@@ -98,4 +97,4 @@ def _tell(client: Exchange, where: _Place, table: str, having: set[str]) -> None
     services = client.services
     for database in [one for one in where.databases if one not in having][:_TOLD]:
         text = f"Table '{database}.{table}' doesn't exist"
-        services.problems.note(1146, place(services.topology, database, where.host), text)
+        services.problems.note(1146, place(client.snapshot.topology, database, where.host), text)

@@ -24,19 +24,19 @@ def explain_route(client: Exchange, plan: Builtin, values: Values) -> None:
     if not services.plans_at_once(len(sql)):
         TaskWork(client).start(_explain_apart(client, sql))
         return
-    _answer(
-        client,
-        explain(
-            services.rewriter, sql, session.env, services.topology, lambda name: slot(session, name), told
-        ),
+    snapshot = client.snapshot
+    rows = explain(
+        snapshot.rewriter, sql, session.env, snapshot.topology, lambda name: slot(session, name), told
     )
+    _answer(client, rows)
 
 
 async def _explain_apart(client: Exchange, sql: bytes) -> None:
     services, session = client.services, client.session
-    cached = len(sql) <= services.long_statement and services.rewriter.cached(sql, session.env)
+    cached = len(sql) <= services.long_statement and client.snapshot.rewriter.cached(sql, session.env)
+    rewriter = client.snapshot.rewriter
     rows = await services.planners.explain(
-        session.user.name, sql, session.env, lambda name: slot(session, name), cached=cached
+        session.user.name, sql, session.env, rewriter, lambda name: slot(session, name), cached=cached
     )
     _answer(client, rows)
 

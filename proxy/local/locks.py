@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.engine.warned import notices
 from rewriter.plans import Builtin, Notice, Values
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 def lock_tables(client: Exchange, plan: Builtin, values: Values) -> None:
     """OK with a warning: dumps lock what they read, and only single tables can be."""
     tables = str(plan.arguments["tables"])
-    client.session.diagnostics = client.services.notices([Notice("tables_not_locked", {"tables": tables})])
+    client.session.diagnostics = notices([Notice("tables_not_locked", {"tables": tables})])
     client.reply_ok(warnings=1)
 
 

@@ -95,7 +95,7 @@ def process_list(client: Exchange, plan: Builtin, values: Values) -> None:
 
 
 async def _process_list(client: Exchange, *, full: bool) -> None:
-    topology = client.services.topology
+    topology = client.snapshot.topology
     async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
         reply = await Collector().query(conn, b"SHOW PROCESSLIST")
         found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []  # MySQL's: deprecated
@@ -136,7 +136,7 @@ def grants(client: Exchange, plan: Builtin, values: Values) -> None:
     me = client.session.user
     user = me if name is None else client.services.users.get(str(name))
     if user is None and me.role >= Role.ADMIN:
-        topology = client.services.topology
+        topology = client.snapshot.topology
         client.relay.run(topology.default or topology.hosts[0], client.sql)  # an account of the servers
         return
     if user is None or (user.name != me.name and me.role < Role.ADMIN):

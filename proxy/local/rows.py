@@ -71,7 +71,7 @@ async def _where(
                 text += b" COLLATE utf8mb4_bin" if files and not place else b" COLLATE utf8mb4_general_ci"
             constants.append(b"%b AS `%b`" % (text, kind.name.replace(b"`", b"``")))
         selects.append(b"SELECT " + b", ".join(constants))
-    topology = client.services.topology
+    topology = client.snapshot.topology
     async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
         sql = b"SELECT shardgate_row FROM (%b) AS shown WHERE %b" % (b" UNION ALL ".join(selects), where)
         return await Collector().query(conn, sql)

@@ -282,7 +282,7 @@ async def _set_elsewhere(client: Exchange, first: str, statement: bytes) -> None
     """
     services = client.services
     done = [first]
-    for host in services.topology.hosts:
+    for host in client.snapshot.topology.hosts:
         if host == first:
             continue
         async with borrowed(client, host) as conn:
@@ -333,7 +333,7 @@ _KEYWORDS = {"global": b"GLOBAL ", "persist": b"PERSIST ", "persist_only": b"PER
 
 def _judge(client: Exchange, plan: Builtin) -> tuple[str, str | None]:
     """The host that shall run the SET, and in which current database."""
-    topology = client.services.topology
+    topology = client.snapshot.topology
     if isinstance(plan.home, OneHost):
         try:
             return plan.home.host(topology), plan.home.database

@@ -54,7 +54,7 @@ def empty(client: Exchange, plan: Builtin, values: Values) -> None:
 def shards(client: Exchange, plan: Builtin, values: Values) -> None:
     """One row for each shard."""
     rows: list[list[object]] = []
-    for keyspace in client.services.topology.keyspaces.values():
+    for keyspace in client.snapshot.topology.keyspaces.values():
         for shard in keyspace.all_shards:
             found = keyspace.range_of(shard)
             assert found is not None
@@ -75,7 +75,7 @@ def shards(client: Exchange, plan: Builtin, values: Values) -> None:
 
 def topology(client: Exchange, plan: Builtin, values: Values) -> None:
     """One row for each range, and the version."""
-    current = client.services.topology
+    current = client.snapshot.topology
     rows: list[list[object]] = []
     for keyspace in current.keyspaces.values():
         rows.extend(_ranges(keyspace, current.version))
@@ -203,7 +203,7 @@ def proxy_queries(client: Exchange, plan: Builtin, values: Values) -> None:
     """
     services = client.services
     found: dict[tuple[str, str, str], Use] = {}
-    for kept, text, database in services.rewriter.kept():
+    for kept, text, database in client.snapshot.rewriter.kept():
         use = services.stats.uses.get(kept)
         if use is not None:
             found.setdefault((text, database, kept.kind), Use()).add(use)

@@ -27,7 +27,7 @@ def show_status(client: Exchange, plan: Builtin, values: Values) -> None:
     """Ask a server, best one that the session uses, with the client's TLS and compression in its answer."""
     text = plan.arguments["text"]
     assert isinstance(text, Template)
-    topology, transaction = client.services.topology, client.session.transaction
+    topology, transaction = client.snapshot.topology, client.session.transaction
     host = next(iter(transaction.held), None) or topology.default or topology.hosts[0]
     cipher = client.transport.get_extra_info("cipher")
     name, version = (cipher[0], cipher[1]) if cipher else ("", "")

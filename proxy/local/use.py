@@ -25,7 +25,7 @@ def use_database(client: Exchange, database: str, *, at_login: bool = False) -> 
     """Make `database` the session's current one and answer OK; 1049 when there is none, 1044 when the user
     may not. `at_login`: an error ends the connection, for it means that the log-in has failed.
     """
-    services, session = client.services, client.session
+    snapshot, session = client.snapshot, client.session
     if not database:
         raise ProxyError("no_database")
     if database.lower() == INFORMATION_SCHEMA:  # every server has it, by any case of its name, for all users
@@ -33,17 +33,17 @@ def use_database(client: Exchange, database: str, *, at_login: bool = False) -> 
         return
     if not session.user.may_use(database):
         raise ProxyError("database_denied", user=session.user.name, database=database)
-    known = services.schema.databases.get(database)
+    known = snapshot.schema.databases.get(database)
     if known is not None and known.keyspace is None:
         _chosen(client, database)
         return
-    if known is None and services.topology.physical(database) is not None:
+    if known is None and snapshot.topology.physical(database) is not None:
         _chosen(client, database)
         return
     host = (
-        services.topology.keyspaces[known.keyspace].master
+        snapshot.topology.keyspaces[known.keyspace].master
         if known and known.keyspace
-        else services.topology.default
+        else snapshot.topology.default
     )
     if host is None:
         raise ProxyError("unknown_database", database=database)

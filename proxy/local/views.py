@@ -30,6 +30,7 @@ from .processes import process_constants
 from .rows import constant
 
 if TYPE_CHECKING:
+    from config.topology import Topology
     from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
     from proxy.engine.task import TaskWork
@@ -42,7 +43,7 @@ async def run_views(
 ) -> None:
     """Run the query; `values` are the literals and the session's (with a prepared statement's parameters)."""
     services = client.services
-    host = plan.host(services.topology)
+    host = plan.host(client.snapshot.topology)
     named = {name.decode() for value in values for name in _NAME.findall(value)}
     shown = shown_databases(client, (await list_databases(client)).values(), host, named)
     async with borrowed(client, host, all_rows=True) as conn:
@@ -82,7 +83,7 @@ async def list_databases(client: Exchange) -> Collector:
     """SHOW DATABASES of the default host (the first one when there is none), without the shards: there may be
     thousands.
     """
-    topology = client.services.topology
+    topology = client.snapshot.topology
     shards = "|".join(named_like(one.pattern) for one in topology.keyspaces.values() if one.sharded)
     where = f" WHERE `Database` NOT REGEXP '^({shards})$'" if shards else ""
     async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
@@ -104,8 +105,7 @@ def shown_databases(
     physical ones that are `named`. Of a sharded one's tables those of a shard on host `near` are shown, when
     there is one.
     """
-    services = client.services
-    schema, topology = services.schema, services.topology
+    schema, topology = client.snapshot.schema, client.snapshot.topology
     host = topology.default or topology.hosts[0]
     shown = []
     for row in found:
@@ -116,7 +116,7 @@ def shown_databases(
         if name in SYSTEM_DATABASES or (own and topology.physical(name) is None):
             shown.append(Shown(host, name, name))
     for database in schema.databases.values():
-        shown += parts_of(services, database, near)
+        shown += parts_of(topology, database, near)
     for name in sorted(named):
         place = topology.physical(name) if name not in schema.databases else None
         at = place[0].host_of(place[1]) if place is not None else None
@@ -128,9 +128,9 @@ def shown_databases(
     return [one for one in shown if one.logical in allowed or one.logical == INFORMATION_SCHEMA]
 
 
-def parts_of(services: Services, database: Database, near: str | None = None) -> list[Shown]:
+def parts_of(topology: Topology, database: Database, near: str | None = None) -> list[Shown]:
     """The parts of one of the schema's databases: one for each keyspace that its tables are in."""
-    keyspaces = services.topology.keyspaces
+    keyspaces = topology.keyspaces
     if database.keyspace is not None:
         master = keyspaces[database.keyspace].master
         return [Shown(master, database.name, database.name)] if master is not None else []

@@ -46,8 +46,11 @@ _LOOK: Final = 5.0
 class _Job:
     """A statement to plan, and who waits for it."""
 
-    def __init__(self, sql: bytes, request: Request, future: asyncio.Future[Answer]) -> None:
+    def __init__(
+        self, sql: bytes, rewriter: Rewriter, request: Request, future: asyncio.Future[Answer]
+    ) -> None:
         self.sql = sql
+        self.rewriter = rewriter  # whose schema, topology and limits it is planned for
         self.request = request
         self.future = future
 
@@ -81,9 +84,8 @@ class Turns:
 class _Lane:
     """One process, and those who wait for it."""
 
-    def __init__(self, rewriter: Callable[[], Rewriter], spawn: Spawn, seconds: float) -> None:
+    def __init__(self, spawn: Spawn, seconds: float) -> None:
         self.turns = Turns()
-        self._rewriter = rewriter
         self._spawn = spawn
         self._seconds = seconds
         self._look = _LOOK
@@ -97,9 +99,9 @@ class _Lane:
         self._known: tuple[object, object] = (None, None)  # schema and topology that the process has
         self._runner: asyncio.Task[None] | None = None
 
-    def ask(self, user: str, sql: bytes, request: Request) -> asyncio.Future[Answer]:
+    def ask(self, user: str, sql: bytes, rewriter: Rewriter, request: Request) -> asyncio.Future[Answer]:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.turns.put(user, _Job(sql, request, future))
+        self.turns.put(user, _Job(sql, rewriter, request, future))
         if self._runner is None:
             self._runner = self._spawn(self._run(), "planning")
         return future
@@ -171,7 +173,7 @@ class _Lane:
     async def _ask(self, job: _Job) -> Answer:
         if self._process is None:
             await self.start()
-        rewriter = self._rewriter()
+        rewriter = job.rewriter
         schema, topology = rewriter.schema, rewriter.topology
         request = replace(
             job.request,
@@ -224,13 +226,13 @@ class _Lane:
 
 
 class Planners:
-    """Plans statements off the loop, for `rewriter()`'s schema and topology. Each is allowed `seconds` of CPU
-    time.
+    """Plans statements off the loop, as the rewriter that comes with each would. Each is allowed `seconds` of
+    CPU time.
     """
 
-    def __init__(self, rewriter: Callable[[], Rewriter], spawn: Spawn, seconds: float) -> None:
-        self._short = _Lane(rewriter, spawn, min(seconds or SHORT_SECONDS, SHORT_SECONDS))
-        self._long = _Lane(rewriter, spawn, seconds)
+    def __init__(self, spawn: Spawn, seconds: float) -> None:
+        self._short = _Lane(spawn, min(seconds or SHORT_SECONDS, SHORT_SECONDS))
+        self._long = _Lane(spawn, seconds)
 
     async def warm(self) -> None:
         """Start a process before it is needed."""
@@ -239,31 +241,40 @@ class Planners:
         except OSError as error:
             log.warning("no planning process", reason=str(error))
 
-    async def plan(self, user: str, sql: bytes, env: Env, *, masked: bool = False) -> Answer:
+    async def plan(
+        self, user: str, sql: bytes, env: Env, rewriter: Rewriter, *, masked: bool = False
+    ) -> Answer:
         """Plan a statement when it is the turn of `user`. Raises ProxyError when it takes too much."""
-        return await self._ask(user, sql, Request(env, masked))
+        return await self._ask(user, sql, rewriter, Request(env, masked))
 
     async def explain(
-        self, user: str, sql: bytes, env: Env, slot: Callable[[str], bytes], *, cached: bool
+        self,
+        user: str,
+        sql: bytes,
+        env: Env,
+        rewriter: Rewriter,
+        slot: Callable[[str], bytes],
+        *,
+        cached: bool,
     ) -> tuple[tuple[str, str], ...]:
         """What EXPLAIN ROUTE says of a statement. `slot` gives the session's values. Raises ProxyError."""
         slots: dict[str, bytes] = {}
         while True:
             request = Request(env, task=Task.EXPLAIN, slots=slots, cached=cached)
-            answer = await self._ask(user, sql, request)
+            answer = await self._ask(user, sql, rewriter, request)
             if not answer.wanted:
                 return answer.rows
             slots = slots | {name: slot(name) for name in answer.wanted}
 
-    async def cut(self, user: str, text: bytes, env: Env) -> Piece:
+    async def cut(self, user: str, text: bytes, env: Env, rewriter: Rewriter) -> Piece:
         """The first statement of a text of several, trimmed. Raises ProxyError."""
-        answer = await self._ask(user, text, Request(env, task=Task.CUT))
+        answer = await self._ask(user, text, rewriter, Request(env, task=Task.CUT))
         assert answer.piece is not None
         return answer.piece
 
-    async def _ask(self, user: str, sql: bytes, request: Request) -> Answer:
+    async def _ask(self, user: str, sql: bytes, rewriter: Rewriter, request: Request) -> Answer:
         lane = self._short if len(sql) <= LONG else self._long
-        answer = await lane.ask(user, sql, request)
+        answer = await lane.ask(user, sql, rewriter, request)
         if answer.failed == "internal":
             raise ProxyError("internal", reason=answer.reason)
         if answer.failed:

@@ -11,7 +11,6 @@ import pytest
 from config.topology import Topology
 from proxy import pipeline
 from proxy.engine.aside import run_aside, run_probe
-from proxy.engine.definitions import Definitions
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.pipeline import execute
@@ -57,6 +56,8 @@ class Select(ShardSelect):
 
     bound: Bound
     keyspace = "main"
+    several = Reject(error="scatter_denied")
+    origins = None
 
     def bind(self, values: Values, topology: Topology, choose: Callable[[Any], int]) -> Bound:
         return self.bound
@@ -78,19 +79,17 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setitem(pipeline._EXECUTORS, Write, pipeline._EXECUTORS[ShardWrite])
     world = place()
     services: Any = world.services
-    services.rewriter = Planned()
+    services.snapshot.rewriter = Planned()
     services.execute = execute
     services.max_statement = services.long_statement = 1000
     services.plans_at_once = lambda size: True
-    services.all_serving = True
-    services.definitions_of = lambda plan, session, values: Definitions()
     services.settings.limits.scatter_rows = 0
     return world
 
 
 def ask(world: World, client: Client, plan: Plan, sql: bytes = b"SELECT 1") -> None:
     services: Any = world.services
-    services.rewriter.plans[sql] = plan
+    services.snapshot.rewriter.plans[sql] = plan
     client.send(sql)
 
 
@@ -185,7 +184,7 @@ async def test_an_implicit_commit(world: World, client: Client, committed: bool)
     plan = Passthrough(template=Template((b"",)), keyspaces=("legacy",), implicit_commit=True)
     if not committed:
         services: Any = world.services
-        services.topology = Topology(8, {}, None)
+        services.snapshot.topology = Topology(8, {}, None)
     ask(world, client, plan, b"CREATE TABLE t (a INT)")
     await done(world, client)
     assert world.server("h2").committed == [b"WRITE 0"]

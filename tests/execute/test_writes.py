@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from proxy.engine.task import TaskWork
+from proxy.engine.warned import notices
 from proxy.execute.writes import run_writes
 from proxy.frontend.connection import ClientConnection
 from proxy.wire.packets import err_packet, lenenc_bytes, ok_packet
@@ -16,6 +17,8 @@ from rewriter.plans import Bound, HostStatement, Inserted, Notice
 from tests.execute.ends import done, strike
 from tests.execute.world import LIMITS, Client, ServerConn, World
 from tests.wire.streams import Err, Ok, Result
+
+NOTICE = Notice("id_matches_nothing", {"id": "5", "table": "pins", "reason": "so it is"})
 
 Run = Callable[[ClientConnection], None]
 
@@ -128,10 +131,11 @@ async def test_warnings(world: World, client: Client) -> None:
         return [Ok(1, 0, 1)]
 
     world.server("h1").script = world.server("h2").script = script
-    client.ask(write(("h1", 1), ("h2", 2), warnings=(Notice("id_matches_nothing", {}),)))
+    client.ask(write(("h1", 1), ("h2", 2), warnings=(NOTICE,)))
     await done(world, client)
     assert client.last.warnings == 3
-    assert [one.message for one in client.session.diagnostics] == ["h1", "h2", "id_matches_nothing"]
+    told = notices([NOTICE])[0].message
+    assert [one.message for one in client.session.diagnostics] == ["h1", "h2", told]
 
 
 async def test_warnings_of_all_statements_on_a_host(world: World, client: Client) -> None:

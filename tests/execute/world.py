@@ -19,11 +19,12 @@ from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.memory import Memory
 from proxy.backends.pool import FOUND_ROWS
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT
+from proxy.engine.definitions import PlansDefinitions
 from proxy.engine.problems import ShardProblems
 from proxy.engine.relay import Relay
 from proxy.errors import ProxyError
 from proxy.frontend.connection import ClientConnection
-from proxy.session.state import Diagnostic, Role, Session, User
+from proxy.session.state import Role, Session, User
 from proxy.stats import Stats
 from proxy.wire.constants import Status
 from proxy.wire.packets import PacketReader, err_packet, frame
@@ -332,8 +333,10 @@ class World:
         self.services = SimpleNamespace(
             backends=self.backends, spawn=self.spawn, stats=Stats(), clients={}, pads={b"x_ci": b"\0 "},
             slow_after=float("inf"), columns_doubted=lambda plan: None, columns_seen={},
-            problems=ShardProblems(), memory=Memory(1 << 30),
-            notices=self._notices, client_gone=self._gone, routines={}, bodies={},
+            problems=ShardProblems(),
+            definitions=PlansDefinitions(), snapshot=SimpleNamespace(all_serving=True),
+            memory=Memory(1 << 30),
+            client_gone=self._gone, routines={}, bodies={},
             execute=lambda client, sql: self.clients[client].plans.pop(0)(client),
             settings=SimpleNamespace(limits=SimpleNamespace(max_packet=1 << 24, scatter_bytes=0)),
         )  # fmt: skip
@@ -361,9 +364,6 @@ class World:
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self.tasks.append(task)
         return task
-
-    def _notices(self, warnings: Any) -> list[Diagnostic]:
-        return [Diagnostic("Warning", 1105, str(name)) for name, _ in warnings]
 
     def _gone(self, client: ClientConnection) -> None:
         if client in self.clients:

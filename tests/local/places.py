@@ -58,10 +58,10 @@ def place() -> World:
     """A world with all that built-in statements ask for."""
     world = World()
     services: Any = world.services
-    services.topology = topology()
+    services.snapshot.topology = topology()
     services.facts = SimpleNamespace(defaults={})
     services.renew = lambda defaults: Services.renew(services, defaults)
-    services.schema = SCHEMA
+    services.snapshot.schema = SCHEMA
     services.collations = COLLATIONS
     services.peers = None
     services.status_values = lambda: {"Uptime": 3, "Statements": 4}

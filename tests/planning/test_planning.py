@@ -27,6 +27,7 @@ from tests.support.demo import gone
 from tests.support.waiting import async_wait_until
 
 ENV = Env(database="demo")
+KNOWN = rewriter()
 CASES = [case for path in sorted(golden.FOLDER.glob("*.yaml")) for case in golden.load(path)]
 
 
@@ -84,7 +85,8 @@ async def test_users_take_turns() -> None:
     loop = asyncio.get_running_loop()
 
     def put(user: str, number: int) -> _Job:
-        job = _Job(b"%s %d" % (user.encode(), number), Request(ENV), loop.create_future())
+        sql = b"%s %d" % (user.encode(), number)
+        job = _Job(sql, KNOWN, Request(ENV), loop.create_future())
         turns.put(user, job)
         return job
 
@@ -103,19 +105,18 @@ async def test_users_take_turns() -> None:
 
 @pytest.fixture
 async def planners() -> Any:
-    known = rewriter()
-    made = Planners(lambda: known, Tasks().spawn, 60.0)
+    made = Planners(Tasks().spawn, 60.0)
     yield made
     made.close()
 
 
 async def test_a_process_plans(planners: Planners) -> None:
     sql = b"SELECT data FROM pins WHERE ts = 1 " + b"AND ts = 1 " * 20
-    answer = await planners.plan("u", sql, ENV)
+    answer = await planners.plan("u", sql, ENV, KNOWN)
     assert answer.made is not None
     assert isinstance(answer.made.plan, ShardSelect)
     long = sql + b"AND ts = 1 " * LONG
-    answers = await asyncio.gather(*[planners.plan("u", one, ENV) for one in (sql, long, sql)])
+    answers = await asyncio.gather(*[planners.plan("u", one, ENV, KNOWN) for one in (sql, long, sql)])
     assert all(one.made is not None and one.made.plan.kind == "select" for one in answers)
 
 
@@ -124,20 +125,22 @@ async def test_what_takes_too_long_ends(planners: Planners) -> None:
     planners._short._seconds = 0.05
     sql = b"SELECT " + b"ts, " * 7000 + b"ts FROM pins ORDER BY 1"
     with pytest.raises(ProxyError) as error:
-        await planners.plan("u", sql, ENV)
+        await planners.plan("u", sql, ENV, KNOWN)
     assert error.value.kind.name == "statement_too_complex"
     assert error.value.code == 3170
     planners._short._seconds = 60.0
-    answer = await planners.plan("u", b"SELECT data FROM pins WHERE ts = 1", ENV)
+    answer = await planners.plan("u", b"SELECT data FROM pins WHERE ts = 1", ENV, KNOWN)
     assert answer.made is not None
 
 
 async def test_a_statement_that_nobody_waits_for_any_longer(planners: Planners) -> None:
-    await planners.plan("u", b"SELECT 1", ENV)
+    await planners.plan("u", b"SELECT 1", ENV, KNOWN)
     process = planners._short._process
     assert process is not None
-    waiting = asyncio.ensure_future(planners.plan("u", b"SELECT " + b"ts, " * 8000 + b"ts FROM pins", ENV))
-    other = asyncio.ensure_future(planners.plan("v", b"SELECT data FROM pins", ENV))
+    waiting = asyncio.ensure_future(
+        planners.plan("u", b"SELECT " + b"ts, " * 8000 + b"ts FROM pins", ENV, KNOWN)
+    )
+    other = asyncio.ensure_future(planners.plan("v", b"SELECT data FROM pins", ENV, KNOWN))
     await async_wait_until(lambda: planners.waiting == 1, "the first is at work")
     waiting.cancel()
     answer = await other
@@ -157,12 +160,12 @@ def process_of(planners: Planners) -> int:
 
 async def test_a_process_that_is_lost_with_nothing_to_do(planners: Planners) -> None:
     """No statement notices, and it is no zombie."""
-    await planners.plan("u", b"SELECT 1", ENV)
+    await planners.plan("u", b"SELECT 1", ENV, KNOWN)
     first = process_of(planners)
     os.kill(first, signal.SIGKILL)
     await async_wait_until(lambda: gone(first), "it is gone")
     with structlog.testing.capture_logs() as logs:
-        assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
+        assert (await planners.plan("u", b"SELECT 1", ENV, KNOWN)).made is not None
     assert [line["reason"] for line in logs] == ["killed by signal 9 (SIGKILL)"]
 
     second = process_of(planners)
@@ -172,14 +175,14 @@ async def test_a_process_that_is_lost_with_nothing_to_do(planners: Planners) -> 
     for pid in (first, second):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-    assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
+    assert (await planners.plan("u", b"SELECT 1", ENV, KNOWN)).made is not None
 
 
 async def test_a_process_that_is_lost_at_work(planners: Planners) -> None:
     """Another plans the statement; when that is lost as well, it fails, and the next is planned."""
-    await planners.plan("u", b"SELECT 1", ENV)
+    await planners.plan("u", b"SELECT 1", ENV, KNOWN)
     for deaths in (1, 2):
-        waiting = asyncio.ensure_future(planners.plan("u", LASTING, ENV))
+        waiting = asyncio.ensure_future(planners.plan("u", LASTING, ENV, KNOWN))
         victim = 0
         for _ in range(deaths):
             before = victim
@@ -192,7 +195,7 @@ async def test_a_process_that_is_lost_at_work(planners: Planners) -> None:
         with pytest.raises(ProxyError) as error:
             await waiting
         assert error.value.kind.name == "planning_lost"
-    assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
+    assert (await planners.plan("u", b"SELECT 1", ENV, KNOWN)).made is not None
 
 
 def _another_at_work(planners: Planners, before: int) -> bool:
@@ -202,15 +205,15 @@ def _another_at_work(planners: Planners, before: int) -> bool:
 
 async def test_a_process_that_is_stopped(planners: Planners) -> None:
     """It has its statement for some seconds, not for ever; whoever comes next is planned."""
-    await planners.plan("u", b"SELECT 1", ENV)
+    await planners.plan("u", b"SELECT 1", ENV, KNOWN)
     planners._short._look = 0.3
     os.kill(process_of(planners), signal.SIGSTOP)
     with structlog.testing.capture_logs() as logs, pytest.raises(ProxyError) as error:
-        await planners.plan("u", b"SELECT 1", ENV)
+        await planners.plan("u", b"SELECT 1", ENV, KNOWN)
     assert error.value.kind.name == "statement_too_complex"
     assert "stopped" in logs[0]["reason"]
     planners._short._look = 60.0
-    assert (await planners.plan("u", b"SELECT 1", ENV)).made is not None
+    assert (await planners.plan("u", b"SELECT 1", ENV, KNOWN)).made is not None
 
 
 async def test_explain_route_and_cutting(planners: Planners) -> None:
@@ -221,13 +224,13 @@ async def test_explain_route_and_cutting(planners: Planners) -> None:
         return b"70437463654407"
 
     sql = b"SELECT data FROM pins WHERE id = @pin AND ts = @when"
-    rows = await planners.explain("u", sql, ENV, slot, cached=False)
+    rows = await planners.explain("u", sql, ENV, KNOWN, slot, cached=False)
     assert sorted(asked) == ["@pin", "@when"]
     expected = rewriter_explain(
         rewriter(), sql, ENV, TOPOLOGY, lambda name: b"70437463654407", told, cached=False
     )
     assert list(rows) == expected
     text = b"SELECT '" + b";" * 100_000 + b"'; SELECT 2; SELECT 3"
-    piece = await planners.cut("u", text, ENV)
+    piece = await planners.cut("u", text, ENV, KNOWN)
     assert piece == cut(text, 0, ENV)
     assert text[piece.end :] == b"; SELECT 2; SELECT 3"

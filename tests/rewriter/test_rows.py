@@ -136,7 +136,7 @@ def test_one_plan_for_any_number_of_rows() -> None:
     assert (planner.misses, planner.hits) == (1, 3)
     assert [rows(1, 0, 0, 1), rows(1, 1, 0), rows(1, 0, 1, 0, 1)] == [4, 3, 5]
     assert (planner.misses, planner.hits) == (2, 5)
-    planner.replace(TOPOLOGY)
+    planner = planner.replaced(TOPOLOGY)
     assert rows(1, 1) == 2
     assert planner.misses == 3
 

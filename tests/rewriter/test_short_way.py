@@ -46,7 +46,8 @@ def test_it_is_taken_counted_bounded_and_forgotten() -> None:
     plans = [rewriter.plan(b"SELECT * FROM pins WHERE id = %d" % number, ENV)[0] for number in range(4)]
     assert len(set(map(id, plans))) == 1
     assert (rewriter.hits, rewriter.misses) == (3, 1)
-    rewriter.replace(TOPOLOGY)
+    rewriter = rewriter.replaced(TOPOLOGY)
+    assert (rewriter.hits, rewriter.misses) == (3, 1)
     assert rewriter.plan(b"SELECT * FROM pins WHERE id = 5", ENV)[0] is not plans[0]
     for number in range(2 * MAX_SHORT):
         sql = b"SELECT data AS c%d FROM pins WHERE id = 5" % number

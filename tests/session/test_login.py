@@ -54,8 +54,8 @@ class Visitor:
         services.open_session = self.open
         services.collations = COLLATIONS
         services.client_connected = self.connected
-        services.schema = SimpleNamespace(databases={"demo": SimpleNamespace(keyspace=None)})
-        services.topology = SimpleNamespace(physical=lambda name: None, default=None)
+        services.snapshot.schema = SimpleNamespace(databases={"demo": SimpleNamespace(keyspace=None)})
+        services.snapshot.topology = SimpleNamespace(physical=lambda name: None, default=None)
         self.limit = limit
         self.conn = Connection(services)
         self.transport = FakeTransport()

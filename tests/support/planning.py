@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from proxy.errors import ProxyError
 from proxy.planning.process import Planner
 from proxy.planning.protocol import HEADER, Answer, Request, Unpacking, pack
@@ -14,14 +12,14 @@ from rewriter.planner import Rewriter
 class InProcess:
     """In place of `Planners`."""
 
-    def __init__(self, rewriter: Callable[[], Rewriter]) -> None:
-        self.rewriter = rewriter
+    def __init__(self) -> None:
         self.planner = Planner()
         self.asked: list[tuple[str, bytes]] = []
 
-    async def plan(self, user: str, sql: bytes, env: Env, *, masked: bool = False) -> Answer:
+    async def plan(
+        self, user: str, sql: bytes, env: Env, rewriter: Rewriter, *, masked: bool = False
+    ) -> Answer:
         self.asked.append((user, sql))
-        rewriter = self.rewriter()
         request = Request(env, masked, 60.0, rewriter.schema, rewriter.topology, rewriter.limits)
         answer = self.planner.answer(request, sql)
         unpacking = Unpacking(sql)

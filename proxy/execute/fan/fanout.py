@@ -19,7 +19,7 @@ from proxy.backends.waiting import Want
 from proxy.engine.definitions import Definitions, fill_zeros
 from proxy.engine.ends import connection_lost_in_transaction, give_all_back, give_back, settle
 from proxy.engine.preludes import preludes
-from proxy.engine.warned import Told
+from proxy.engine.warned import Told, notices
 from proxy.errors import ProxyError
 from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
@@ -332,11 +332,11 @@ class FanOut:
             session.use_up()
         if session.tracker is not None:
             session.tracker.touched |= {"R", "S"}
-        notices = client.services.notices(self.bound.warnings)
-        session.diagnostics = self.told.diagnostics + notices
+        session.diagnostics = self.told.diagnostics + notices(self.bound.warnings)
         session.row_count = -1
         session.found_rows = self.merger.found
-        client.transport.write(eof_packet(self.merger.seq, session.status(), self.told.count + len(notices)))
+        warnings = self.told.count + len(self.bound.warnings)
+        client.transport.write(eof_packet(self.merger.seq, session.status(), warnings))
         client.finish("ok")
 
     def _give_all_back(self) -> None:

@@ -21,7 +21,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import apply
 from proxy.backends.settings import FRESH, Settings
-from proxy.engine.admission import check_scatter, check_single, spots_of
+from proxy.engine.admission import check_scatter, check_single, check_states, spots_of
 from proxy.engine.ends import fetch_warnings
 from proxy.engine.naming import logical_rows
 from proxy.engine.origins import gathered_place
@@ -79,7 +79,7 @@ def _refuse_temporary(client: Exchange, plan: Gather) -> None:
     for piece in plan.pieces:
         if piece.routing is not None:
             continue
-        host, _ = _home(piece, client.services.topology)
+        host, _ = _home(piece, client.snapshot.topology)
         kept = client.session.transaction.ties.get(host, ())
         if ("table", piece.home.table.lower()) in kept or ("table", "") in kept:
             raise ProxyError(
@@ -123,7 +123,7 @@ class _Gathering:
 
     async def run(self, told: Told | None) -> None:
         services = self.client.services
-        topology = services.topology
+        topology = self.client.snapshot.topology
         host = topology.default or topology.hosts[0]
         pool = services.backends.scratch(host)
         session = self.client.session
@@ -197,7 +197,7 @@ class _Gathering:
 
     async def _define(self, conn: BackendConnection) -> None:
         """Learn the tables' definitions: each time, so that an ALTER TABLE takes effect at once."""
-        topology = self.client.services.topology
+        topology = self.client.snapshot.topology
         places = [_home(piece, topology) for piece in self.plan.pieces]
         created: dict[bytes, str] = {}
         views: dict[bytes, Shape] = {}
@@ -360,20 +360,19 @@ class _Gathering:
 
     async def _bind(self, sql: bytes, *, each_shard: bool) -> Bound:
         """Plan a piece as the ordinary statement that it is."""
-        services, session = self.client.services, self.client.session
+        client, session = self.client, self.client.session
         env = replace(session.env, each_shard=True) if each_shard else session.env
-        plan, literals = await plan_for(self.client, sql, env)
+        plan, literals = await plan_for(client, sql, env)
         try:
-            bound = plan.bind(values_of(session, plan, literals), services.topology, self.choose)
+            bound = plan.bind(values_of(session, plan, literals), client.snapshot.topology, self.choose)
         except BindError as error:
             raise ProxyError(error.name, **error.arguments) from None
         keyspace = ""
         if isinstance(plan, ShardSelect):
             keyspace = plan.keyspace
-            if not services.all_serving:
-                services.check_states(plan, bound, write=False)
+            check_states(client, plan, bound, write=False)
         if session.transaction_mode == "single":
-            check_single(self.client, spots_of(keyspace, bound.statements))
+            check_single(client, spots_of(keyspace, bound.statements))
         return bound
 
     # -- the rest

@@ -86,7 +86,7 @@ def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:
     if not isinstance(plan, ShardWrite | Insert) or not plan.returning:
         return False
     shown = set(_NAMES.findall(sql.lower().rpartition(b"returning")[2]))
-    databases = client.services.schema.databases
+    databases = client.snapshot.schema.databases
     for place in plan.tables:
         database, _, name = place.partition(".")
         for column in databases[database].tables[name].columns:
@@ -101,14 +101,14 @@ async def learn_again(client: Exchange, statement: Statement) -> None:
     was prepared. What the server says against the statement, it will say again when it is executed.
     """
     services, session, plan = client.services, client.session, statement.plan
-    statement.learnt = services.rewriter.generation
+    statement.learnt = client.snapshot.rewriter.generation
     if isinstance(plan, Gather):
         statement.exact = _UNKNOWN
         return
     assert isinstance(plan, Sharded)
     session.prepared.values = (b"?",) * statement.parameters
     try:
-        host, _, sql = plan.probe(values_of(session, plan, statement.literals), services.topology)
+        host, _, sql = plan.probe(values_of(session, plan, statement.literals), client.snapshot.topology)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
     pool = services.backends.pool(host)

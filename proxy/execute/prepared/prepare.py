@@ -120,15 +120,15 @@ async def _prepare_apart(client: Exchange, sql: bytes, env: Env) -> None:
 def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
     """PREPARE a statement whose plan is known."""
     plan, found = planned.plan, planned.literals
-    services, session = client.services, client.session
+    snapshot, session = client.snapshot, client.session
     check_access(session, plan, sql)
-    generation = services.rewriter.generation
+    generation = snapshot.rewriter.generation
     statement = Statement(sql, env, session.settings.system, plan, found, generation, learnt=generation)
     relay = StatementRelay(client, statement)
     if isinstance(plan, LoadLocal) or (not env.mariadb and _shows_diagnostics(plan)):
         raise ProxyError("unpreparable")
     if isinstance(plan, Several):
-        relay.learn(services.topology.hosts[0], sql, None)  # it will refuse them
+        relay.learn(snapshot.topology.hosts[0], sql, None)  # it will refuse them
         return
     if relayed(plan):
         host, text = _place(client, statement, plan)
@@ -137,7 +137,7 @@ def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
     if isinstance(plan, Reject):
         reject(client, plan, found)
         return
-    places = statement.places = planned.parameters or services.rewriter.parameters(sql, env)
+    places = statement.places = planned.parameters or snapshot.rewriter.parameters(sql, env)
     statement.parameters = len(places.places)
     session.prepared.values = (b"?",) * statement.parameters
     try:
@@ -145,13 +145,13 @@ def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
             session.prepared.values = tuple(b"0" if "L" in slot else b"NULL" for _, slot in places.places)
             _show(client, statement)
         elif isinstance(plan, Everywhere | Ddl):
-            first = plan.bind(values_of(session, plan, found), services.topology, lambda _: 0).statements[0]
+            first = plan.bind(values_of(session, plan, found), snapshot.topology, lambda _: 0).statements[0]
             relay.learn(first.host, first.sql, None)
         elif isinstance(plan, Gather):
             values = values_of(session, plan, found)
             start_gather(client, plan, values, choose, partial(_reply, client, statement))
         elif isinstance(plan, Sharded | Insert):
-            host, _, text = plan.probe(values_of(session, plan, found), services.topology)
+            host, _, text = plan.probe(values_of(session, plan, found), snapshot.topology)
             relay.learn(host, text, None)
         elif isinstance(plan, Builtin):
             _builtin(client, relay, plan)
@@ -168,8 +168,8 @@ def _masks(sql: bytes, env: Env) -> bool:
 
 def planned_at_once(client: Exchange, sql: bytes, env: Env) -> bool:
     """Whether the loop may read a statement itself: the plan is in the cache, or made in a moment."""
-    services = client.services
-    if len(sql) <= services.long_statement and not _masks(sql, env) and services.rewriter.find(sql, env):
+    services, rewriter = client.services, client.snapshot.rewriter
+    if len(sql) <= services.long_statement and not _masks(sql, env) and rewriter.find(sql, env):
         return True
     return services.plans_at_once(len(sql))
 
@@ -178,7 +178,7 @@ async def plan_reading_apart(client: Exchange, sql: bytes, env: Env) -> Planned:
     """The plan of a prepared statement's text, made off the loop."""
     if _masks(sql, env):
         return await plan_masked_off_loop(client, sql, env)
-    return await plan_apart(client.services, client.session.user.name, sql, env)
+    return await plan_apart(client, sql, env)
 
 
 def plans_ahead(client: Exchange, statement: Statement, then: Callable[[], None]) -> bool:
@@ -191,7 +191,7 @@ def plans_ahead(client: Exchange, statement: Statement, then: Callable[[], None]
         return False
 
     async def run() -> None:
-        generation = client.services.rewriter.generation
+        generation = client.snapshot.rewriter.generation
         planned = await plan_reading_apart(client, sql, env)
         statement.ahead = generation, env.key, planned.plan, planned.literals
         then()
@@ -203,7 +203,7 @@ def plans_ahead(client: Exchange, statement: Statement, then: Callable[[], None]
 def _planned(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     if _masks(sql, env):
         return plan_masked(client, sql, env)
-    return client.services.rewriter.plan(sql, env)
+    return client.snapshot.rewriter.plan(sql, env)
 
 
 def _shows_diagnostics(plan: Plan) -> bool:
@@ -223,7 +223,7 @@ def _builtin(client: Exchange, relay: StatementRelay, plan: Builtin) -> None:
     """
     statement, session = relay.statement, client.session
     if not plan.name.startswith(_OWN):
-        topology = client.services.topology
+        topology = client.snapshot.topology
         relay.own = True
         relay.learn(next(iter(session.transaction.held), None) or topology.hosts[0], statement.sql, None)
     elif statement.parameters:
@@ -263,7 +263,7 @@ def _place(client: Exchange, statement: Statement, plan: OneHost) -> tuple[str, 
     """The host of a statement, and its text there. Raises ProxyError."""
     session = client.session
     try:
-        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.services.topology)
+        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.snapshot.topology)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
     if plan.unchanged:
@@ -309,7 +309,7 @@ def execute(client: Exchange, payload: bytes) -> None:
         request = request._replace(types=bytes((ColumnType.NULL, 0)) * statement.parameters)
     if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run(client, statement, request, sent))
-    elif isinstance(plan, _LEARNT) and statement.learnt is not client.services.rewriter.generation:
+    elif isinstance(plan, _LEARNT) and statement.learnt is not client.snapshot.rewriter.generation:
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)
@@ -335,7 +335,7 @@ def _out_of_date(client: Exchange, statement: Statement) -> tuple[Env, str] | No
     do. Text is read under the settings of now: only the database is that of PREPARE.
     """
     session, env, exact = client.session, statement.env, statement.exact
-    current = statement.generation is client.services.rewriter.generation
+    current = statement.generation is client.snapshot.rewriter.generation
     if not current:
         exact = ""  # until it is learnt again
     elif exact and isinstance(statement.plan, ShardSelect) and not statement.plan.exact:
@@ -355,7 +355,7 @@ def plan_for(client: Exchange, statement: Statement) -> Plan:
     if stale is not None:
         was, ahead = statement.plan, statement.ahead
         statement.env, statement.exact = stale
-        statement.ahead, statement.generation = None, client.services.rewriter.generation
+        statement.ahead, statement.generation = None, client.snapshot.rewriter.generation
         if ahead is not None and ahead[1] == statement.reading.key:
             statement.generation, _, statement.plan, statement.literals = ahead
         else:
@@ -426,11 +426,11 @@ def run(
     if not planned_at_once(client, client.sql, env):
         TaskWork(client).start(_run_apart(client, env))
         return
-    client.run_plan(*client.services.rewriter.plan(client.sql, env))
+    client.run_plan(*client.snapshot.rewriter.plan(client.sql, env))
 
 
 async def _run_apart(client: Exchange, env: Env) -> None:
-    planned = await plan_apart(client.services, client.session.user.name, client.sql, env)
+    planned = await plan_apart(client, client.sql, env)
     client.run_plan(planned.plan, planned.literals)
 
 

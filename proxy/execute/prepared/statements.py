@@ -328,7 +328,7 @@ class StatementRelay(Relay):
         if self.learns:
             known, shown = definitions(data)
             if isinstance(statement.plan, Sharded) and statement.plan.origins is not None:
-                shown = changed(shown, place_of(statement.plan.origins, client.services.topology))
+                shown = changed(shown, place_of(statement.plan.origins, client.snapshot.topology))
             statement.exact = exact_of(shown)
             if not session.env.mariadb and isinstance(statement.plan, ShardSelect):
                 statement.derived = derived_types(known)

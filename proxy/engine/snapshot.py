@@ -1,0 +1,29 @@
+"""What statements are served by: one topology, the schema that goes with it, and the rewriter for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from config.schema import Schema
+from config.topology import State, Topology
+from rewriter.planner import Rewriter
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A statement takes the one of its time and keeps it to its end, so that it is planned, bound and sent by
+    the same map, whatever changes meanwhile. `Services.snapshot` is the one of now.
+    """
+
+    topology: Topology
+    schema: Schema
+    rewriter: Rewriter
+    all_serving: bool
+    """Every shard takes reads and writes: the usual case, in which no state is asked for."""
+
+    @classmethod
+    def of(cls, rewriter: Rewriter) -> Snapshot:
+        """That of the rewriter's topology and schema."""
+        ranges = (one for keyspace in rewriter.topology.keyspaces.values() for one in keyspace.ranges)
+        serving = all(one.state is State.SERVING for one in ranges)
+        return cls(rewriter.topology, rewriter.schema, rewriter, serving)
