@@ -14,7 +14,7 @@ from proxy.engine.ends import connection_lost_in_transaction, give_back, settle
 from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
 from proxy.session.values import quote
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
@@ -90,7 +90,7 @@ async def run_aside(
     counted = session.found_rows
     answer(client, reply, found)
     if effects is not None and effects.found_rows != "":
-        session.found_rows = counted
+        session.apply(Outcome(found=counted))
 
 
 def answer(client: Exchange, reply: Collector, warnings: list[Diagnostic] | None = None) -> None:
@@ -98,13 +98,12 @@ def answer(client: Exchange, reply: Collector, warnings: list[Diagnostic] | None
     if reply.err is not None:
         client.fail(reply.err)
         if warnings:
-            client.session.diagnostics = warnings
+            client.session.apply(Outcome(diagnostics=warnings))
         return
     session = client.session
-    if warnings or not session.keep_warnings():
-        session.diagnostics = warnings or []
+    affected = None if reply.ok is None else reply.ok.affected
+    session.apply(Outcome(affected, diagnostics=session.without_tables(warnings)))
     if reply.ok is not None:
-        session.row_count = reply.ok.affected
         client.reply_ok(
             affected=reply.ok.affected,
             insert_id=reply.ok.insert_id,
@@ -133,9 +132,7 @@ def write_result(
         pieces.append(frame(row, seq))
         seq += 1 + len(row) // 0xFFFFFF
     pieces.append(eof_packet(seq, status, warnings))
-    client.session.row_count = -1
-    if counts:
-        client.session.found_rows = len(rows)
+    client.session.apply(Outcome(RESULT_SET, found=len(rows) if counts else None))
     client.write(b"".join(pieces))
     client.finish("ok")
 
@@ -176,8 +173,7 @@ async def run_for_nothing(client: Exchange, bound: Bound, *, update: bool) -> No
         if found is not None and found.code not in _NOT_PREPARED:
             client.fail(found)
             return
-    client.session.diagnostics = notices(warnings)
-    client.session.row_count = 0
+    client.session.apply(Outcome(0, diagnostics=notices(warnings)))
     info = b"Rows matched: 0  Changed: 0  Warnings: %d" % len(warnings) if update else b""
     client.reply_ok(warnings=len(warnings), info=lenenc_bytes(info) if info else b"")
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.engine.naming import logical_error
-from proxy.session.state import Diagnostics, Session
+from proxy.session.outcome import Diagnostics
+from proxy.session.state import Session
 from proxy.wire.packets import err_packet, ok_packet, tracked_ok_packet
 from rewriter.bound import composed_message
 

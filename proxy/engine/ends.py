@@ -13,8 +13,8 @@ from proxy.backends.connection import BackendConnection
 from proxy.engine.naming import logical_rows
 from proxy.engine.trace import counts, generated, trace, trace_code, trace_routine
 from proxy.errors import ProxyError
+from proxy.session.outcome import Diagnostic, Diagnostics
 from proxy.session.reading import READING
-from proxy.session.state import Diagnostic, Diagnostics
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame, query_packet
 from rewriter.plans import Values

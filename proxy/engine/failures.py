@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from proxy.engine.problems import DENIED, place
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import Diagnostic
 from proxy.session.values import values_of
 from proxy.wire.constants import UNKNOWN_COLUMN
 from proxy.wire.packets import Err

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends import OWN_ACCOUNT
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import Diagnostic
 from proxy.wire.packets import Err
 from rewriter.gather import SCRATCH
 from rewriter.plans import Physical

@@ -29,6 +29,7 @@ from proxy.engine.preludes import effects_preludes, keeps_warnings, opens_none, 
 from proxy.engine.problems import NOTED
 from proxy.engine.trace import left_behind
 from proxy.errors import ProxyError
+from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.constants import Status
 from proxy.wire.origins import Header, Placing
 from proxy.wire.packets import err_packet, frame, query_packet
@@ -362,19 +363,18 @@ class Relay:
             return
         ok = said.ok
         if ok is not None:
-            if effects is None or not effects.keeps_row_count:
-                session.row_count = ok.affected
-            if ok.insert_id and effects is None and (self.plain or not self.keeps_insert_id):
-                session.last_insert_id = ok.insert_id
+            made = effects is None and (self.plain or not self.keeps_insert_id)
+            affected = None if effects is not None and effects.keeps_row_count else ok.affected
+            session.apply(Outcome(affected, ok.insert_id or None if made else None))
+        elif effects is None or effects.found_rows not in (KEEP, PRIMED):
+            session.passed(said.rows)
         else:
-            session.row_count = -1
-            if effects is None or effects.found_rows not in (KEEP, PRIMED):
-                session.found_rows = said.rows
+            session.apply(Outcome(RESULT_SET))
         if (effects is not None and left_behind(session, conn, effects, self.literals)) or said.warnings:
             self._begin_to_settle(conn)
             return
         if session.diagnostics and not self._keeps_warnings():
-            session.diagnostics = []
+            session.apply(Outcome(diagnostics=[]))
         if self.broken is not None:
             self._give_back(conn, failed=False)
             return
@@ -386,7 +386,7 @@ class Relay:
 
     def _keeps_warnings(self) -> bool:
         """Whether SHOW WARNINGS tells what it did before the statement, which has given none."""
-        return not self.plain and keeps_warnings(self.sql) and self.client.session.keep_warnings()
+        return not self.plain and self.client.session.env.mariadb and keeps_warnings(self.sql)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = self.placing = None
@@ -412,8 +412,9 @@ class Relay:
         self.settling = self.task = None
         if found or not (failed or self._keeps_warnings()):
             composed = None if self.plain else self.base
-            client.session.diagnostics = found if composed is None else composed_rows(found, composed)
-            client.session.diagnostics += noted
+            shown = found if composed is None else composed_rows(found, composed)
+            shown += noted
+            client.session.apply(Outcome(diagnostics=shown))
         if client.closed:
             if not held:  # what the session held was given back when the client went
                 client.services.backends.release(conn)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import RESULT_SET, ROWS_SENT, Diagnostic, Outcome
 from proxy.wire.origins import Place, changed
 from proxy.wire.packets import Err, Ok, eof_packet
 from proxy.wire.resultset import header_packets
@@ -69,15 +69,10 @@ class Rest:
     def finish(self, diagnostics: list[Diagnostic]) -> None:
         """The end of the rows, and the command is done."""
         client, session = self.client, self.client.session
-        if session.transaction.next_isolation is not None and session.autocommit:
-            session.use_up()
-        if session.tracker is not None:
-            session.tracker.touched |= {"R", "S"}
-        session.diagnostics = diagnostics
-        session.row_count = -1
-        if self.next_seq is None:  # SELECT … INTO @x
-            affected = self.ok.affected if self.ok is not None else 0
-            session.row_count = affected
+        into = self.next_seq is None  # SELECT … INTO @x
+        affected = self.ok.affected if into and self.ok is not None else 0 if into else RESULT_SET
+        session.apply(Outcome(affected, diagnostics=diagnostics, tables=True, touched=ROWS_SENT))
+        if self.next_seq is None:
             client.reply_ok(affected=affected, warnings=self.warnings)
             return
         client.transport.write(eof_packet(self.next_seq, session.status(), self.warnings))

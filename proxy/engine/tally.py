@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import Diagnostic
 from proxy.wire.packets import Err, Ok, ProtocolError, lenenc_bytes, read_lenenc_bytes
 from rewriter.plans import HostStatement, Inserted
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What became of one statement: `ok`, or `rows` (of RETURNING), or the error that says why not."""
+class Part:
+    """A statement of it, and what became of that: `ok`, or `rows` (of RETURNING), or the error that says
+    why not.
+    """
 
     statement: HostStatement
     inserted: Inserted | None
@@ -26,7 +28,7 @@ class Outcome:
     warnings: int = 0
 
 
-def first_id(outcomes: Sequence[Outcome]) -> tuple[int, bool]:
+def first_id(parts: Sequence[Part]) -> tuple[int, bool]:
     """The insert id to report, composed, and whether a server has generated it.
 
     As with one MySQL: that of the first row whose id was generated, or else that of the last row, if
@@ -34,8 +36,8 @@ def first_id(outcomes: Sequence[Outcome]) -> tuple[int, bool]:
     """
     made: list[tuple[Inserted, int]] = []
     generated: list[tuple[Inserted, int]] = []
-    for outcome in outcomes:
-        inserted, ok = outcome.inserted, outcome.ok
+    for part in parts:
+        inserted, ok = part.inserted, part.ok
         if inserted is None or ok is None or not ok.insert_id:
             continue
         made.append((inserted, ok.insert_id))
@@ -47,7 +49,7 @@ def first_id(outcomes: Sequence[Outcome]) -> tuple[int, bool]:
         inserted, id = min(generated, key=lambda pair: pair[0].first)
     else:
         told = dict(made)
-        done = [one.inserted for one in outcomes if one.inserted is not None and one.ok is not None]
+        done = [one.inserted for one in parts if one.inserted is not None and one.ok is not None]
         inserted = max(done, key=lambda one: one.last)
         id = told.get(inserted) or inserted.given
         if not id:
@@ -55,24 +57,24 @@ def first_id(outcomes: Sequence[Outcome]) -> tuple[int, bool]:
     return id + (inserted.base or 0), bool(generated)
 
 
-def summed_info(outcomes: Sequence[Outcome], warnings: int) -> bytes:
+def summed_info(parts: Sequence[Part], warnings: int) -> bytes:
     """`Rows matched: 3  Changed: 2  Warnings: 0`, summed over the shards; encoded as in an OK packet."""
-    totals = {"Records": 0, "Duplicates": 0} if _many_rows(outcomes) else {}
-    for outcome in outcomes:
-        if outcome.ok is None:
+    totals = {"Records": 0, "Duplicates": 0} if _many_rows(parts) else {}
+    for part in parts:
+        if part.ok is None:
             continue
         try:
-            text = read_lenenc_bytes(outcome.ok.info, 0)[0] if outcome.ok.info else None
+            text = read_lenenc_bytes(part.ok.info, 0)[0] if part.ok.info else None
         except ProtocolError:
             text = None  # the counts of a server that talks nonsense are not told on
-        if text is None and outcome.inserted is not None and totals:
+        if text is None and part.inserted is not None and totals:
             # a server says nothing of a single row, and counts one in the place of another as 2
-            duplicates = max(outcome.ok.affected - 1, 0)
-            if outcome.inserted.ignore and not outcome.ok.affected:
+            duplicates = max(part.ok.affected - 1, 0)
+            if part.inserted.ignore and not part.ok.affected:
                 duplicates = 1
-            text = b"Records: %d  Duplicates: %d" % (outcome.inserted.rows, duplicates)
-        for part in (text or b"").decode("latin-1").split("  "):
-            name, colon, number = part.rpartition(": ")
+            text = b"Records: %d  Duplicates: %d" % (part.inserted.rows, duplicates)
+        for count in (text or b"").decode("latin-1").split("  "):
+            name, colon, number = count.rpartition(": ")
             if colon and number.isdigit() and name != "Warnings":
                 totals[name] = totals.get(name, 0) + int(number)
     if not totals:
@@ -82,6 +84,6 @@ def summed_info(outcomes: Sequence[Outcome], warnings: int) -> bytes:
     )
 
 
-def _many_rows(outcomes: Sequence[Outcome]) -> bool:
+def _many_rows(parts: Sequence[Part]) -> bool:
     """Whether the client's INSERT had more than one row: then it gets their number."""
-    return sum(outcome.inserted.rows for outcome in outcomes if outcome.inserted is not None) > 1
+    return sum(part.inserted.rows for part in parts if part.inserted is not None) > 1

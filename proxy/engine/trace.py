@@ -16,6 +16,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import TYPED_NULL, variable_name
 from proxy.engine.preludes import NEVER_FOUND, PRIMING_VARIABLE
 from proxy.errors import ProxyError
+from proxy.session.outcome import Outcome
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
@@ -104,13 +105,13 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
     """Note what a reply of so many `rows` tells of FOUND_ROWS(); whether only the server knows it."""
     found = effects.found_rows
     if isinstance(found, int):
-        session.found_rows = rows + int(literals[found])
+        session.apply(Outcome(found=rows + int(literals[found])))
         return not rows
     if found == ONE:
-        session.found_rows = 1
+        session.apply(Outcome(found=1))
     if found == MATCHED and ok is not None:
         matched = _MATCHED.search(ok.info)
-        session.found_rows = int(matched[1]) if matched else session.found_rows
+        session.apply(Outcome(found=int(matched[1]) if matched else None))
     return found in (ASK, PRIMED)
 
 
@@ -146,7 +147,7 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
         conn.unread = True
     made = generated(effects, ok, literals)
     if made and ok is not None and ok.insert_id:
-        session.last_insert_id = ok.insert_id
+        session.apply(Outcome(insert_id=ok.insert_id))
     counted = not counts(session, effects, ok, conn.scanner.rows, literals)
     asks = effects.routine or effects.changed or effects.defines or effects.tables
     return made is None or not counted or asks or bool(effects.calls or effects.variables)
@@ -174,10 +175,10 @@ async def trace(
             row = reply.values()[0]
             id = int(row[0] or 0) if asks else 0
             if asks and (effects.insert_id == "ask" or (ok is not None and ok.insert_id == id)):
-                session.last_insert_id = id
+                session.apply(Outcome(insert_id=id))
             found = int(row[-1] or 0)
             if not counted and not (effects.found_rows == PRIMED and found == NEVER_FOUND):
-                session.found_rows = found
+                session.apply(Outcome(found=found))
     if effects.variables:
         await _take_over(session, conn, effects.variables)
 

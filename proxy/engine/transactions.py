@@ -14,7 +14,7 @@ from proxy.engine.preludes import preludes
 from proxy.engine.relay import Relay
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError, in_parts
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.transaction import LOCKED, START, XA, modes_of
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import AnyHost, BindError, Builtin, Passthrough, Physical, Plan, Values
@@ -53,8 +53,7 @@ def _begun(client: Exchange, sql: bytes) -> None:
     unlock_tables(client)
     session.transaction.start(sql, modes_of(session.settings))
     session.use_up()
-    session.row_count = 0
-    session.keep_warnings()
+    session.apply(Outcome(0, diagnostics=session.without_tables()))
     if b"SNAPSHOT" in sql.upper():
         if session.tracker is not None:
             session.tracker.touched = {"R"}
@@ -144,8 +143,7 @@ def _end(client: Exchange, plan: Builtin, sql: bytes) -> None:
             transaction.next_isolation = characteristics
             if client.session.tracker is not None:
                 client.session.tracker.ended()
-        client.session.row_count = 0
-        client.session.keep_warnings()
+        session.apply(Outcome(0, diagnostics=session.without_tables()))
         client.reply_ok()
         if release:
             client.close()
@@ -301,10 +299,11 @@ def _name(plan: Builtin) -> bytes:
 
 
 def _on_all(client: Exchange, sql: bytes) -> None:
-    client.session.keep_warnings()
+    session = client.session
+    session.apply(Outcome(diagnostics=session.without_tables()))
     conns = [conn for conn in client.session.transaction.held.values() if conn.in_transaction]
     if not conns:
-        client.session.row_count = 0
+        session.apply(Outcome(0))
         client.reply_ok()
     else:
         TaskWork(client).start(_savepoint_on_all(client, conns, sql))
@@ -322,7 +321,5 @@ async def _savepoint_on_all(client: Exchange, conns: list[BackendConnection], sq
             client.fail(reply.err)
             return
         warnings += await fetch_warnings(conn) if reply.warnings else []
-    client.session.row_count = 0
-    if warnings:
-        client.session.diagnostics = warnings
+    client.session.apply(Outcome(0, diagnostics=warnings or None))
     client.reply_ok(warnings=len(warnings))

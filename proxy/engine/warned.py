@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostic, Diagnostics
+from proxy.session.outcome import Diagnostic, Diagnostics
 from rewriter.plans import Notice
 
 OF_TEXT: Final = frozenset({1287, 1681, 3125, 3126, 3128, 3719, 3720, 3778})

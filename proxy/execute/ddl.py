@@ -22,7 +22,7 @@ from proxy.engine.ends import connection_lost_in_transaction
 from proxy.engine.naming import logical
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.transaction import LOCKED, XA
 from proxy.wire.packets import Err, lenenc_bytes, query_packet
 from proxy.wire.resultset import encode_row
@@ -137,11 +137,10 @@ async def run_ddl(client: Exchange, plan: Ddl, bound: Bound, work: TaskWork) -> 
     if run.failures:
         _report(client, plan, run)
         return
-    client.session.diagnostics = []
+    client.session.apply(Outcome(0, diagnostics=[]))
     if run.results:
         _tell(client, plan, run.results)
         return
-    client.session.row_count = 0
     count = len(bound.statements)
     what = f"{count} shards" if bound.statements[0].shards else "the table"
     where = f"{hosts} host" if hosts == 1 else f"{hosts} hosts"
@@ -235,10 +234,11 @@ def _report(client: Exchange, plan: Ddl, run: _Run) -> None:
         advice=_have_it(failures) or _advice(client, plan, failures[0][0]),
     )
     client.fail(error)
-    client.session.diagnostics += [
+    each = [
         Diagnostic("Error", problem.code, f"{_place(statement, client)}: {_text(problem)}")
         for statement, problem in failures
     ]
+    client.session.apply(Outcome(diagnostics=client.session.diagnostics + each))
 
 
 def _first(failures: Sequence[Failure]) -> Err | ProxyError:

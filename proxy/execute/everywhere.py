@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.engine.aside import write_result
-from proxy.engine.tally import Outcome
+from proxy.engine.tally import Part
 from proxy.errors import ProxyError, in_parts
+from proxy.session.outcome import Outcome
 from proxy.session.transaction import LOCKED
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
@@ -30,8 +31,8 @@ _START = (query_packet(b"START TRANSACTION"), 1)
 
 async def run_everywhere(client: Exchange, bound: Bound, running: set[BackendConnection]) -> None:
     """Run the statements of `bound`, one for each host, and answer as the first host does."""
-    works = [HostWork(one.host, [Outcome(one, None)]) for one in bound.statements]
-    outcomes = [work.outcomes[0] for work in works]
+    works = [HostWork(one.host, [Part(one, None)]) for one in bound.statements]
+    parts = [work.parts[0] for work in works]
     session = client.session
     within = session.transaction.explicit or not session.autocommit
     settings = session.settings
@@ -41,16 +42,16 @@ async def run_everywhere(client: Exchange, bound: Bound, running: set[BackendCon
         for work in works:
             await connect(client, work)
         running.update(work.conn for work in works if work.conn is not None)
-        unreachable = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
+        unreachable = next((part.error for part in parts if part.error is not None), None)
         if unreachable is None:
             locked = LOCKED in session.transaction.ties.get(works[0].host, ())  # which BEGIN would end
             await run_host(client, works[0], within, settings, (b"", 0) if within or locked else _START)
-            if outcomes[0].error is None:
+            if parts[0].error is None:
                 await asyncio.gather(*(run_host(client, work, within, settings) for work in works[1:]))
-            failed = [outcome for outcome in outcomes if outcome.error is not None]
+            failed = [part for part in parts if part.error is not None]
             if failed and within:
                 # where it did not run, the savepoint is still that of an earlier statement
-                await undo(work for work in works if work.outcomes[0].answered or work.outcomes[0].error)
+                await undo(work for work in works if work.parts[0].answered or work.parts[0].error)
             elif not within:
                 await _end(works[0], commit=not failed)
     except BaseException:
@@ -58,7 +59,7 @@ async def run_everywhere(client: Exchange, bound: Bound, running: set[BackendCon
             if work.conn is not None and not work.kept:
                 client.services.backends.release(work.conn)
         raise
-    give_back(client, works, failed=any(outcome.error for outcome in outcomes))
+    give_back(client, works, failed=any(part.error for part in parts))
     _answer(client, works, undone=within)
 
 
@@ -69,17 +70,17 @@ async def _end(work: HostWork, *, commit: bool) -> None:
     try:
         reply = await Collector().run(work.conn, query_packet(b"COMMIT" if commit else b"ROLLBACK"))
     except ProxyError as error:
-        work.outcomes[0].error = work.outcomes[0].error or error
+        work.parts[0].error = work.parts[0].error or error
         return
-    work.outcomes[0].error = work.outcomes[0].error or reply.err
+    work.parts[0].error = work.parts[0].error or reply.err
 
 
 def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
     """The first host's answer, or what went wrong and where."""
-    failed = [work for work in works if work.outcomes[0].error is not None]
-    done = [work.host for work in works[1:] if work.outcomes[0].answered and work not in failed]
+    failed = [work for work in works if work.parts[0].error is not None]
+    done = [work.host for work in works[1:] if work.parts[0].answered and work not in failed]
     if failed:
-        first = failed[0].outcomes[0].error
+        first = failed[0].parts[0].error
         assert first is not None
         if undone or not done:
             client.fail(first)
@@ -88,7 +89,7 @@ def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
         unsure = [
             work.host
             for work in failed
-            if isinstance(error := work.outcomes[0].error, ProxyError) and error.unsure
+            if isinstance(error := work.parts[0].error, ProxyError) and error.unsure
         ]
         left = [work.host for work in works if work.host not in done and work.host not in unsure]
         raise ProxyError(
@@ -98,19 +99,19 @@ def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
             advice="Run it on the failed hosts themselves, or write it so that it may be repeated.",
         )
     _compare(client, works)
-    outcome, session = works[0].outcomes[0], client.session
-    session.diagnostics = outcome.diagnostics
-    ok = outcome.ok
+    part = works[0].parts[0]
+    ok = part.ok
+    affected = None if ok is None else ok.affected
+    client.session.apply(Outcome(affected, diagnostics=part.diagnostics))
     if ok is None:  # RETURNING: every host has the same rows
-        write_result(client, outcome.columns, outcome.rows, outcome.warnings)
+        write_result(client, part.columns, part.rows, part.warnings)
         return
-    session.row_count = ok.affected
     client.reply_ok(affected=ok.affected, insert_id=ok.insert_id, warnings=ok.warnings, info=ok.info)
 
 
 def _compare(client: Exchange, works: list[HostWork]) -> None:
     """Copies that differ show when the same statement changes other numbers of rows."""
-    changed = {work.host: work.outcomes[0].ok.affected for work in works if work.outcomes[0].ok is not None}
+    changed = {work.host: work.parts[0].ok.affected for work in works if work.parts[0].ok is not None}
     first = works[0].host
     for host, rows in changed.items():
         if rows != changed.get(first, rows):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.engine.sinks import CommandSink
 from proxy.errors import ProxyError
+from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.packets import (
@@ -28,7 +29,6 @@ from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
-    from proxy.session.state import Diagnostic
     from rewriter.plan import Values
     from rewriter.plans import ReadThenWrite
     from rewriter.writes.read_write import Row
@@ -226,7 +226,7 @@ class ReadFirst(CommandSink):
     def _nothing(self) -> None:
         """There was no row to write: what the SELECT has warned of is all there is to tell."""
         session = self.client.session
-        session.row_count = 0
+        session.apply(Outcome(0))
         warnings = len(session.diagnostics)
         text = self.plan.nothing.replace(b"Warnings: 0", b"Warnings: %d" % warnings)
         info = lenenc_bytes(text) if text else b""
@@ -294,14 +294,13 @@ class ReadFirst(CommandSink):
         """Tell the client what became of them all."""
         session = self.client.session
         self.reader = None
-        session.diagnostics = self.diagnostics
+        affected = RESULT_SET if self.failure is not None else self.affected
+        session.apply(Outcome(affected, diagnostics=self.diagnostics))
         if self.failure is not None:
             payload, outcome = self.failure[0], self.failure[1] or "error"
-            session.row_count = -1
             self.below.write(frame(payload, self.seq + 1))
             super().answered(outcome)
             return
-        session.row_count = self.affected
         info = b""
         if self.total:
             self.total["Warnings"] = len(self.diagnostics)

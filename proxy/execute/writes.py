@@ -22,10 +22,10 @@ from proxy.engine.ends import connection_lost_in_transaction, give_all_back, ope
 from proxy.engine.naming import logical, logical_rows
 from proxy.engine.origins import place_of
 from proxy.engine.preludes import preludes
-from proxy.engine.tally import Outcome, first_id, summed_info
+from proxy.engine.tally import Part, first_id, summed_info
 from proxy.engine.warned import OF_TEXT, notices
 from proxy.errors import ProxyError, in_parts
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import Diagnostic, Outcome
 from proxy.wire.origins import changed
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.resultset import decode_row
@@ -56,9 +56,9 @@ class _Pipeline:
     whole = True
     own = False
 
-    def __init__(self, outcomes: list[Outcome], opens: bool) -> None:
+    def __init__(self, parts: list[Part], opens: bool) -> None:
         """`opens`: whether a transaction may be open after them."""
-        self.outcomes = outcomes
+        self.parts = parts
         self._opens = opens
         self.warnings = 0  # of the last one
         self._index = 0
@@ -68,8 +68,8 @@ class _Pipeline:
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, conn: BackendConnection, packets: bytes, count: int) -> None:
-        packets += _SHOW_WARNINGS.join(query_packet(outcome.statement.sql) for outcome in self.outcomes)
-        conn.send(packets, self, count, replies=2 * len(self.outcomes) - 1)
+        packets += _SHOW_WARNINGS.join(query_packet(part.statement.sql) for part in self.parts)
+        conn.send(packets, self, count, replies=2 * len(self.parts) - 1)
         try:
             await self._future
         except asyncio.CancelledError:
@@ -86,18 +86,18 @@ class _Pipeline:
             self._rows += split_rows(block)
 
     def reply_done(self, conn: BackendConnection) -> None:
-        outcome, rows = self.outcomes[self._index], self._rows
+        part, rows = self.parts[self._index], self._rows
         columns = self._reader.columns
         self._reader, self._rows = ResultReader(), []
         if self._asking:
-            outcome.diagnostics = _diagnostics(rows)
+            part.diagnostics = _diagnostics(rows)
             self._asking = False
             self._index += 1
             return
-        outcome.ok, outcome.error = conn.scanner.ok, conn.scanner.err
-        outcome.columns, outcome.rows, outcome.warnings = columns, rows, conn.scanner.warnings
-        outcome.answered = True
-        if self._index < len(self.outcomes) - 1:
+        part.ok, part.error = conn.scanner.ok, conn.scanner.err
+        part.columns, part.rows, part.warnings = columns, rows, conn.scanner.warnings
+        part.answered = True
+        if self._index < len(self.parts) - 1:
             self._asking = True
             return
         self.warnings = conn.scanner.warnings
@@ -105,9 +105,9 @@ class _Pipeline:
             self._future.set_result(None)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        for outcome in self.outcomes[self._index :]:
-            if not outcome.answered:
-                outcome.error = error
+        for part in self.parts[self._index :]:
+            if not part.answered:
+                part.error = error
         if not self._future.done():
             self._future.set_result(None)
 
@@ -117,7 +117,7 @@ class HostWork:
     """One host's part of the statement. `kept`: the session holds the connection, whatever happens here."""
 
     host: str
-    outcomes: list[Outcome]
+    parts: list[Part]
     conn: BackendConnection | None = None
     kept: bool = False
 
@@ -133,16 +133,16 @@ async def run_writes(
     """Run the statements of `bound` and answer the client. Their connections are put into `running`.
     `returning`: with the rows that they give, whose columns' `origins` these are.
     """
-    outcomes = [
-        Outcome(statement, bound.inserted[index] if bound.inserted else None)
+    parts = [
+        Part(statement, bound.inserted[index] if bound.inserted else None)
         for index, statement in enumerate(bound.statements)
     ]
     works: dict[str, HostWork] = {}
-    for outcome in outcomes:
-        host = outcome.statement.host
-        works.setdefault(host, HostWork(host, [])).outcomes.append(outcome)
+    for part in parts:
+        host = part.statement.host
+        works.setdefault(host, HostWork(host, [])).parts.append(part)
     session = client.session
-    atomic = (session.transaction.explicit or not session.autocommit) and len(outcomes) > 1
+    atomic = (session.transaction.explicit or not session.autocommit) and len(parts) > 1
     try:
         for host in sorted(works):  # in this order everywhere: two statements never wait for each other
             await connect(client, works[host])
@@ -150,7 +150,7 @@ async def run_writes(
         reached = all(work.conn is not None for work in works.values())
         if reached:  # else nothing is sent: better no write than half of one
             await asyncio.gather(*(run_host(client, work, atomic) for work in works.values()))
-        failed = [outcome for outcome in outcomes if outcome.error is not None]
+        failed = [part for part in parts if part.error is not None]
         if failed and atomic and reached:
             await undo(works.values())
     except BaseException:
@@ -160,11 +160,11 @@ async def run_writes(
         raise
     give_back(client, works.values(), failed=bool(failed))
     if failed:
-        _report(client, outcomes, failed, undone=atomic or not reached)
+        _report(client, parts, failed, undone=atomic or not reached)
     elif returning:
-        _answer_rows(client, bound, outcomes, origins)
+        _answer_rows(client, bound, parts, origins)
     else:
-        _answer(client, bound, outcomes)
+        _answer(client, bound, parts)
 
 
 def give_back(client: Exchange, works: Iterable[HostWork], *, failed: bool) -> None:
@@ -184,8 +184,8 @@ async def connect(client: Exchange, work: HostWork) -> None:
         try:
             work.conn = await pool.connection(session.settings, None, session.variant, session.user.name)
         except ProxyError as error:
-            for outcome in work.outcomes:
-                outcome.error = error
+            for part in work.parts:
+                part.error = error
 
 
 async def run_host(
@@ -209,10 +209,10 @@ async def run_host(
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
         count += 1
     conn.begun = client.begun
-    pipeline = _Pipeline(work.outcomes, bool(opening[1]) or opens(client.session, conn))
+    pipeline = _Pipeline(work.parts, bool(opening[1]) or opens(client.session, conn))
     await pipeline.run(conn, packets, count)
-    if not conn.closed and (pipeline.warnings or any(outcome.error for outcome in work.outcomes)):
-        work.outcomes[-1].diagnostics = await settle(client, conn)
+    if not conn.closed and (pipeline.warnings or any(part.error for part in work.parts)):
+        work.parts[-1].diagnostics = await settle(client, conn)
 
 
 async def undo(works: Iterable[HostWork]) -> None:
@@ -229,17 +229,17 @@ async def undo(works: Iterable[HostWork]) -> None:
             conn.close()  # what the statement did there must not be committed
 
 
-def _report(client: Exchange, outcomes: list[Outcome], failed: list[Outcome], *, undone: bool) -> None:
+def _report(client: Exchange, parts: list[Part], failed: list[Part], *, undone: bool) -> None:
     """Tell the client which shards have done their part and which have not."""
     worst = min(failed, key=_failed_row)  # one server stops at the first row that it cannot write
     first = _told(worst)
-    done = [outcome for outcome in outcomes if outcome.error is None]
+    done = [part for part in parts if part.error is None]
     unsure = [one for one in failed if isinstance(one.error, ProxyError) and one.error.unsure]
     if undone or not (done or len(failed) > len(unsure) > 0):
         client.fail(first)
         if len(worst.diagnostics) > 1:
             found = [_of_row(worst.inserted, one)[1] for one in worst.diagnostics]
-            client.session.diagnostics = logical_rows(client, found)
+            client.session.apply(Outcome(diagnostics=logical_rows(client, found)))
         return
     text = logical(client, first.text()) if isinstance(first, Err) else first.text
     again = _INSERT_AGAIN if worst.inserted is not None else _WRITE_AGAIN
@@ -253,73 +253,66 @@ def _report(client: Exchange, outcomes: list[Outcome], failed: list[Outcome], *,
     client.fail(error)
 
 
-def _told(outcome: Outcome) -> Err | ProxyError:
+def _told(part: Part) -> Err | ProxyError:
     """The error of a statement, in the client's terms."""
-    error = outcome.error
+    error = part.error
     assert error is not None
-    if not isinstance(error, Err) or outcome.inserted is None:
+    if not isinstance(error, Err) or part.inserted is None:
         return error
-    _, told = _of_row(outcome.inserted, Diagnostic("Error", error.code, error.text()))
+    _, told = _of_row(part.inserted, Diagnostic("Error", error.code, error.text()))
     return replace(error, message=told.message.encode())
 
 
-def _failed_row(outcome: Outcome) -> int:
+def _failed_row(part: Part) -> int:
     """The index of the row of the client's INSERT that a shard could not write, as far as it says."""
-    inserted, error = outcome.inserted, outcome.error
+    inserted, error = part.inserted, part.error
     if inserted is None or not inserted.numbers or not isinstance(error, Err):
         return 0
     row, _ = _of_row(inserted, Diagnostic("Error", error.code, error.text()))
     return row - 1 if row else inserted.first
 
 
-def _shards(outcomes: list[Outcome]) -> str:
+def _shards(parts: list[Part]) -> str:
     """`shards 3, 17 on 127.0.0.1:3306`."""
     by_host: dict[str, list[int]] = {}
-    for outcome in outcomes:
-        by_host.setdefault(outcome.statement.host, []).extend(outcome.statement.shards)
-    parts = []
+    for part in parts:
+        by_host.setdefault(part.statement.host, []).extend(part.statement.shards)
+    texts = []
     for host, shards in by_host.items():
         numbers = sorted(set(shards))
         shown = ", ".join(map(str, numbers[:20])) + (
             f" and {len(numbers) - 20} more" if len(numbers) > 20 else ""
         )
-        parts.append(f"shard{'s' if len(numbers) > 1 else ''} {shown} on {host}")
-    return "; ".join(parts)
+        texts.append(f"shard{'s' if len(numbers) > 1 else ''} {shown} on {host}")
+    return "; ".join(texts)
 
 
-def _answer_rows(client: Exchange, bound: Bound, outcomes: list[Outcome], origins: Origins | None) -> None:
+def _answer_rows(client: Exchange, bound: Bound, parts: list[Part], origins: Origins | None) -> None:
     """The rows of RETURNING: those of an INSERT in the order of its own."""
-    session = client.session
-    if session.transaction.next_isolation is not None and session.autocommit:
-        session.use_up()
     rows: list[tuple[int, bytes]] = []
-    for outcome in outcomes:
-        numbers = outcome.inserted.numbers if outcome.inserted is not None else ()
-        told = len(numbers) == len(outcome.rows)
-        rows += [(numbers[at] if told else 0, row) for at, row in enumerate(outcome.rows)]
+    for part in parts:
+        numbers = part.inserted.numbers if part.inserted is not None else ()
+        told = len(numbers) == len(part.rows)
+        rows += [(numbers[at] if told else 0, row) for at, row in enumerate(part.rows)]
     rows.sort(key=lambda pair: pair[0])
-    diagnostics, _ = _all_diagnostics(outcomes)
-    session.diagnostics = logical_rows(client, diagnostics) + notices(bound.warnings)
-    warnings = len(session.diagnostics)
-    columns = outcomes[0].columns
+    diagnostics, _ = _all_diagnostics(parts)
+    found = logical_rows(client, diagnostics) + notices(bound.warnings)
+    client.session.apply(Outcome(diagnostics=found, tables=True))
+    columns = parts[0].columns
     if origins is not None:
         columns = changed(columns, place_of(origins, client.snapshot.topology))
-    write_result(client, columns, [row for _, row in rows], warnings)
+    write_result(client, columns, [row for _, row in rows], len(found))
 
 
-def _answer(client: Exchange, bound: Bound, outcomes: list[Outcome]) -> None:
-    session = client.session
-    if session.transaction.next_isolation is not None and session.autocommit:
-        session.use_up()
-    affected = sum(outcome.ok.affected for outcome in outcomes if outcome.ok is not None)
-    insert_id, generated = first_id(outcomes)
-    diagnostics, repeated = _all_diagnostics(outcomes)
-    warnings = sum(outcome.ok.warnings for outcome in outcomes if outcome.ok is not None) - repeated
-    session.diagnostics = logical_rows(client, diagnostics) + notices(bound.warnings)
-    session.row_count = affected
-    if generated:
-        session.last_insert_id = insert_id
-    info = summed_info(outcomes, warnings + len(bound.warnings))
+def _answer(client: Exchange, bound: Bound, parts: list[Part]) -> None:
+    affected = sum(part.ok.affected for part in parts if part.ok is not None)
+    insert_id, generated = first_id(parts)
+    diagnostics, repeated = _all_diagnostics(parts)
+    warnings = sum(part.ok.warnings for part in parts if part.ok is not None) - repeated
+    found = logical_rows(client, diagnostics) + notices(bound.warnings)
+    made = insert_id if generated else None
+    client.session.apply(Outcome(affected, made, diagnostics=found, tables=True))
+    info = summed_info(parts, warnings + len(bound.warnings))
     client.reply_ok(
         affected=affected, insert_id=insert_id, warnings=warnings + len(bound.warnings), info=info
     )
@@ -337,21 +330,21 @@ def _diagnostics(rows: list[bytes]) -> list[Diagnostic]:
     ]
 
 
-def _all_diagnostics(outcomes: list[Outcome]) -> tuple[list[Diagnostic], int]:
+def _all_diagnostics(parts: list[Part]) -> tuple[list[Diagnostic], int]:
     """What all shards have warned of, with the numbers of the rows of the client's own INSERT, in order; and
     how many of them only repeat what another shard has said of the statement.
     """
     found: list[tuple[int, Diagnostic]] = []
     repeated = 0
     said: set[Diagnostic] = set()
-    for outcome in outcomes:
+    for part in parts:
         mine: set[Diagnostic] = set()
-        for one in outcome.diagnostics:
+        for one in part.diagnostics:
             if one.code in _OF_STATEMENT and one in said:
                 repeated += 1
                 continue
             mine.add(one)
-            found.append(_of_row(outcome.inserted, one))
+            found.append(_of_row(part.inserted, one))
         said |= mine
     found.sort(key=lambda pair: pair[0])
     return [one for _, one in found], repeated

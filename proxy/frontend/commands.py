@@ -17,6 +17,7 @@ from proxy.local.kill import kill
 from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
 from proxy.local.whole_server import debug, process_info, refresh
+from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.constants import Command
 from proxy.wire.packets import ProtocolError, eof_packet, frame, read_nul_bytes
 
@@ -94,7 +95,7 @@ def _set_option(client: ClientConnection, payload: bytes) -> None:
         raise ProxyError("unknown_command", command=f"COM_SET_OPTION {payload[1:].hex()}")
     session = client.session
     session.multi_statements = option == 0
-    session.row_count = -1
+    session.apply(Outcome(RESULT_SET))
     client.write(eof_packet(client.seq + 1, session.status()))
     client.finish("ok")
 

@@ -22,6 +22,7 @@ from proxy.errors import ProxyError
 from proxy.frontend.compressed import BeginCompression
 from proxy.local.reset import release_all
 from proxy.local.use import use_database
+from proxy.session.outcome import Outcome
 from proxy.session.reading import charset_of
 from proxy.session.state import Introduction, Session
 from proxy.session.tracking import Tracker
@@ -208,7 +209,7 @@ class Authentication(ABC):
         session.refresh_env()
         self.abandon()
         if client.session is not None:
-            session.found_rows = client.session.found_rows  # all that COM_CHANGE_USER leaves
+            session.apply(Outcome(found=client.session.found_rows))  # all that COM_CHANGE_USER leaves
         client.begin_session(session)
         client.seq = self.seq
         self.agree(response)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
+from proxy.session.outcome import Outcome
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -78,4 +79,4 @@ def set_own(client: Exchange, name: str, value: str) -> None:
     elif name == "scatter_writes":
         session.scatter_writes = value.upper() in _ON
     else:
-        session.last_insert_id = int(value)
+        session.apply(Outcome(insert_id=int(value)))

@@ -16,6 +16,7 @@ from proxy.engine.aside import borrowed, write_result
 from proxy.engine.ends import fetch_warnings
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
+from proxy.session.outcome import Outcome
 from proxy.session.state import Role, User
 from proxy.wire.resultset import NUMERIC, Column, decode_column, encode_row, text_column, text_value
 from rewriter.plans import Builtin, Values
@@ -108,8 +109,7 @@ async def _process_list(client: Exchange, *, full: bool) -> None:
         info = process["info"]
         shown = process if full or info is None else process | {"info": info[:_SHORT]}
         rows.append(encode_row(_values(shown, columns)))
-    if found:
-        client.session.diagnostics = found
+    client.session.apply(Outcome(diagnostics=found or None))
     write_result(client, reply.columns, rows, len(found), counts=False)
 
 

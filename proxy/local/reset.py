@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.settings import Settings
 from proxy.execute.prepared.tracked import choose_relay
+from proxy.session.outcome import Outcome
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -19,9 +20,7 @@ def reset_connection(client: Exchange) -> None:
     session.settings = session.login_settings
     if not session.env.mariadb:  # its character sets are the server's own then
         session.settings = Settings.of(client.services.collations.settings_for(0) | session.reading)
-    session.diagnostics = []
-    session.last_insert_id = 0
-    session.row_count = 0
+    session.apply(Outcome(0, 0, diagnostics=[]))
     session.scatter_writes = False
     session.transaction_mode = session.user.transaction_mode
     session.refresh_env()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.engine.aside import borrowed, write_result
+from proxy.session.outcome import Outcome
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column, encode_row
 from rewriter.plain.views import introducer
@@ -46,7 +47,7 @@ async def write_kept(
     elif isinstance(like, Template):
         matches = like_pattern(like_text(like, values), fold=not files)
         rows = [row for row in rows if matches((row[0] or b"").decode("utf-8", "replace"))]
-    client.session.diagnostics = []  # to servers it is a query on tables, of information_schema
+    client.session.apply(Outcome(diagnostics=[]))  # to servers it is a query on tables, of information_schema
     write_result(client, list(columns), [encode_row(row) for row in rows])
 
 

@@ -22,8 +22,9 @@ from proxy.engine.trace import effects_on, read_variables, tie, trace
 from proxy.engine.transactions import commit_then, xa_host
 from proxy.errors import ProxyError, in_parts
 from proxy.execute.prepared.tracked import choose_relay
+from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.reading import charset_of, connection_of, sql_modes
-from proxy.session.state import Diagnostic, Role, Session
+from proxy.session.state import Role, Session
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import query_packet
 from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
@@ -181,10 +182,9 @@ class _Simple:
         was = session.autocommit
         if self.settings or self.own or read_back:
             session.refresh_env()
-        session.row_count = 0
         count = max(len(warnings or ()), getattr(warnings, "total", 0))
-        if count or tables or not session.keep_warnings():
-            session.diagnostics = warnings or []
+        shown = warnings or [] if count or tables else session.without_tables()
+        session.apply(Outcome(0, diagnostics=shown))
         if self.autocommit and not was and (session.transaction.held or session.transaction.explicit):
             commit_then(client, lambda: client.reply_ok(warnings=count))
         else:
@@ -241,7 +241,7 @@ async def _set_on_server(client: Exchange, plan: Builtin, values: Values) -> Non
         kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
         for name in ("@@session.last_insert_id", "@@session.identity"):
             if name in changed:
-                session.last_insert_id = int(changed.pop(name))
+                session.apply(Outcome(insert_id=int(changed.pop(name))))
         kept.update({name.removeprefix("@@session."): value for name, value in changed.items()})
         if "character_set_results" in touched:
             kept[RESULTS] = _results(client, plan, changed)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from config.topology import Keyspace
 from proxy.engine.task import TaskWork
+from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.session.state import Role
 from proxy.stats import Use
 from proxy.wire.charsets import bytes_of, codec_of
@@ -43,7 +44,7 @@ def _liked(plan: Builtin, values: Values, rows: list[list[object]], *columns: in
 
 def empty(client: Exchange, plan: Builtin, values: Values) -> None:
     """A statement of comments only."""
-    client.session.row_count = 0
+    client.session.apply(Outcome(0))
     client.reply_ok()
 
 
@@ -253,7 +254,7 @@ def errors(client: Exchange, plan: Builtin, values: Values) -> None:
 def _diagnostics(client: Exchange, plan: Builtin, values: Values, *, errors_only: bool) -> None:
     """What the last statement left; showing it leaves it as it is."""
     found = [item for item in client.session.diagnostics if item.level == "Error" or not errors_only]
-    client.session.row_count = -1
+    client.session.apply(Outcome(RESULT_SET))
     if plan.arguments.get("count"):
         name = "@@session.error_count" if errors_only else "@@session.warning_count"
         _answer(
@@ -261,7 +262,7 @@ def _diagnostics(client: Exchange, plan: Builtin, values: Values, *, errors_only
             [_count(name)],
             [[client.session.error_count if errors_only else client.session.warning_count]],
         )
-        client.session.found_rows = 1
+        client.session.apply(Outcome(found=1))
         return
     offset, limit = (_number(plan.arguments.get(name), values) for name in ("offset", "limit"))
     found = found[offset or 0 :]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from proxy.engine.aside import borrowed
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import Diagnostic, Outcome
 from rewriter.plans import Builtin, Values
 from rewriter.route.scope import INFORMATION_SCHEMA
 
@@ -53,14 +53,14 @@ def use_database(client: Exchange, database: str, *, at_login: bool = False) -> 
 def _chosen(client: Exchange, database: str) -> None:
     client.session.database = database
     client.session.refresh_env()
-    client.session.row_count = 0
-    kept = 0
+    session, kept, shown = client.session, 0, None
     if client.kind == "command" and not client.session.env.mariadb:
-        kept = client.session.warning_count  # MySQL's COM_INIT_DB tells of what there was before
+        kept = session.warning_count  # MySQL's COM_INIT_DB tells of what there was before
     else:
-        client.session.keep_warnings()
-    if client.session.tracker is not None:
-        client.session.tracker.schema = database
+        shown = session.without_tables()
+    session.apply(Outcome(0, diagnostics=shown))
+    if session.tracker is not None:
+        session.tracker.schema = database
     client.reply_ok(warnings=kept)
 
 
@@ -80,5 +80,5 @@ def create_existing(client: Exchange, plan: Builtin, values: Values) -> None:
     error = ProxyError("database_exists", database=plan.arguments["database"])
     if not plan.arguments["if_not_exists"]:
         raise error
-    client.session.diagnostics = [Diagnostic("Note", error.code, str(error))]
+    client.session.apply(Outcome(diagnostics=[Diagnostic("Note", error.code, str(error))]))
     client.reply_ok(affected=0 if client.session.env.mariadb else 1, warnings=1)

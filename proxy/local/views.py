@@ -19,6 +19,7 @@ from proxy.engine.aside import borrowed
 from proxy.engine.ends import fetch_warnings
 from proxy.engine.rest import Rest
 from proxy.errors import ProxyError
+from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.packets import eof_packet, query_packet
 from proxy.wire.resultset import decode_column
 from rewriter.gather import SCRATCH
@@ -72,8 +73,8 @@ async def _stream(client: Exchange, work: TaskWork, conn: BackendConnection, sql
     if rest.err is not None:
         client.fail(rest.err, rest.next_seq)
         return
-    session.diagnostics = await fetch_warnings(conn, rest.warnings) if rest.warnings else []
-    session.row_count, session.found_rows = -1, rest.rows
+    diagnostics = await fetch_warnings(conn, rest.warnings) if rest.warnings else []
+    session.apply(Outcome(RESULT_SET, found=rest.rows, diagnostics=diagnostics))
     assert rest.next_seq is not None
     client.transport.write(eof_packet(rest.next_seq, session.status(), rest.warnings))
     client.finish("ok")

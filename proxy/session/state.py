@@ -17,6 +17,7 @@ from proxy.wire.constants import Capability, Status
 from rewriter.plans import Env
 from rewriter.route.scope import SYSTEM_DATABASES
 
+from .outcome import RESULT_SET, Diagnostic, Diagnostics, Outcome
 from .prepared import Statements
 from .reading import charset_of, connection_of, sql_modes
 from .tracking import Tracker
@@ -55,24 +56,6 @@ class User:
         if self.databases is not None:
             return database in self.databases
         return self.role is Role.ADMIN or database.lower() not in SYSTEM_DATABASES
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """One row of SHOW WARNINGS."""
-
-    level: str
-    code: int
-    message: str
-
-
-class Diagnostics(list[Diagnostic]):
-    """The rows that a server has kept. `total`: how many there were, of which `max_error_count` may have left
-    out some; 0 where the rows are all. `errors`: how many of those left out were errors.
-    """
-
-    total = 0
-    errors = 0
 
 
 @dataclass(slots=True)
@@ -237,13 +220,32 @@ class Session:
         if self.in_read_only or (alone and not self.transaction.open):
             raise ProxyError("read_only_mariadb" if self.env.mariadb else "read_only")
 
-    def keep_warnings(self) -> bool:
-        """After a statement without tables: whether SHOW WARNINGS still shows what it did. On MariaDB it
-        does, on MySQL the list is empty then.
+    def apply(self, outcome: Outcome) -> None:
+        """Note what a statement has done that has succeeded; `note_error` is for one that has not."""
+        affected, insert_id, found, diagnostics, tables, touched = outcome
+        if tables and self.transaction.next_isolation is not None and self.autocommit:
+            self.use_up()
+        if touched and self.tracker is not None:
+            self.tracker.touched.update(touched)
+        if affected is not None:
+            self.row_count = affected
+        if insert_id is not None:
+            self.last_insert_id = insert_id
+        if found is not None:
+            self.found_rows = found
+        if diagnostics is not None:
+            self.diagnostics = diagnostics
+
+    def passed(self, rows: int) -> None:
+        """`apply` for what most statements do, without an object: a result set of so many rows went by."""
+        self.row_count = RESULT_SET
+        self.found_rows = rows
+
+    def without_tables(self, warnings: list[Diagnostic] | None = None) -> list[Diagnostic]:
+        """What SHOW WARNINGS shows after a statement without tables, which gave these `warnings`: without
+        any, on MariaDB what it showed before, on MySQL nothing.
         """
-        if not self.env.mariadb:
-            self.diagnostics = []
-        return self.env.mariadb
+        return warnings or (self.diagnostics if self.env.mariadb else [])
 
     def set_next(self, characteristics: bytes) -> None:
         """SET TRANSACTION: for the next transaction, or the next statement that is one by itself. What was

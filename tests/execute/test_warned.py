@@ -1,7 +1,7 @@
 """Warnings of a text are told once, those of rows for each."""
 
 from proxy.engine.warned import Told
-from proxy.session.state import Diagnostic
+from proxy.session.outcome import Diagnostic
 
 OLD = Diagnostic("Warning", 1287, "'BINARY expr' is deprecated")
 NATIONAL = Diagnostic("Warning", 3720, "NATIONAL implies")

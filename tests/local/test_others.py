@@ -11,7 +11,8 @@ from proxy.backends.settings import LOGIN, Settings
 from proxy.local.kill import kill
 from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
-from proxy.session.state import Diagnostic, Role, User
+from proxy.session.outcome import Diagnostic
+from proxy.session.state import Role, User
 from proxy.wire.resultset import decode_row
 from tests.execute.ends import done
 from tests.execute.test_relay import TIES, relay

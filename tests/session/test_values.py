@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.backends.settings import LOGIN
-from proxy.session.state import Diagnostic, Role, Session, User
+from proxy.session.outcome import Diagnostic
+from proxy.session.state import Role, Session, User
 from proxy.session.values import quote, slot
 
 

@@ -21,6 +21,7 @@ from proxy.engine.ends import connection_lost_in_transaction, give_all_back, giv
 from proxy.engine.preludes import preludes
 from proxy.engine.warned import Told, notices
 from proxy.errors import ProxyError
+from proxy.session.outcome import RESULT_SET, ROWS_SENT, Outcome
 from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement
@@ -328,13 +329,10 @@ class FanOut:
         if self.error is not None:
             client.fail(self.error, self.merger.seq)
             return
-        if session.transaction.next_isolation is not None and session.autocommit:
-            session.use_up()
-        if session.tracker is not None:
-            session.tracker.touched |= {"R", "S"}
-        session.diagnostics = self.told.diagnostics + notices(self.bound.warnings)
-        session.row_count = -1
-        session.found_rows = self.merger.found
+        diagnostics = self.told.diagnostics + notices(self.bound.warnings)
+        session.apply(
+            Outcome(RESULT_SET, None, self.merger.found, diagnostics, tables=True, touched=ROWS_SENT)
+        )
         warnings = self.told.count + len(self.bound.warnings)
         client.transport.write(eof_packet(self.merger.seq, session.status(), warnings))
         client.finish("ok")

@@ -33,7 +33,7 @@ from proxy.engine.warned import without_phantoms
 from proxy.errors import ProxyError
 from proxy.execute.fan.loading import FITTING, LOADING, reading_settings, resting_settings
 from proxy.execute.gathering.preparing import columns_of, execution
-from proxy.session.state import Diagnostics
+from proxy.session.outcome import Diagnostics, Outcome
 from proxy.session.values import quote, values_of
 from proxy.wire.origins import changed
 from proxy.wire.packets import Err, query_packet
@@ -409,7 +409,7 @@ class _Gathering:
             diagnostics.total += warned.total
             diagnostics += logical_rows(client, warned)
         rest.warnings = diagnostics.total
-        client.session.found_rows = rest.rows
+        client.session.apply(Outcome(found=rest.rows))
         if effects is not None:
             asks = counts(client.session, effects, rest.ok, rest.rows, self.values)
             await trace(client.session, conn, effects, counted=not asks)

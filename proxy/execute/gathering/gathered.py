@@ -24,7 +24,7 @@ from proxy.engine.ends import (
 from proxy.engine.preludes import preludes
 from proxy.engine.warned import without_phantoms
 from proxy.errors import ProxyError
-from proxy.session.state import Diagnostics
+from proxy.session.outcome import Diagnostics
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import HostStatement

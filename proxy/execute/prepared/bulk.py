@@ -13,6 +13,7 @@ from proxy.engine.admission import check_access, refuse_lost
 from proxy.engine.sinks import CommandSink
 from proxy.engine.transactions import commit_then
 from proxy.errors import ProxyError
+from proxy.session.outcome import Outcome
 from proxy.session.prepared import Statement
 from proxy.wire.bulk import BulkExecute, execute_of, parse_bulk, rows_of
 from proxy.wire.constants import MariaCapability
@@ -117,9 +118,7 @@ class _Rows(CommandSink):
         if following is not None:
             client.go_on_with(self._seq, following)
             return
-        session = client.session
-        session.row_count = self._affected
-        session.last_insert_id = self._insert_id or session.last_insert_id
+        client.session.apply(Outcome(self._affected, self._insert_id or None))
         ok = ok._replace(affected=self._affected, insert_id=self._insert_id, warnings=self._warnings)
         self.below.write(
             ok_packet(

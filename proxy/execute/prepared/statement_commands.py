@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from proxy.engine.admission import check_access
 from proxy.errors import ProxyError
 from proxy.session import counters
+from proxy.session.outcome import Outcome
 from proxy.session.prepared import Statement
 from proxy.wire.packets import ProtocolError
 
@@ -61,7 +62,7 @@ def reset(client: Exchange, payload: bytes) -> None:
     statement.forget_sent(client.session.prepared)
     if statement.cursor is not None:
         end_cursor(client, statement)
-    client.session.row_count = 0
+    client.session.apply(Outcome(0))
     client.reply_ok()
 
 

@@ -18,6 +18,7 @@ from proxy.engine.origins import place_of
 from proxy.engine.preludes import effects_preludes, keeps_warnings, opens_none, preludes
 from proxy.engine.relay import Relay
 from proxy.engine.transcode import definitions, exact_of, prepare_reply
+from proxy.session.outcome import Outcome
 from proxy.session.transaction import modes_of
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.bulk import BulkExecute
@@ -316,8 +317,8 @@ class StatementRelay(Relay):
         if conn.scanner.warnings:
             self._begin_to_settle(conn)
             return
-        if not (self.own or keeps_warnings(self.sql)) or not session.keep_warnings():
-            session.diagnostics = []
+        if not (session.env.mariadb and (self.own or keeps_warnings(self.sql))):
+            session.apply(Outcome(diagnostics=[]))
         give_back(client, conn)
         client.finish("ok")
 
