@@ -81,6 +81,7 @@ def assignments(file: Path) -> Iterator[str]:
         targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
         for target in targets:
             for one in ast.walk(target):
-                stored = isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
-                if stored and one.attr in NOTED and "session" in ast.unparse(one):
+                if not isinstance(one, ast.Attribute) or not isinstance(one.ctx, ast.Store):
+                    continue
+                if one.attr in NOTED and "session" in ast.unparse(one):
                     yield f"line {one.lineno}"
