@@ -110,7 +110,7 @@ class Worker:
     @property
     def ready(self) -> bool:
         """Whether statements can be served: a topology, a server that answered, and not draining."""
-        return self.services is not None and bool(self._servers) and not self.services.draining
+        return self.services is not None and bool(self._servers) and not self.services.clients.draining
 
     async def run(self) -> None:
         """Serve until `stop` is called. Raises ConfigError when there is no usable topology at start."""
@@ -145,7 +145,7 @@ class Worker:
             self.tasks.spawn(self._watch_tables(services), "tables")
             await services.planners.warm()
             _settle_memory()
-            version = services.topology.version
+            version = services.serving.topology.version
             log.info("serving", version=facts.version, topology=version, listen=self.addresses())
             await self._stopping.wait()
             await self._drain(services)
@@ -219,10 +219,10 @@ class Worker:
             self.peers,
             self._certificates.clients,
         )
-        if services.most_clients < self.settings.limits.max_connections and self.number == 0:
+        if services.clients.most < self.settings.limits.max_connections and self.number == 0:
             log.warning(
                 "too few open files allowed: fewer clients than limits.max_connections are served",
-                clients=services.most_clients,
+                clients=services.clients.most,
                 open_files=open_files.limit(),
                 remedy="raise the limit of open files (ulimit -n, LimitNOFILE)",
             )
@@ -268,7 +268,8 @@ class Worker:
         try:
             again = self._read_again()
         except ConfigError as error:
-            self._when_serving(partial(Services.settings_refused, reason=str(error)))
+            reason = str(error)
+            self._when_serving(lambda services: services.serving.settings_refused(reason))
             return
         self._settings_due = not self._use_settings(again)
         if self._settings_due:
@@ -313,9 +314,9 @@ class Worker:
             services.set_users(after.users, after.accounts)
             follow_users(services)
         if after.map != before.map:
-            services.set_topology(after.topology, after.schema if other_schema else None)
+            services.serving.set_topology(after.topology, after.schema if other_schema else None)
         elif other_schema:
-            self.tasks.spawn(services.set_schema(after.schema), "schema")
+            self.tasks.spawn(services.serving.set_schema(after.schema), "schema")
 
     def _follow_sources(self, in_use: InUse) -> None:
         """Tell the sources what is in use. One that has been refused may be right now."""
@@ -362,9 +363,10 @@ class Worker:
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["sessions"] = lambda request: sessions(services, **request)
-        peers.handlers["tables"] = lambda _: self.tasks.spawn(services.look_at_tables(), "tables") is not None
+        spawn, serving = self.tasks.spawn, services.serving
+        peers.handlers["tables"] = lambda _: spawn(serving.look_at_tables(), "tables") is not None
         peers.handlers["routines"] = lambda request: (
-            self.tasks.spawn(services.learn_routines((request["host"],)), "routines") is not None
+            spawn(services.routines.learn(serving.topology, (request["host"],)), "routines") is not None
         )
         peers.handlers["snapshot"] = lambda request: snapshot.take(
             services, ready=self.ready, started=started, now=time.time()
@@ -433,7 +435,7 @@ class Worker:
 
     async def _learn_rest(self, services: Services) -> None:
         """Facts that are seldom needed."""
-        for host in services.topology.hosts:
+        for host in services.serving.topology.hosts:
             try:
                 async with own_connection(services.backends.pool(host)) as conn:
                     await ask_rest(conn, services.collations)
@@ -445,9 +447,9 @@ class Worker:
         """Those of hosts that do not answer now are looked at later."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.backends.connect_timeout):
-                await services.look_at_tables()
-                await services.learn_routines()
-                await services.look_at_references()
+                await services.serving.look_at_tables()
+                await services.routines.learn(services.serving.topology)
+                await services.serving.look_at_references()
 
     async def _watch_tables(self, services: Services) -> None:
         while not self._stopping.is_set():
@@ -492,26 +494,27 @@ class Worker:
             version = None if in_use is None else in_use.topology.version
             event = "topology refused" if in_use is None else "topology refused, the old one stays"
             log.error(event, version=version, reason=reason)
-        self._when_serving(partial(Services.topology_refused, reason=reason, told=self.services is None))
+        told = self.services is None
+        self._when_serving(lambda services: services.serving.topology_refused(reason, told=told))
 
     def _schema_refused(self, reason: str) -> None:
-        self._when_serving(partial(Services.schema_refused, reason=reason))
+        self._when_serving(lambda services: services.serving.schema_refused(reason))
 
     async def _drain(self, services: Services) -> None:
         """Take no new client, let statements and transactions end, then close everybody."""
-        services.draining = True
+        services.clients.draining = True
         for server in self._servers:
             server.close()
         if self.status is not None:
             await self.status.step_aside()
         deadline = time.monotonic() + self.settings.timeouts.drain
-        log.info("draining", clients=len(services.connections))
-        while time.monotonic() < deadline and (services.connections or await self._tells_of_others()):
-            for client in list(services.connections):
+        log.info("draining", clients=len(services.clients.connections))
+        while time.monotonic() < deadline and (services.clients.connections or await self._tells_of_others()):
+            for client in list(services.clients.connections):
                 if (client.ready and not client.session.transaction.open) or client.session is None:
                     client.close()
             await asyncio.sleep(0.02)
-        left = list(services.clients.values())
+        left = list(services.clients.sessions.values())
         if left:
             log.warning(
                 "drained: the time is over, clients were cut off",
@@ -522,7 +525,7 @@ class Worker:
             )
         else:
             log.info("drained")
-        for client in list(services.connections):
+        for client in list(services.clients.connections):
             client.transport.abort()
 
     async def _tells_of_others(self) -> bool:

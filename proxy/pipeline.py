@@ -163,7 +163,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         check_results(client.session, sql)
         check_begins(client, host, sql)
     effects = plan.effects
-    if client.services.routines or (effects is not None and effects.calls):
+    if client.services.routines.leaving or (effects is not None and effects.calls):
         effects = effects_on(client, host, plan, sql)
     client.relay.run(host, sql, plan.database, effects=effects, literals=literals, origins=plan.origins)
 

@@ -6,6 +6,7 @@ somebody asks.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections.abc import Collection
 
@@ -72,10 +73,12 @@ class Stats:
 
     __slots__ = (
         "kinds",
+        "recent_changes",
         "refusals",
         "schema_changes",
         "schema_refused",
         "settings_refused",
+        "started",
         "started_connections",
         "topology_changes",
         "topology_refused",
@@ -87,13 +90,24 @@ class Stats:
         self.kinds: dict[str, KindStats] = {}
         self.uses: dict[Plan, Use] = {}  # of plans that are kept, and of some that were; see `forget`
         self.refusals: dict[str, int] = {}  # connections refused, by error
+        self.started = time.time()
         self.started_connections = 0
+        self.recent_changes: list[tuple[float, str]] = []  # of topology, schema and settings
         self.topology_changes = 0
         self.topology_refused = 0
         self.schema_changes = 0
         self.schema_refused = 0
         self.settings_refused = 0
         self.workers_replaced = 0  # of the whole proxy, when this one began
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the start."""
+        return time.time() - self.started
+
+    def remember(self, text: str) -> None:
+        """A change of topology, schema or settings, or one that was refused."""
+        self.recent_changes = [*self.recent_changes[-19:], (time.time(), text)]
 
     def observe(self, kind: str, outcome: str, seconds: float, plan: Plan | None = None) -> None:
         """A statement was answered."""

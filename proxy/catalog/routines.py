@@ -7,7 +7,8 @@ and now and then, for those that others have made. Nearly always there are none,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 
 import structlog
 
@@ -18,6 +19,8 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.own import own_connection
 from proxy.catalog.tables import text_literal
 from proxy.errors import ProxyError
+from proxy.peers import Peers
+from proxy.tasks import Tasks
 from rewriter.text.routines import Body, Routines
 
 log = structlog.get_logger("proxy")
@@ -90,3 +93,40 @@ async def _rows(conn: BackendConnection, sql: str) -> list[list[bytes | None]]:
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=conn.host, reason=reply.err.text())
     return reply.values()
+
+
+class KnownRoutines:
+    """What the hosts have, as far as it is known. `leaving`: by host, of those only that have any which leave
+    something behind in a session. `bodies`: of all that were looked at.
+    """
+
+    def __init__(self, backends: Backends, tasks: Tasks, peers: Peers | None) -> None:
+        self.leaving: dict[str, Routines] = {}
+        self.bodies: dict[str, Routines] = {}
+        self._backends = backends
+        self._spawn = tasks.spawn
+        self._peers = peers
+        self._doubt_from = 0.0
+
+    async def learn(self, topology: Topology, hosts: Sequence[str] = ()) -> None:
+        """Learn which triggers, functions and procedures these hosts, or all, have now."""
+        for host, found in (await look(topology, self._backends, hosts or hosts_of(topology))).items():
+            if found is not None:
+                self.bodies[host] = found
+            if found:
+                self.leaving[host] = found
+            elif found is not None:
+                self.leaving.pop(host, None)
+
+    def doubted(self, topology: Topology, host: str) -> None:
+        """A host has run code that is not among what is known: look now, if that was not done just before."""
+        now = time.monotonic()
+        if now >= self._doubt_from:
+            self._doubt_from = now + 1
+            self._spawn(self.learn(topology, (host,)), "routines")
+
+    async def changed(self, topology: Topology, host: str) -> None:
+        """A definition was run there: learn what it has changed, here and in the other workers."""
+        await self.learn(topology, (host,))
+        if self._peers is not None:
+            await self._peers.ask_others("routines", host=host)

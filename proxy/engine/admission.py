@@ -47,7 +47,7 @@ def check_begins(client: Exchange, host: str, sql: bytes) -> None:
     """Refuse a CALL of what begins a transaction of its own while the client's is on other hosts, too: it
     would commit one host's part of it, and nothing would tell.
     """
-    bodies = client.services.bodies.get(host)
+    bodies = client.services.routines.bodies.get(host)
     if bodies is not None and client.session.transaction.elsewhere(host) and bodies.begins(sql):
         raise ProxyError(
             "not_supported_yet",

@@ -75,9 +75,9 @@ async def settle(
             elif effects is not None and (effects.calls or effects.changed):
                 await trace_code(client, conn, effects)
             if effects is not None and effects.defines:
-                await client.services.routines_changed(conn.host)
+                await client.services.routines.changed(client.snapshot.topology, conn.host)
             if effects is not None and effects.tables and not failed:
-                await client.services.tables_changed()
+                await client.services.serving.tables_changed()
     except (ProxyError, TimeoutError):
         conn.close()
     except Exception as error:  # the client gets its reply all the same, and nobody else this connection

@@ -109,7 +109,7 @@ class Exchange(ABC):
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self.snapshot = services.snapshot  # what the command at work is served by
+        self.snapshot = services.serving.snapshot  # what the command at work is served by
         self.transport = None  # type: ignore[assignment]  # set by connection_made
         self.session = None  # type: ignore[assignment]
         self.phase: Phase | None = None

@@ -39,10 +39,10 @@ def note_error(client: AtWork, host: str, error: Err) -> None:
     if error.code in DENIED:
         own = services.settings.backends.user_for(host)[0]
         account = services.backends.account_of(client.session.variant) or own
-        services.problems.denied(host, account, client.session.user.name, error.code, text[:_SHOWN])
+        services.serving.problems.denied(host, account, client.session.user.name, error.code, text[:_SHOWN])
         return
     if error.code == UNKNOWN_COLUMN:
-        services.columns_doubted(plan)
+        services.serving.columns_doubted(plan)
         if not _lacks_column(services, text, client.sql):
             return  # a client's mistake, which no shard could answer otherwise
     if plan is None or isinstance(plan, Physical) or not plan.databases:
@@ -59,7 +59,7 @@ def note_error(client: AtWork, host: str, error: Err) -> None:
     else:
         return
     if where:
-        services.problems.note(error.code, where, text)
+        services.serving.problems.note(error.code, where, text)
         client.session.diagnostics.append(Diagnostic("Note", error.code, f"{where}: {text}"))
 
 
@@ -73,7 +73,7 @@ def _lacks_column(services: Services, text: str, sql: bytes) -> bool:
     qualifier, column = (name.lower() for name in ((found[1] or "").rpartition(".")[2], found[2]))
     written = sql[:_LOOK].decode("utf-8", "replace").lower()
     names = {name for name, dot in _NAMES.findall(written) if not dot}
-    return not names.isdisjoint(services.columns_seen.get(column, ())) and (
+    return not names.isdisjoint(services.serving.columns_seen.get(column, ())) and (
         not qualifier or qualifier in names
     )
 

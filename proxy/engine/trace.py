@@ -118,11 +118,11 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
 def effects_on(client: Exchange, host: str, plan: Plan, sql: bytes) -> Effects | None:
     """The effects of a statement that one host runs, with those of its triggers and functions there."""
     services = client.services
-    routines, effects = services.routines.get(host), plan.effects
+    routines, effects = services.routines.leaving.get(host), plan.effects
     if routines is not None:
         effects = routines.added(effects, sql)
     if effects is not None and effects.calls:
-        bodies = services.bodies.get(host)
+        bodies = services.routines.bodies.get(host)
         if bodies is not None and bodies.harmless(effects.calls):
             # should one have become another since: MariaDB tells at once, MySQL in its next OK
             effects = effects._replace(calls=(), reads=effects.reads or not client.session.env.mariadb)
@@ -213,7 +213,7 @@ async def trace_code(client: Exchange, conn: BackendConnection, effects: Effects
     await _adopt(session, conn, changed=True)
     if effects.variables or effects.ties:
         return  # as the catalogs say, and read back already
-    client.services.routines_doubted(conn.host)
+    client.services.routines.doubted(client.snapshot.topology, conn.host)
     await trace_routine(client, conn, changed=True)
 
 
@@ -225,7 +225,7 @@ async def trace_routine(client: Exchange, conn: BackendConnection, *, changed: b
     await _adopt(session, conn, changed=changed)
     names_sql = _NAMES[0] if session.env.mariadb else _NAMES[1]
     reply = await Collector().query(conn, names_sql)
-    known = client.services.bodies.get(conn.host)
+    known = client.services.routines.bodies.get(conn.host)
     left = None if known is None else known.called(client.sql)
     if left is not None and left.ties:
         tie(session, conn, Effects(ties=tuple(left.ties)), ())

@@ -189,7 +189,7 @@ def _count_rest(run: _Run, bound: Bound) -> None:
 async def _learn(client: Exchange) -> None:
     """What the definition has changed. It is done: nothing that goes wrong now makes an error of it."""
     try:
-        await client.services.tables_changed()
+        await client.services.serving.tables_changed()
     except asyncio.CancelledError:
         if client.closed:
             raise

@@ -116,4 +116,4 @@ def _compare(client: Exchange, works: list[HostWork]) -> None:
     for host, rows in changed.items():
         if rows != changed.get(first, rows):
             text = f"a write to a reference table changed {rows} rows, but {changed[first]} on {first}"
-            client.services.problems.note(0, host, f"{text}: the copies differ, copy it anew")
+            client.services.serving.problems.note(0, host, f"{text}: the copies differ, copy it anew")

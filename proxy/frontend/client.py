@@ -25,13 +25,13 @@ class Client(ClientConnection):
     def connected(self) -> None:
         """Begin the log-in, unless there is no room."""
         services = self.services
-        services.connections.add(self)
+        services.clients.connections.add(self)
         services.stats.started_connections += 1
-        limit = services.most_clients
+        limit = services.clients.most
         error: ProxyError | None = None
-        if services.draining:
+        if services.clients.draining:
             error = ProxyError("shutting_down")
-        elif len(services.connections) > limit:
+        elif len(services.clients.connections) > limit:
             error = ProxyError("too_many_connections", limit=limit)
         if error is not None:
             services.stats.refused(error.kind.name)
@@ -39,10 +39,10 @@ class Client(ClientConnection):
             self.write_error(error)
             self.close()
             return
-        given_up = services.logins.begin(self, self.address)
+        given_up = services.clients.logins.begin(self, self.address)
         self.phase = Login(self)
         if given_up is not None and isinstance(given_up.phase, Login):
-            given_up.phase.refuse(ProxyError("too_many_logins", limit=services.logins.limit))
+            given_up.phase.refuse(ProxyError("too_many_logins", limit=services.clients.logins.limit))
 
     def execute(self, sql: bytes) -> None:
         """See `pipeline`."""

@@ -122,7 +122,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         size = size if size > _LARGE else 0
         if not self.ready:
             size = max(size, self.held)
-        if self.services.memory.hold(session.user.name, self.held, size):
+        if self.services.clients.memory.hold(session.user.name, self.held, size):
             self.held = size
             return True
         self.seq = self._reader.seq
@@ -135,7 +135,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
     def leave_books(self) -> None:
         """Nothing is kept for the session any more."""
         session = self.session
-        self.services.memory.hold(session.user.name, self.held + session.accounted, 0)
+        self.services.clients.memory.hold(session.user.name, self.held + session.accounted, 0)
         self.held = session.accounted = 0
 
     def drop_input(self) -> None:
@@ -230,7 +230,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
                 self.services.backends.release(conn)
             for conn in list(self.session.transaction.held.values()):
                 self.services.backends.release(conn)
-        self.services.client_gone(self)
+        self.services.clients.gone(self)
         self.let_go()
 
     def let_go(self) -> None:
@@ -267,7 +267,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.session = session
         self.phase = None
         self.begun = monotonic()  # idle from now on
-        self.snapshot = self.services.snapshot
+        self.snapshot = self.services.serving.snapshot
         self._reader.limit = self.services.settings.limits.max_packet
 
     def _next(self) -> None:
@@ -289,7 +289,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
     def query(self, sql: bytes) -> None:
         """COM_QUERY."""
         self.begun = monotonic()
-        self.snapshot = self.services.snapshot
+        self.snapshot = self.services.serving.snapshot
         self.sql = sql
         self.kind = "unplanned"
         self.plan = None
@@ -312,7 +312,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
                 self.query(payload[1:])
             return
         self.begun = monotonic()
-        self.snapshot = self.services.snapshot
+        self.snapshot = self.services.serving.snapshot
         self.kind = "command"
         self.plan = None
         self.sql = b""

@@ -29,7 +29,7 @@ def look_at_idle(services: Services, now: float) -> None:
     """
     timeouts = services.settings.timeouts
     limit, in_transaction = timeouts.idle_client or inf, timeouts.idle_transaction or inf
-    for client in cast("list[ClientConnection]", list(services.clients.values())):
+    for client in cast("list[ClientConnection]", list(services.clients.sessions.values())):
         if not client.ready:
             continue
         idle, session = now - client.begun, client.session

@@ -162,7 +162,7 @@ class Authentication(ABC):
         address, host = self.introduction.address, self.introduction.host
         log.warning("log-in refused", user=failed.user, address=address, reason=failed.reason)
         error = ProxyError("access_denied", user=failed.user, address=host, using=using)
-        delay = services.failed_logins.failed(host, failed.user)
+        delay = services.clients.failed_logins.failed(host, failed.user)
         self.over = True
         self._timer.cancel()
         self.client.transport.pause_reading()
@@ -177,7 +177,7 @@ class Authentication(ABC):
         assert response is not None
         assert self.authenticator is not None
         self.introduction.nonce = self.authenticator.nonce
-        services.failed_logins.succeeded(self.introduction.host, done.user)
+        services.clients.failed_logins.succeeded(self.introduction.host, done.user)
         values = services.collations.settings_for(response.collation or self.introduction.collation)
         try:
             charset_of(values.get("character_set_client", b"utf8mb4"))
@@ -237,7 +237,7 @@ class Login(Authentication):
     def __init__(self, client: ClientConnection) -> None:
         services = client.services
         address, local = _peer(client)
-        super().__init__(client, services.next_connection_id(), Introduction(make_nonce(), address, local))
+        super().__init__(client, services.clients.next_id(), Introduction(make_nonce(), address, local))
         greeting = Greeting(
             services.server_version,
             self.id,

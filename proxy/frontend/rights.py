@@ -4,16 +4,15 @@ on. Statements under way end as they began.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import structlog
 
 from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
+    from proxy.engine.clients import Connected
     from proxy.engine.services import Services
-
-    from .connection import ClientConnection
 
 log = structlog.get_logger("session")
 
@@ -23,9 +22,9 @@ def follow_users(services: Services) -> None:
     are no more, and those that keep a server's connection (a transaction, a lock, a temporary table) with the
     rights of before, where the servers' account for the user is another now.
     """
-    for client in cast("list[ClientConnection]", list(services.clients.values())):
+    for client in list(services.clients.sessions.values()):
         session = client.session
-        user = services.users.get(session.user.name)
+        user = services.clients.users.get(session.user.name)
         if user == session.user:
             continue
         if user is None:
@@ -47,13 +46,13 @@ def follow_users(services: Services) -> None:
         session.become(user)
 
 
-def _say(client: ClientConnection, reason: str) -> None:
+def _say(client: Connected, reason: str) -> None:
     """Why the session ends, to a client that waits for nothing: as MySQL does it; MariaDB just goes."""
     if client.ready and not client.session.env.mariadb:
         client.write_error(ProxyError("session_ended", reason=reason), 0)
 
 
-def _keeps_connection(client: ClientConnection) -> bool:
+def _keeps_connection(client: Connected) -> bool:
     """Whether the session has a connection that it would use again, or may have after the statement at
     work.
     """

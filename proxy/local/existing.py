@@ -97,4 +97,4 @@ def _tell(client: Exchange, where: _Place, table: str, having: set[str]) -> None
     services = client.services
     for database in [one for one in where.databases if one not in having][:_TOLD]:
         text = f"Table '{database}.{table}' doesn't exist"
-        services.problems.note(1146, place(client.snapshot.topology, database, where.host), text)
+        services.serving.problems.note(1146, place(client.snapshot.topology, database, where.host), text)

@@ -57,7 +57,7 @@ async def _kill_elsewhere(client: Exchange, peers: Peers, id: int, query_only: b
 
 def end(services: Services, id: int, user: str, *, admin: bool, query_only: bool) -> str:
     """End a session of this process, or what it runs. '' when done, else the name of the error."""
-    other = services.clients.get(id)
+    other = services.clients.sessions.get(id)
     if other is None:
         return "no_such_thread"
     if other.session.user.name != user and not admin:

@@ -48,7 +48,7 @@ def processes(services: Services, user: str, *, admin: bool) -> list[Process]:
     """The sessions of this worker process that the user may see: all of them, or the user's own."""
     now = time.monotonic()
     found: list[Process] = []
-    for id, other in sorted(services.clients.items()):
+    for id, other in sorted(services.clients.sessions.items()):
         session = other.session
         if not admin and session.user.name != user:
             continue
@@ -134,7 +134,7 @@ def grants(client: Exchange, plan: Builtin, values: Values) -> None:
     """SHOW GRANTS: what the settings allow the user, in MySQL's words. Others' are for admins to see."""
     name = plan.arguments["user"]
     me = client.session.user
-    user = me if name is None else client.services.users.get(str(name))
+    user = me if name is None else client.services.clients.users.get(str(name))
     if user is None and me.role >= Role.ADMIN:
         topology = client.snapshot.topology
         client.relay.run(topology.default or topology.hosts[0], client.sql)  # an account of the servers

@@ -178,7 +178,7 @@ def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]
     """
     rows: list[list[object]] = []
     now = time.monotonic()
-    for id, other in services.clients.items():
+    for id, other in services.clients.sessions.items():
         session = other.session
         if not admin and session.user.name != user:
             continue

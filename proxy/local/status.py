@@ -54,10 +54,10 @@ def _counted(client: Exchange) -> dict[bytes, bytes]:
     statements from its first such question on.
     """
     services = client.services
-    told = {b"uptime": b"%d" % services.uptime}
+    told = {b"uptime": b"%d" % services.stats.uptime}
     if services.peers is None or services.peers.count == 1:
-        prepared = sum(len(one.session.prepared.by_id) for one in services.clients.values())
-        told[b"threads_connected"] = b"%d" % len(services.clients)
+        prepared = sum(len(one.session.prepared.by_id) for one in services.clients.sessions.values())
+        told[b"threads_connected"] = b"%d" % len(services.clients.sessions)
         told[b"prepared_stmt_count"] = b"%d" % prepared
     counts = count_statements(client)
     return told | {name: b"%d" % counts[name] for name in COUNTERS}

@@ -206,7 +206,7 @@ def take(
         "uptime": max(0.0, now - started),
         "ready": ready,
         "reason": why_not_ready(services, ready, loaded, trouble),
-        "draining": services is not None and services.draining,
+        "draining": services is not None and services.clients.draining,
         "server_version": "",
         "workers": 1,
         "replaced": services.stats.workers_replaced if services is not None else 0,
@@ -239,7 +239,7 @@ def why_not_ready(services: Services | None, ready: bool, loaded: bool = True, t
         return f"starting: no server of the topology can be used yet: {trouble}"
     if services is None:
         return "starting: no server of the topology has let the proxy in yet; the log says why"
-    if services.draining:
+    if services.clients.draining:
         return "draining: clients are asked to connect elsewhere"
     return "starting: not listening yet"
 
@@ -273,20 +273,20 @@ def _process() -> Process:
 
 def _clients(services: Services) -> Clients:
     busy = in_transaction = 0
-    for client in services.clients.values():
+    for client in services.clients.sessions.values():
         busy += not client.ready
         in_transaction += client.session.transaction.open
     return {
-        "connections": len(services.connections),
-        "sessions": len(services.clients),
+        "connections": len(services.clients.connections),
+        "sessions": len(services.clients.sessions),
         "busy": busy,
         "in_transaction": in_transaction,
-        "limit": services.most_clients,
+        "limit": services.clients.most,
         "total": services.stats.started_connections,
         "refused": dict(services.stats.refusals),
-        "logins": len(services.logins),
-        "memory": services.memory.used,
-        "memory_refused": services.memory.refused,
+        "logins": len(services.clients.logins),
+        "memory": services.clients.memory.used,
+        "memory_refused": services.clients.memory.refused,
     }
 
 
@@ -306,7 +306,7 @@ def _slowest(services: Services) -> list[Query]:
     uses = services.stats.uses
     wanted = set(nlargest(SLOWEST, uses, key=lambda plan: uses[plan].seconds / uses[plan].count))
     found: list[Query] = []
-    for plan, digest, database in services.rewriter.kept(wanted):
+    for plan, digest, database in services.serving.snapshot.rewriter.kept(wanted):
         use = uses[plan]
         found.append(
             {
@@ -328,7 +328,7 @@ def slowest(queries: Sequence[Query]) -> list[Query]:
 
 
 def _plan_cache(services: Services) -> PlanCache:
-    rewriter = services.rewriter
+    rewriter = services.serving.snapshot.rewriter
     return {
         "entries": rewriter.entries,
         "limit": services.settings.plan_cache_size,
@@ -340,7 +340,7 @@ def _plan_cache(services: Services) -> PlanCache:
 
 
 def _topology(services: Services, source: str) -> TopologyState:
-    topology = services.topology
+    topology = services.serving.topology
     return {
         "version": topology.version,
         "digest": topology.digest,
@@ -348,16 +348,16 @@ def _topology(services: Services, source: str) -> TopologyState:
         "source": source,
         "changes": services.stats.topology_changes,
         "refused": services.stats.topology_refused,
-        "schema_version": str(services.schema.version),
+        "schema_version": str(services.serving.schema.version),
         "schema_changes": services.stats.schema_changes,
         "schema_refused": services.stats.schema_refused,
         "settings_refused": services.stats.settings_refused,
         "problems": [
             {"code": one.code, "where": one.where, "text": one.text, "count": one.count, "time": one.last}
-            for one in services.problems.recent
+            for one in services.serving.problems.recent
         ],
-        "problem_counts": {str(code): count for code, count in services.problems.counts.items()},
-        "recent": [{"time": when, "text": text} for when, text in reversed(services.recent_changes)],
+        "problem_counts": {str(code): count for code, count in services.serving.problems.counts.items()},
+        "recent": [{"time": when, "text": text} for when, text in reversed(services.stats.recent_changes)],
         "keyspaces": [_keyspace(keyspace) for keyspace in topology.keyspaces.values()],
     }
 
@@ -399,7 +399,7 @@ def _rule(keyspace: Keyspace) -> str:
 
 def _hosts(services: Services) -> list[Host]:
     """The topology's masters in its order, then hosts that it no longer names but that have connections."""
-    topology = services.topology
+    topology = services.serving.topology
     pools = {pool.host: pool for pool in services.backends.pools}
     names = [*topology.hosts, *(host for host in pools if host not in topology.hosts)]
     limit_of = services.settings.backends.max_connections_for

@@ -79,7 +79,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setitem(pipeline._EXECUTORS, Write, pipeline._EXECUTORS[ShardWrite])
     world = place()
     services: Any = world.services
-    services.snapshot.rewriter = Planned()
+    services.serving.snapshot.rewriter = Planned()
     services.execute = execute
     services.max_statement = services.long_statement = 1000
     services.plans_at_once = lambda size: True
@@ -89,7 +89,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def ask(world: World, client: Client, plan: Plan, sql: bytes = b"SELECT 1") -> None:
     services: Any = world.services
-    services.snapshot.rewriter.plans[sql] = plan
+    services.serving.snapshot.rewriter.plans[sql] = plan
     client.send(sql)
 
 
@@ -184,7 +184,7 @@ async def test_an_implicit_commit(world: World, client: Client, committed: bool)
     plan = Passthrough(template=Template((b"",)), keyspaces=("legacy",), implicit_commit=True)
     if not committed:
         services: Any = world.services
-        services.snapshot.topology = Topology(8, {}, None)
+        services.serving.snapshot.topology = Topology(8, {}, None)
     ask(world, client, plan, b"CREATE TABLE t (a INT)")
     await done(world, client)
     assert world.server("h2").committed == [b"WRITE 0"]

@@ -32,7 +32,7 @@ class Rewriter:
 def world() -> World:
     world = place()
     services: Any = world.services
-    services.snapshot.rewriter = Rewriter()
+    services.serving.snapshot.rewriter = Rewriter()
     services.execute = execute
     services.command = run_command
     services.max_statement = services.long_statement = 1000

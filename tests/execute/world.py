@@ -13,12 +13,13 @@ from itertools import chain, count
 from types import SimpleNamespace
 from typing import Any
 
+from config.settings import Limits
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
-from proxy.backends.memory import Memory
 from proxy.backends.pool import FOUND_ROWS
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT
+from proxy.engine.clients import Clients
 from proxy.engine.definitions import PlansDefinitions
 from proxy.engine.problems import ShardProblems
 from proxy.engine.relay import Relay
@@ -264,7 +265,7 @@ class Client:
         self.session.refresh_env()
         self.conn.begin_session(self.session)
         self.conn.ready = True
-        services.clients[self.session.id] = self.conn
+        services.clients.sessions[self.session.id] = self.conn
         self.asked = 0
         self.plans: list[Callable[[ClientConnection], None]] = []
         world.clients[self.conn] = self
@@ -331,12 +332,13 @@ class World:
         self.clients: dict[ClientConnection, Client] = {}
         self.backends = Backends(self._make_pool)
         self.services = SimpleNamespace(
-            backends=self.backends, spawn=self.spawn, stats=Stats(), clients={}, pads={b"x_ci": b"\0 "},
-            slow_after=float("inf"), columns_doubted=lambda plan: None, columns_seen={},
-            problems=ShardProblems(),
-            definitions=PlansDefinitions(), snapshot=SimpleNamespace(all_serving=True),
-            memory=Memory(1 << 30),
-            client_gone=self._gone, routines={}, bodies={},
+            backends=self.backends, spawn=self.spawn, stats=Stats(), pads={b"x_ci": b"\0 "},
+            slow_after=float("inf"), clients=Clients(Limits(), 1000), definitions=PlansDefinitions(),
+            serving=SimpleNamespace(
+                snapshot=SimpleNamespace(all_serving=True), problems=ShardProblems(), columns_seen={},
+                columns_doubted=lambda plan: None,
+            ),
+            routines=SimpleNamespace(leaving={}, bodies={}),
             execute=lambda client, sql: self.clients[client].plans.pop(0)(client),
             settings=SimpleNamespace(limits=SimpleNamespace(max_packet=1 << 24, scatter_bytes=0)),
         )  # fmt: skip
@@ -364,10 +366,6 @@ class World:
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self.tasks.append(task)
         return task
-
-    def _gone(self, client: ClientConnection) -> None:
-        if client in self.clients:
-            self.services.clients.pop(client.session.id, None)
 
     # -- time
     # ------------------------------------------------------------------------------------------------------

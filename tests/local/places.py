@@ -58,14 +58,13 @@ def place() -> World:
     """A world with all that built-in statements ask for."""
     world = World()
     services: Any = world.services
-    services.snapshot.topology = topology()
+    services.serving.snapshot.topology = topology()
     services.facts = SimpleNamespace(defaults={})
     services.renew = lambda defaults: Services.renew(services, defaults)
-    services.snapshot.schema = SCHEMA
+    services.serving.snapshot.schema = SCHEMA
     services.collations = COLLATIONS
     services.peers = None
     services.status_values = lambda: {"Uptime": 3, "Statements": 4}
-    services.connections = set()
     return world
 
 

@@ -89,7 +89,7 @@ def test_like_text(sql: str, pattern: str) -> None:
 def world() -> World:
     world = place()
     services: Any = world.services
-    services.snapshot.rewriter = Rewriter(SCHEMA, topology())
+    services.serving.snapshot.rewriter = Rewriter(SCHEMA, topology())
     return world
 
 

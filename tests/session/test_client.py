@@ -241,7 +241,7 @@ async def test_a_client_that_leaves(session: Session) -> None:
     assert session.works[0].events == ["cancel"]
     await session.settle()
     assert len(session.sqls) == 1
-    assert not session.world.services.clients
+    assert not session.world.services.clients.sessions
 
 
 async def test_a_client_that_leaves_without_reading(session: Session) -> None:

@@ -43,19 +43,19 @@ class Visitor:
         self.world = World()
         services: Any = self.world.services
         services.authority = authority
-        services.next_connection_id = lambda: 77
+        services.clients.next_id = lambda: 77
         services.server_version = "9.7.0-shardgate"
         services.extended = 0
         services.settings.timeouts = SimpleNamespace(login=seconds)
-        services.failed_logins = self.failures = FailedLogins()
+        services.clients.failed_logins = self.failures = FailedLogins()
         services.client_tls = None
         services.compression = ()
         services.tls_required = False
         services.open_session = self.open
         services.collations = COLLATIONS
         services.client_connected = self.connected
-        services.snapshot.schema = SimpleNamespace(databases={"demo": SimpleNamespace(keyspace=None)})
-        services.snapshot.topology = SimpleNamespace(physical=lambda name: None, default=None)
+        services.serving.snapshot.schema = SimpleNamespace(databases={"demo": SimpleNamespace(keyspace=None)})
+        services.serving.snapshot.topology = SimpleNamespace(physical=lambda name: None, default=None)
         self.limit = limit
         self.conn = Connection(services)
         self.transport = FakeTransport()

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from config.load import load_topology
+from config.settings import Limits
 from config.topology import Topology
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
-from proxy.backends.memory import Memory
+from proxy.engine.clients import Clients
 from proxy.engine.problems import ShardProblems
 from proxy.stats import Stats
 
@@ -63,27 +64,25 @@ def make_services(document: dict[str, Any] = DOCUMENT, topology: Topology | None
     """Services as the room sees them."""
     topology = topology or load_topology(document)
     return SimpleNamespace(
-        topology=topology,
         backends=Backends(make_pool),
         stats=Stats(),
-        clients={},
-        connections=set(),
-        logins=(),
-        memory=Memory(1 << 30),
-        most_clients=10_000,
-        draining=False,
+        clients=Clients(Limits(), 10_000),
+        serving=SimpleNamespace(
+            topology=topology,
+            schema=SimpleNamespace(version=3),
+            problems=ShardProblems(),
+            snapshot=SimpleNamespace(
+                rewriter=SimpleNamespace(
+                    entries=42, hits=98_765, misses=123, differences=2, kept=lambda only: iter(())
+                )
+            ),
+        ),
         server_version="8.4.0",
         settings=SimpleNamespace(
             limits=SimpleNamespace(max_connections=10_000),
             backends=SimpleNamespace(max_connections_for=lambda host: 100),
             plan_cache_size=10_000,
         ),
-        rewriter=SimpleNamespace(
-            entries=42, hits=98_765, misses=123, differences=2, kept=lambda only: iter(())
-        ),
-        recent_changes=[],
-        schema=SimpleNamespace(version=3),
-        problems=ShardProblems(),
     )
 
 
@@ -91,8 +90,8 @@ def add_client(services: Any, *, ready: bool = True, in_transaction: bool = Fals
     """A client that has logged in."""
     transaction = SimpleNamespace(open=in_transaction)
     client = SimpleNamespace(ready=ready, session=SimpleNamespace(transaction=transaction))
-    services.connections.add(id(client))
-    services.clients[len(services.clients) + 1] = client
+    services.clients.connections.add(id(client))
+    services.clients.sessions[len(services.clients.sessions) + 1] = client
 
 
 @pytest.fixture
@@ -110,7 +109,7 @@ def services() -> Any:
     third.failures, third.last_error = 17, "Connection refused"
     for number in range(48):
         add_client(made, ready=number % 3 != 0, in_transaction=number % 8 == 0)
-    made.connections.add("not logged in")
+    made.clients.connections.add("not logged in")
     made.stats.started_connections = 1203
     made.stats.refused("access_denied")
     for _ in range(95):
@@ -121,9 +120,11 @@ def services() -> Any:
     for _ in range(20):
         made.stats.observe("scatter", "ok", 0.04)
     made.stats.topology_changes, made.stats.topology_refused = 2, 1
-    made.problems.note(1146, "shard 3 (db00003) on 10.0.0.1:3306", "Table 'db00003.<b>' doesn't exist")
+    made.serving.problems.note(
+        1146, "shard 3 (db00003) on 10.0.0.1:3306", "Table 'db00003.<b>' doesn't exist"
+    )
     made.stats.schema_changes = 4
-    made.recent_changes = [
+    made.stats.recent_changes = [
         (1_700_000_000.0, "version 6 in use"),
         (1_700_000_100.0, "version 7 in use"),
         (1_700_000_200.0, "refused: topology.json: keyspaces.main.ranges[1]: overlaps\nand more <b>"),

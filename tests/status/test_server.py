@@ -88,7 +88,7 @@ async def test_every_page_answers_before_there_are_services(running: Running) ->
 
 async def test_a_draining_proxy_is_alive_but_not_ready(running: Running) -> None:
     assert (await running.get("/readyz"))[:2] == (200, '{"status": "ready"}')
-    running.services.draining, running.ready = True, False
+    running.services.clients.draining, running.ready = True, False
     status, text, _ = await running.get("/readyz")
     assert (status, json.loads(text)["status"]) == (503, "not ready")
     assert "draining" in json.loads(text)["reason"]
@@ -150,7 +150,7 @@ async def test_a_new_process_takes_the_port_over(running: Running, services: Any
 
 
 async def test_a_draining_process_with_no_successor_keeps_the_port(running: Running) -> None:
-    running.services.draining, running.ready = True, False
+    running.services.clients.draining, running.ready = True, False
     await running.server.step_aside()
     assert (await running.get("/readyz"))[0] == 503
     assert (await running.get("/healthz"))[0] == 200

@@ -80,7 +80,7 @@ def test_keyspaces(services: Any) -> None:
     [(False, True, ""), (False, False, "not listening"), (True, False, "draining")],
 )
 def test_why_not_ready(services: Any, draining: bool, ready: bool, word: str) -> None:
-    services.draining = draining
+    services.clients.draining = draining
     assert word in why_not_ready(services, ready)
     assert bool(why_not_ready(services, ready)) is not ready
 
@@ -155,7 +155,9 @@ def slow(services: Any, *uses: tuple[str, float, int]) -> None:
         plans[plan] = digest
         for _ in range(times):
             services.stats.observe("builtin", "ok", seconds, plan)
-    services.rewriter.kept = lambda only: ((one, plans[one], "demo") for one in plans if one in only)
+    services.serving.snapshot.rewriter.kept = lambda only: (
+        (one, plans[one], "demo") for one in plans if one in only
+    )
 
 
 def test_the_slowest_statements_of_all_workers(services: Any) -> None:
@@ -187,7 +189,7 @@ def test_a_host_as_several_workers_see_it(services: Any) -> None:
     def seen(*workers: tuple[int, int, str]) -> tuple[bool, int, str]:
         taken = []
         for pid, (opened, failures, error) in enumerate(workers, 1):
-            other = make_services(topology=services.topology)
+            other = make_services(topology=services.serving.topology)
             pool = other.backends.pool(FIRST)
             pool.opened_total, pool.failures, pool.last_error = opened, failures, error
             taken.append(snapshot_of(other, pid))
@@ -203,7 +205,7 @@ def test_a_host_as_several_workers_see_it(services: Any) -> None:
 def test_counters_survive_a_worker_and_gauges_do_not(services: Any) -> None:
     workers = Workers()
     for pid in range(2, 60):  # one after the other, each with one statement
-        other = make_services(topology=services.topology)
+        other = make_services(topology=services.serving.topology)
         add_client(other)
         other.stats.started_connections = 1
         other.stats.observe("insert", "ok", 0.02)
