@@ -23,6 +23,6 @@ and below it, each of which imports only what stands before it:
                    groups that shards make and a server combines; pieces.py and links.py: rows to be gathered
     writes/        insert.py, change.py; found.py, filling.py, read_write.py: writes that read first
 
-Statements are read by their clauses (docs/decisions/two-readers.md says why, and what sqlglot is for), and expressions
-only as far as routing and names need it; the rest stays the client's bytes.
+Statements are read by their clauses, and expressions only as far as routing and names need it; the rest stays
+the client's bytes (docs/decisions/two-readers.md says why, and what sqlglot is for).
 """
