@@ -33,8 +33,8 @@ from proxy.errors import ProxyError
 from proxy.execute.ddl import run_ddl
 from proxy.execute.everywhere import run_everywhere
 from proxy.execute.fan.fanout import FanOut
+from proxy.execute.files import file_relay
 from proxy.execute.gathering.gather import start_gather
-from proxy.execute.prepared.tracked import file_relay
 from proxy.execute.read_first import ReadFirst, spreads, writing
 from proxy.execute.sequences import make_ids
 from proxy.execute.several import run_several
@@ -66,8 +66,8 @@ from rewriter.plans import (
     SystemViews,
     Values,
 )
+from rewriter.plans.read_write import FillIn
 from rewriter.text.masks import unmask
-from rewriter.writes.read_write import FillIn
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

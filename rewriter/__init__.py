@@ -6,8 +6,7 @@ Read the room in this order:
     env.py         what a statement's meaning depends on besides its text
     planner.py     the front door: `Rewriter.plan`, its cache (cache.py) and the rules, in order (rules.py)
     splice.py      changed text to templates, templates and values to SQL
-    plan.py, plans.py, sharded.py, inserting.py, gather.py
-                   the frozen variants: every way of running a statement; bound.py: what is sent
+    plan.py        what all plans have; bound.py: what one sends, once it is bound
     explain.py     EXPLAIN ROUTE, in words
 
 and below it, each of which imports only what stands before it:
@@ -18,6 +17,8 @@ and below it, each of which imports only what stands before it:
     route/         scope.py, whose is a name; values.py, constants, evaluated when the literals are at hand;
                    predicates.py, WHERE and ON to routes, soundly; routing.py, constants to shards;
                    columns.py, what changes so that a shard understands it; context.py, what all rules share
+    plans/         the frozen variants: every way of running a statement; sharded.py, inserting.py, gather.py,
+                   read_write.py: those that are more than a template
     plain/         statements that are not for shards, or that the proxy answers itself
     reads/         select.py and several.py: SELECT on one shard and on several; partial.py and grouping.py:
                    groups that shards make and a server combines; pieces.py and links.py: rows to be gathered

@@ -12,8 +12,6 @@ from typing import Final
 from config.topology import Keyspace, Topology
 
 from .env import Env
-from .gather import Gather
-from .inserting import Insert
 from .plan import Plan, Reject, Values
 from .planner import Rewriter
 from .plans import (
@@ -34,8 +32,10 @@ from .plans import (
     Several,
     SystemViews,
 )
+from .plans.gather import Gather
+from .plans.inserting import Insert
+from .plans.sharded import Sharded, ShardSelect, ShardWrite
 from .route.routing import ALL, Comparison, Route
-from .sharded import Sharded, ShardSelect, ShardWrite
 from .text.literals import NotPlain
 
 Rows = list[tuple[str, str]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import ClassVar
 
 from config.topology import Topology
@@ -12,6 +11,7 @@ from config.topology import Topology
 from .bound import BindError, Bound
 from .splice import Template
 from .text.effects import Effects
+from .text.statement import Access as Access
 
 Values = tuple[bytes, ...]
 """The literals of one statement, raw, followed by the values of the plan's session slots."""
@@ -22,15 +22,6 @@ Choose = Callable[[Sequence[int]], int]
 
 Argument = str | int | bool | None | Template
 """An argument of a statement that the proxy answers itself."""
-
-
-class Access(IntEnum):
-    """What a statement does to data, for the user's role; each includes the ones before it."""
-
-    NONE = 0
-    READ = 1
-    WRITE = 2
-    ADMIN = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

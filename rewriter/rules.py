@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from config.schema import Kind
-
 from .env import Env
 from .plain.nowhere import plan_nowhere
-from .plain.unsharded import About, Place, Text, mixed, on_one_host, plan_confined, plan_unsharded
+from .plain.unsharded import About, Place, Text, on_one_host, only_sharded, plan_confined, plan_unsharded
 from .plan import Access, Argument, Plan, Reject
 from .plans import AnyHost, Builtin, Passthrough, Physical
 from .reads.pieces import or_gather
 from .reads.select import plan_select
 from .route.context import Statement, not_yet, refused
+from .route.needs import WRITING, access
 from .route.outer import strengthen
-from .route.reach import reached, reads_files
+from .route.reach import reached
 from .route.scope import Names, Refuse, Scope
 from .text.crowd import MAX_TABLES, most_tables
 from .text.effects import defines_routine
@@ -26,33 +25,8 @@ from .text.opening import opened
 from .text.parse import Parser
 from .text.parse_write import WriteParser, changes_behind_with
 from .text.places import tables_expected
-from .text.statement import QUERIES, access_of
+from .text.statement import QUERIES
 from .text.tokens import STRING, WORD, Source, Unreadable, read
-
-_WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
-_TELLING: Final = frozenset({*_WRITING, "SHARE", "OUTFILE", "DUMPFILE"})
-
-
-def access(source: Source) -> tuple[Access, bool]:
-    """What the statement needs, judged by its words, and whether it commits an open transaction."""
-    verb = source.tokens[0].text
-    needed, commits = access_of(verb, source.at(1).text)
-    for at, token in enumerate(source.tokens):
-        if token.kind != WORD or token.text not in _TELLING or at == 0:
-            continue
-        if token.text in ("OUTFILE", "DUMPFILE") and source.is_word(at - 1, "INTO"):
-            needed = max(needed, Access.ADMIN)
-        locks = token.text in ("UPDATE", "SHARE") and source.is_word(at - 1, "FOR")
-        writes = verb in ("WITH", "EXPLAIN", "ANALYZE", "DESC", "DESCRIBE") and token.text in _WRITING
-        if locks or (writes and not source.is_op(at + 1, "(")):
-            needed = max(needed, Access.WRITE)
-    if reads_files(source) or (verb == "SHOW" and source.is_word(1, "CREATE") and source.is_word(2, "USER")):
-        needed = Access.ADMIN
-    if verb == "PREPARE" or (verb == "EXECUTE" and source.is_word(1, "IMMEDIATE")):
-        needed = Access.ADMIN  # unless its text can be read: see `_prepared`
-    if verb == "LOCK" and any(token.text == "WRITE" for token in source.tokens):
-        needed = max(needed, Access.WRITE)
-    return needed, commits
 
 
 def _prepared(statement: Statement) -> Plan | None:
@@ -171,27 +145,19 @@ def _unsharded(statement: Statement, query: Query, scope: Scope, *, explain: boo
         return or_gather(statement, query, scope, refused(refusal))
 
 
-def only_sharded(scope: Scope) -> None:
-    """Refuse a statement with other tables than sharded ones, and reference tables, which are everywhere."""
-    for target in scope.targets.values():
-        everywhere = target.table is not None and target.table.kind is Kind.REFERENCE
-        if target.form not in ("sharded", "inner") and not everywhere:
-            raise mixed(scope)
-
-
 def explain(statement: Statement) -> Plan | None:
     """EXPLAIN of a statement, by the server."""
     source = statement.source
     if not source.is_word(0, "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE") or source.is_word(1, "TABLE"):
         return None
     at = 1
-    while at < len(source.tokens) and not source.is_word(at, "SELECT", "WITH", *_WRITING):
+    while at < len(source.tokens) and not source.is_word(at, "SELECT", "WITH", *WRITING):
         if source.is_op(at, "("):
             break
         at += 1
     if at == len(source.tokens):
         return None
-    if not source.is_word(at, *_WRITING):
+    if not source.is_word(at, *WRITING):
         return _query(statement, at)
     scope, blocks = _write_scope(statement, at)
     if scope.sharded():

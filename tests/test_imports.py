@@ -22,7 +22,7 @@ ALLOWED = {
     "proxy.cli": {"proxy", "rewriter", "config", "fleet", "demo"},  # the command line starts everything
 }
 #: The rewriter's own rooms: each imports those before it only, and the files beside them.
-ORDER = ("text", "tree", "route", "plain", "reads", "writes")
+ORDER = ("text", "tree", "route", "plans", "plain", "reads", "writes")
 NO_IO = ("rewriter", "proxy.wire")
 IO = {
     "asyncio",

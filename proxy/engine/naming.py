@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends import OWN_ACCOUNT
 from proxy.session.outcome import Diagnostic
 from proxy.wire.packets import Err
-from rewriter.gather import SCRATCH
 from rewriter.plans import Physical
+from rewriter.plans.gather import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

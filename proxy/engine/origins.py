@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from config.topology import Topology
 from proxy.wire.origins import Origin, Place, Placed
-from rewriter.gather import SCRATCH, Piece
+from rewriter.plans.gather import SCRATCH, Piece
 from rewriter.route.origins import Origins
 
 _SCRATCH = SCRATCH.strip(b"`")

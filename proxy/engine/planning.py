@@ -28,6 +28,7 @@ from rewriter.plans import (
     Values,
 )
 from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
+from rewriter.text.split import first_of
 
 if TYPE_CHECKING:
     from config.topology import Topology
@@ -124,9 +125,9 @@ def plan_masked(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     odd = not_plain(sql, env, raw=True)
     if odd is not None:
         return odd, (b"",)
-    masked = mask(sql, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
-    plan, literals = client.snapshot.rewriter.plan(masked, env)
-    in_literals = masked.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
+    readable = masked(sql, env)
+    plan, literals = client.snapshot.rewriter.plan(readable, env)
+    in_literals = readable.count(ESCAPE) == sum(literal.count(ESCAPE) for literal in literals)
     return _unmasked(plan, literals, in_literals, env)
 
 
@@ -146,3 +147,15 @@ def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tupl
     if isinstance(plan, Builtin) and plan.name in ("set", "empty") and in_literals:
         return plan, tuple(unmask(literal) for literal in literals)
     raise ProxyError("charset_refused", charset=env.charset)
+
+
+def masked(text: bytes, env: Env) -> bytes:
+    """A text in gbk or its kin as it is read."""
+    return mask(text, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
+
+
+def first_statement(text: bytes, env: Env) -> bytes:
+    """The first statement of a text, without what stands behind it."""
+    if can_mask(env.charset):
+        return unmask(first_of(masked(text, env), env))
+    return first_of(text, env)

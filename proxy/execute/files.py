@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.connection import BackendConnection
 from proxy.engine.ends import connection_lost_in_transaction
 from proxy.engine.relay import Relay
+from proxy.engine.tracked import TrackedRelay, is_told
 from proxy.engine.work import FILE
 from proxy.errors import ProxyError
 from proxy.wire.constants import MAX_PAYLOAD
@@ -111,3 +112,14 @@ class FileRelay(Relay):
         self.error = error  # told behind the file: until then the client does not listen
         connection_lost_in_transaction(self.client, conn, error)
         self._filled(False)
+
+
+class TrackedFileRelay(FileRelay, TrackedRelay):
+    """That of a session that wants to be told of its transactions."""
+
+    __slots__ = ()
+
+
+def file_relay(client: Exchange) -> FileRelay:
+    """The relay for one LOAD DATA LOCAL."""
+    return (TrackedFileRelay if is_told(client) else FileRelay)(client)

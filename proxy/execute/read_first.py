@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
     from rewriter.plan import Values
     from rewriter.plans import ReadThenWrite
-    from rewriter.writes.read_write import Row
+    from rewriter.plans.read_write import Row
 
 _SAVEPOINT: Final = b"shardgate_several"
 _BYTES: Final = frozenset({ColumnType.BIT, ColumnType.GEOMETRY})

@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.engine.aside import run_probe
+from proxy.engine.planning import first_statement, masked
 from proxy.engine.sinks import Numbered
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
-from rewriter.env import Env
-from rewriter.text.masks import can_mask, mask, unmask
-from rewriter.text.split import NEAR, Piece, cut_near, first_of, trim
+from rewriter.text.masks import can_mask, unmask
+from rewriter.text.split import NEAR, Piece, cut_near, trim
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -98,7 +98,7 @@ class Statements(Numbered):
             rest = unmask(rest) if self.charset else rest
             self.charset = charset if can_mask(charset) else ""
             self.text, self.at = (
-                _masked(rest, self.client.session.env) if self.charset else rest,
+                masked(rest, self.client.session.env) if self.charset else rest,
                 0,
             )
 
@@ -132,17 +132,6 @@ class Statements(Numbered):
         else:
             seq = self.numbers.last
             self.client.go_on_by(lambda: self._run(seq))
-
-
-def _masked(text: bytes, env: Env) -> bytes:
-    return mask(text, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes)
-
-
-def first_statement(text: bytes, env: Env) -> bytes:
-    """The first statement of a text, without what stands behind it."""
-    if can_mask(env.charset):
-        return unmask(first_of(_masked(text, env), env))
-    return first_of(text, env)
 
 
 def run_several(client: Exchange, sql: bytes, comments: bool) -> None:

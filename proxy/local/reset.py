@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.backends.settings import Settings
-from proxy.execute.prepared.tracked import choose_relay
+from proxy.engine.tracked import choose_relay
 from proxy.session.outcome import Outcome
 
 if TYPE_CHECKING:

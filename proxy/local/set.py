@@ -19,9 +19,9 @@ from proxy.engine.ends import fetch_warnings
 from proxy.engine.preludes import preludes
 from proxy.engine.task import TaskWork
 from proxy.engine.trace import effects_on, read_variables, tie, trace
+from proxy.engine.tracked import choose_relay
 from proxy.engine.transactions import commit_then, xa_host
 from proxy.errors import ProxyError, in_parts
-from proxy.execute.prepared.tracked import choose_relay
 from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Role, Session

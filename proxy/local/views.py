@@ -22,9 +22,9 @@ from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.packets import eof_packet, query_packet
 from proxy.wire.resultset import decode_column
-from rewriter.gather import SCRATCH
 from rewriter.plain.views import Shown, introducer, shown_sql, view_sql
 from rewriter.plans import SystemViews, Values
+from rewriter.plans.gather import SCRATCH
 from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
 
 from .processes import process_constants

@@ -3,7 +3,7 @@
 Which changes are told is up to the session's `session_track_*` variables: the current database, certain
 system variables, that anything has changed at all, and the transaction's state and characteristics. What
 only a server sees (that it reads and writes tables in a transaction) is judged by the replies that pass; see
-`execute.prepared.tracked`.
+`engine.tracked`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from __future__ import annotations
 from rewriter.plan import Plan
 from rewriter.plans import Builtin
 from rewriter.route.context import Statement
+from rewriter.route.needs import access
 from rewriter.route.scope import Refuse, Scope
-from rewriter.rules import access
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Unreadable
 

@@ -343,3 +343,11 @@ def _label(statement: Statement, text: Text, first: int = 0) -> None:
             for ref in block.tables:
                 scope.targets[ref] = Target("inner")
         text.blocks(query.all_blocks(), scope)
+
+
+def only_sharded(scope: Scope) -> None:
+    """Refuse a statement with other tables than sharded ones, and reference tables, which are everywhere."""
+    for target in scope.targets.values():
+        everywhere = target.table is not None and target.table.kind is Kind.REFERENCE
+        if target.form not in ("sharded", "inner") and not everywhere:
+            raise mixed(scope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from rewriter.gather import Groups, quoted
+from rewriter.plans.gather import Groups, quoted
 from rewriter.route.context import Statement
 from rewriter.route.scope import Chain, chain_at
 from rewriter.splice import Part, Template

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rewriter.gather import Link, quoted
+from rewriter.plans.gather import Link, quoted
 from rewriter.route.predicates import Conditions
 from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.text.facts import Block, Query, Span, TableRef

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from config.schema import Kind
-from rewriter.gather import Groups
+from rewriter.plans.gather import Groups
 from rewriter.route.context import Statement
 from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.splice import Part

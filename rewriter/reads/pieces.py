@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from rewriter.gather import SCRATCH, Gather, Home, Link, Piece, Top, quoted
 from rewriter.plain.unsharded import Text
 from rewriter.plan import Access, Plan, Reject
+from rewriter.plans.gather import SCRATCH, Gather, Home, Link, Piece, Top, quoted
+from rewriter.plans.sharded import ShardSelect
 from rewriter.route.columns import add_labels
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.scope import Chain, Refuse, Scope, chains
 from rewriter.route.values import slot_at
-from rewriter.sharded import ShardSelect
 from rewriter.splice import Part, Template
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits

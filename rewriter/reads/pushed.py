@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from config.schema import Table
-from rewriter.gather import quoted
+from rewriter.plans.gather import quoted
 from rewriter.route.algebra import Place
 from rewriter.route.narrowing import Narrowing
 from rewriter.route.predicates import Conditions

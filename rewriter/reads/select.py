@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rewriter.plan import Access, Plan, Reject
+from rewriter.plans.sharded import Point, Several, ShardSelect
 from rewriter.route.binding import Routing
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, keyspace_of, not_yet, table_names
 from rewriter.route.origins import origins_of
 from rewriter.route.routing import Route
 from rewriter.route.scope import Refuse, Scope
-from rewriter.sharded import Point, Several, ShardSelect
 from rewriter.splice import Template
 from rewriter.text.effects import Effects, assigns_insert_id
 from rewriter.text.facts import Block, Query, TableRef

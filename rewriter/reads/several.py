@@ -7,11 +7,11 @@ from typing import Final
 
 from rewriter.bound import Aggregate, SortKey
 from rewriter.plan import Reject
+from rewriter.plans.sharded import Several
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer
 from rewriter.route.scope import Refuse, chain_at, chains
 from rewriter.route.values import Value, slot_at
-from rewriter.sharded import Several
 from rewriter.splice import Part
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits, original

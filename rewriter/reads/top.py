@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from rewriter.gather import Top
+from rewriter.plans.gather import Top
 from rewriter.route.values import Slots, Value, slot_at
 from rewriter.splice import Part, Template
 from rewriter.text.aggregates import is_aggregate

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
-from rewriter.plan import Access
+
+class Access(IntEnum):
+    """What a statement does to data, for the user's role; each includes the ones before it."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    ADMIN = 3
+
 
 QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
 WRITES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from config.schema import Kind
-from rewriter.plain.unsharded import on_one_host, plan_unsharded
+from rewriter.plain.unsharded import on_one_host, only_sharded, plan_unsharded
 from rewriter.plan import Access, Plan, Reject
+from rewriter.plans.sharded import ShardWrite
+from rewriter.plans.unchanged import Keeping
 from rewriter.reads.select import may_fail, point
 from rewriter.route.binding import Routing
 from rewriter.route.columns import Extra
@@ -14,8 +16,6 @@ from rewriter.route.context import Splicer, Statement, not_yet, refused
 from rewriter.route.fills import take_hints
 from rewriter.route.outer import strengthen
 from rewriter.route.scope import Refuse, Scope
-from rewriter.rules import only_sharded
-from rewriter.sharded import ShardWrite
 from rewriter.text.edits import Edits
 from rewriter.text.facts import TableRef
 from rewriter.text.parse_write import Change, WriteParser, changes_behind_with
@@ -23,7 +23,6 @@ from rewriter.text.parse_write import Change, WriteParser, changes_behind_with
 from .everywhere import plan_everywhere
 from .found import Target, plan_found, targets_of
 from .returning import edit_returning
-from .unchanged import Keeping
 
 
 def change(statement: Statement) -> Plan | None:

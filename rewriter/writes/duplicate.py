@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from config.schema import Kind, Table
+from rewriter.plans.unchanged import Stays, fixed_columns, is_itself, stays
 from rewriter.route.context import Splicer
 from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.route.values import Value
@@ -10,8 +11,6 @@ from rewriter.text.facts import Assigned, Block, Query, Span
 from rewriter.text.parse_write import Insertion
 from rewriter.text.spans import unwrapped
 from rewriter.text.tokens import Source
-
-from .unchanged import Stays, fixed_columns, is_itself, stays
 
 
 def ambiguous_name(source: Source, found: Insertion, query: Query, scope: Scope) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from rewriter.plan import Plan
+from rewriter.plans.read_write import FillIn, ReadThenWrite
 from rewriter.route.context import Statement
 from rewriter.route.scope import Refuse, Scope, chains_within
 from rewriter.splice import Part, Template
 from rewriter.text.facts import Query, Span
 from rewriter.text.parse_write import Insertion
 
-from .read_write import FillIn, ReadThenWrite, databases_of, edits_of, parts_of
+from .read_write import databases_of, edits_of, parts_of
 
 _TABLES: Final = frozenset({"sharded", "single", "passthrough", "physical", "system", "default"})
 

@@ -10,6 +10,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from config.schema import Kind, Table
+from rewriter.plans.read_write import ChangeRows, ReadThenWrite, Setting
+from rewriter.plans.read_write import Several as SeveralChanges
+from rewriter.plans.rowkeys import RowKey, row_key
+from rewriter.plans.unchanged import fixed_columns, is_itself
 from rewriter.reads.pieces import bounded
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.scope import Refuse, Scope, chain_at, chains, chains_within
@@ -21,10 +25,7 @@ from rewriter.text.tokens import Source, quote_name
 
 from .everywhere import differs_at
 from .floats import exact_value
-from .read_write import ChangeRows, ReadThenWrite, Setting, databases_of, edits_of, parts_of
-from .read_write import Several as SeveralChanges
-from .rowkeys import RowKey, row_key
-from .unchanged import fixed_columns, is_itself
+from .read_write import databases_of, edits_of, parts_of
 
 _ENDS = ("WHERE", "ORDER", "LIMIT")
 

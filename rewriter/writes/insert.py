@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from config.schema import KeyType, Kind, Table
-from rewriter.inserting import Insert, Row
 from rewriter.plain.unsharded import on_one_host, plan_unsharded
 from rewriter.plan import Access, Plan
+from rewriter.plans.inserting import Insert, Row
+from rewriter.plans.unchanged import Stays
 from rewriter.route.context import Splicer, Statement, not_yet
 from rewriter.route.scope import Refuse, Scope
 from rewriter.route.values import Value
@@ -23,7 +24,6 @@ from .lone import lone
 from .placing import TEXTS, Placing
 from .read_write import plan_insert
 from .returning import edit_returning
-from .unchanged import Stays
 
 
 def insert(statement: Statement) -> Plan | None:

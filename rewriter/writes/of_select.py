@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from rewriter.gather import quoted
+from rewriter.plans.gather import quoted
 from rewriter.route.context import Statement
 from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.text.aggregates import is_aggregate

@@ -6,7 +6,8 @@ import re
 from typing import Final
 
 from config.schema import KeyType, Kind, Table
-from rewriter.inserting import Hint, Strict
+from rewriter.plans.inserting import Hint, Strict
+from rewriter.plans.unchanged import takes_null
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.keys import Keys
 from rewriter.route.routing import Key
@@ -17,7 +18,6 @@ from rewriter.text.literals import unquote
 from rewriter.text.tokens import STRING
 
 from .returning import by_commas
-from .unchanged import takes_null
 
 TEXTS: Final = ("string", "hex", "bytes", "binary", "slot", "parameter")
 """The kinds of constants that may be a text key."""

@@ -18,6 +18,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.waiting import Want
 from proxy.engine.definitions import Definitions, fill_zeros
 from proxy.engine.ends import connection_lost_in_transaction, give_all_back, give_back, settle
+from proxy.engine.loading import spread_merge, spread_settings
 from proxy.engine.preludes import preludes
 from proxy.engine.warned import Told, notices
 from proxy.errors import ProxyError
@@ -27,7 +28,6 @@ from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement
 
 from .branch import Branch, make_branches, share_out
-from .loading import spread_merge, spread_settings
 from .merge import Merger, make_merger
 
 if TYPE_CHECKING:

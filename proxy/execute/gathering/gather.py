@@ -23,6 +23,7 @@ from proxy.backends.own import apply
 from proxy.backends.settings import FRESH, Settings
 from proxy.engine.admission import check_scatter, check_single, check_states, spots_of
 from proxy.engine.ends import fetch_warnings
+from proxy.engine.loading import FITTING, LOADING, reading_settings, resting_settings
 from proxy.engine.naming import logical_rows
 from proxy.engine.origins import gathered_place
 from proxy.engine.planning import plan_for
@@ -31,15 +32,14 @@ from proxy.engine.trace import counts, trace
 from proxy.engine.transcode import exact_sink
 from proxy.engine.warned import without_phantoms
 from proxy.errors import ProxyError
-from proxy.execute.fan.loading import FITTING, LOADING, reading_settings, resting_settings
 from proxy.execute.gathering.preparing import columns_of, execution
 from proxy.session.outcome import Diagnostics, Outcome
 from proxy.session.values import quote, values_of
 from proxy.wire.origins import changed
 from proxy.wire.packets import Err, query_packet
-from rewriter.gather import SCRATCH, Gather, Piece, quoted
 from rewriter.plan import Choose, Values
 from rewriter.plans import BindError, Bound, ShardSelect
+from rewriter.plans.gather import SCRATCH, Gather, Piece, quoted
 
 from .batch import Batch, Result
 from .gather_work import GatherWork

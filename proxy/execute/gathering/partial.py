@@ -14,8 +14,8 @@ from typing import Final
 
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, decode_column
-from rewriter.gather import FIRST, SCRATCH, Gather, Groups, Piece, quoted
 from rewriter.plan import Values
+from rewriter.plans.gather import FIRST, SCRATCH, Gather, Groups, Piece, quoted
 
 from .batch import Result
 from .gathered import ServerError

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from proxy.wire.resultset import decode_row
-from rewriter.gather import SCRATCH, quoted
+from rewriter.plans.gather import SCRATCH, quoted
 from rewriter.reads.digits import is_rounded
 
 _COLUMN: Final = re.compile(r"`((?:[^`]|``)+)` (.*)", re.DOTALL)

@@ -10,7 +10,7 @@ from typing import Final
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.wire.packets import Err
-from rewriter.gather import SCRATCH, Piece, quoted
+from rewriter.plans.gather import SCRATCH, Piece, quoted
 
 from .batch import Batch
 

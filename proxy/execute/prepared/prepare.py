@@ -18,7 +18,14 @@ from proxy.backends.pool import ATTRIBUTES
 from proxy.engine.admission import check_access, check_begins, check_place, refuse_lost
 from proxy.engine.aside import reject
 from proxy.engine.locks import asks_holders, host_of
-from proxy.engine.planning import Planned, check_length, plan_apart, plan_masked, plan_masked_off_loop
+from proxy.engine.planning import (
+    Planned,
+    check_length,
+    first_statement,
+    plan_apart,
+    plan_masked,
+    plan_masked_off_loop,
+)
 from proxy.engine.task import TaskWork
 from proxy.engine.trace import effects_on
 from proxy.engine.transactions import commit_then, commits_first
@@ -26,7 +33,6 @@ from proxy.engine.transcode import BinarySink, DefinitionsSink, exact_of, prepar
 from proxy.errors import ProxyError
 from proxy.execute.gathering.gather import start_gather
 from proxy.execute.gathering.preparing import learn_again, returns_rounded
-from proxy.execute.several import first_statement
 from proxy.session import counters
 from proxy.session.prepared import Statement, weight
 from proxy.session.values import parameter, values_of

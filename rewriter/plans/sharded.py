@@ -11,11 +11,9 @@ from functools import partial
 from typing import ClassVar, Final, NamedTuple
 
 from config.topology import Host, Keyspace, Topology
-
-from .bound import Aggregate, Apart, BindError, Bound, HostStatement, Merge, Notice, SortKey
-from .gather import Gather
-from .plan import Access, Choose, Plan, Reject, Values
-from .route.binding import (
+from rewriter.bound import Aggregate, Apart, BindError, Bound, HostStatement, Merge, Notice, SortKey
+from rewriter.plan import Access, Choose, Plan, Reject, Values
+from rewriter.route.binding import (
     CHUNK,
     MAX_ROWS,
     UNION_BYTES,
@@ -25,14 +23,16 @@ from .route.binding import (
     limit_number,
     some_shard,
 )
-from .route.binding import host as host_of
-from .route.origins import Origins
-from .route.routing import Placed
-from .route.values import Value
-from .splice import Template
-from .text.literals import NotPlain
-from .writes.read_write import ReadThenWrite
-from .writes.unchanged import Same, Stays
+from rewriter.route.binding import host as host_of
+from rewriter.route.origins import Origins
+from rewriter.route.routing import Placed
+from rewriter.route.values import Value
+from rewriter.splice import Template
+from rewriter.text.literals import NotPlain
+
+from .gather import Gather
+from .read_write import ReadThenWrite
+from .unchanged import Same, Stays
 
 _UNION: Final = b") UNION ALL ("
 

@@ -34,17 +34,17 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from config.topology import Host, Topology
+from rewriter.bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, Notice, SortKey
+from rewriter.env import Env
+from rewriter.plan import Access, Argument, Choose, Plan, Reject, Values
+from rewriter.route.binding import keyspace_of
+from rewriter.route.origins import Origins
+from rewriter.splice import Template
 
-from .bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, Notice, SortKey
-from .env import Env
 from .gather import Gather, Piece
 from .inserting import Insert
-from .plan import Access, Argument, Choose, Plan, Reject, Values
-from .route.binding import keyspace_of
-from .route.origins import Origins
+from .read_write import ReadThenWrite
 from .sharded import Sharded, ShardSelect, ShardWrite
-from .splice import Template
-from .writes.read_write import ReadThenWrite
 
 __all__ = [
     "Access",

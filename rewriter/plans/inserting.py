@@ -10,17 +10,17 @@ from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple
 
 from config.topology import Keyspace, Topology
+from rewriter.bound import BindError, Bound, HostStatement, Inserted
+from rewriter.plan import Access, Choose, Plan, Values
+from rewriter.route.binding import host, keyspace_of, some_shard, why_not
+from rewriter.route.origins import Origins
+from rewriter.route.routing import Key
+from rewriter.route.values import Value
+from rewriter.rows import Repeat
+from rewriter.splice import Template
+from rewriter.text.literals import NotPlain
 
-from .bound import BindError, Bound, HostStatement, Inserted
-from .plan import Access, Choose, Plan, Values
-from .route.binding import host, keyspace_of, some_shard, why_not
-from .route.origins import Origins
-from .route.routing import Key
-from .route.values import Value
-from .rows import Repeat
-from .splice import Template
-from .text.literals import NotPlain
-from .writes.unchanged import Stays, same_text
+from .unchanged import Stays, same_text
 
 _VALUES: Final = re.compile(rb"VALUES?\s*$", re.IGNORECASE)
 

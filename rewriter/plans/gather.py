@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from config.topology import Host, Topology
-
-from .bound import BindError
-from .plan import Plan, Values
-from .route.binding import MAX_ROWS, limit_number
-from .route.binding import host as host_of
-from .route.values import Value
-from .splice import Template
+from rewriter.bound import BindError
+from rewriter.plan import Plan, Values
+from rewriter.route.binding import MAX_ROWS, limit_number
+from rewriter.route.binding import host as host_of
+from rewriter.route.values import Value
+from rewriter.splice import Template
 
 SCRATCH: Final = b"shardgate_scratch"
 """The database of the temporary tables."""
