@@ -10,6 +10,7 @@ Tests that change the rows of `demo` or `plain` put them back, or use rows of th
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,10 @@ from demo.servers import LocalServer, start_all, stop_servers
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program
+
+# The programs that tests start, hundreds of them, shall not compile all modules anew: half of their start
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
     "shardgate",
