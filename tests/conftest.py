@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from demo.programs import Program, initialise
+from demo.programs import Program
 from demo.servers import LocalServer, start_all, stop_servers
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program
+from tests.support.template import template_of
 
 # The programs that tests start, hundreds of them, shall not compile all modules anew: half of their start
 sys.dont_write_bytecode = False
@@ -63,11 +64,9 @@ def program(flavour: str) -> Program:
 
 
 @pytest.fixture(scope="session")
-def template(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(program: Program) -> Path:
     """An initialised data directory to copy."""
-    path = tmp_path_factory.mktemp("template") / "data"
-    initialise(program, path)
-    return path
+    return template_of(program)
 
 
 @pytest.fixture(scope="session")

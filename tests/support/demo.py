@@ -20,7 +20,9 @@ import pymysql
 from demo.process import spawn, stop_all, tail
 from demo.programs import Program
 from fleet.create import Connection
+from tests.support.template import prepared
 from tests.support.waiting import wait_until
+from tests.support.zygote import zygote
 
 START_TIMEOUT = 90.0
 
@@ -146,18 +148,21 @@ def processes_of(directory: Path) -> list[int]:
 
 
 @contextmanager
-def running_demo(program: Program, folder: Path, *options: str) -> Iterator[Demo]:
+def running_demo(program: Program, folder: Path, *options: str, as_users_do: bool = False) -> Iterator[Demo]:
     """A demo on `program` with further command-line options, its files under `folder`; stopped at the end.
 
     Its servers wait for no disk, unless the options say `--durable` (which is no option of the command).
+    `as_users_do`: the command itself is executed, and makes its servers' data directory itself.
     """
     fast = () if "--durable" in options else ("--fast",)
     options = tuple(one for one in options if one != "--durable")
     folder.mkdir(parents=True, exist_ok=True)
     directory, ready, log = folder / "demo", folder / "ready.json", folder / "demo.log"
-    argv = [sys.executable, "-m", "proxy", "demo", "--port", "0", "--mysqld", str(program.path)]
+    argv = [sys.executable, "-m", "proxy", "demo", "--port", "0"]
+    argv += ["--mysqld", str(program.path if as_users_do else prepared(program))]
     argv += ["--dir", str(directory), "--ready-file", str(ready), *fast, *options]
-    process = spawn(argv, log, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = spawn(argv, log, env=env) if as_users_do else zygote().popen(argv, log, env)
     try:
         wait_until(
             lambda: ready.exists() or process.poll() is not None, "the demo's ready file", START_TIMEOUT

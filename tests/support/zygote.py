@@ -1,9 +1,9 @@
-"""Proxies forked from a process that has imported all that they need, a zygote.
+"""Proxies and demos forked from a process that has imported all that they need, a zygote.
 
 A start by `exec` is two seconds of CPU time, nearly all of it the imports; a forked proxy serves after a
 sixth of that. From its command line on it is the same program: arguments, environment, output, process group
-and end are those of `demo.process.spawn`. That the command itself starts is what the demos show, and the
-tests that call it.
+and end are those of `demo.process.spawn`. That the command itself starts is what the demos' proxies show, and
+the tests that call it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ctypes
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import select
@@ -27,8 +28,8 @@ from demo.process import PR_SET_PDEATHSIG
 from demo.proxy import LocalProxy
 
 PR_SET_CHILD_SUBREAPER = 36
-#: What a proxy would import at its start, or with its first client.
-MODULES = ("proxy.cli", "proxy.logs", "proxy.server", "proxy.status.page", "rewriter.tree.start")
+#: What a proxy or a demo would import at its start, or with its first client.
+MODULES = ("demo", "proxy.cli", "proxy.logs", "proxy.server", "proxy.status.page", "rewriter.tree.start")
 
 
 class Forked:
@@ -85,15 +86,15 @@ class Zygote:
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root, start_new_session=True
         )
 
-    def spawn(self, argv: Sequence[str], log: Path, env: Mapping[str, str]) -> Forked:
-        """`demo.process.spawn` for ``python -m proxy …``, which is `argv`."""
+    def popen(self, argv: Sequence[str], log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """`demo.process.spawn` for ``python -m proxy …``, which is `argv`. What it gives is a `Forked`."""
         assert list(argv[:3]) == [sys.executable, "-m", "proxy"]
         asked = {"argv": list(argv[2:]), "log": str(log), "env": dict(env), "parent": os.getpid()}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
-        return Forked(argv, int(self._process.stdout.readline()))
+        return cast("subprocess.Popen[bytes]", Forked(argv, int(self._process.stdout.readline())))
 
 
 @functools.cache
@@ -105,7 +106,7 @@ class ForkedProxy(LocalProxy):
     """A `LocalProxy` out of the zygote."""
 
     def _launch(self, argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        return cast("subprocess.Popen[bytes]", zygote().spawn(argv, self.log, env))
+        return zygote().popen(argv, self.log, env)
 
 
 # --- in the zygote ---------------------------------------------------------------------------------------
@@ -144,6 +145,8 @@ def _become(asked: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(asked["env"])
     tempfile.tempdir = None
+    if asked["env"].get("PYTHONUNBUFFERED"):
+        cast(io.TextIOWrapper, sys.stdout).reconfigure(write_through=True)
     sys.argv = asked["argv"]
     os.write(answers, b"%d\n" % os.getpid())
     os.close(answers)
