@@ -202,7 +202,7 @@ def read_metric(url: str | None, line: str) -> float:
 
 def _get(url: str | None, path: str) -> str:
     assert url is not None
-    with urllib.request.urlopen(url + path, timeout=10) as answer:
+    with urllib.request.urlopen(url + path, timeout=30) as answer:
         return str(answer.read().decode())
 
 
@@ -223,7 +223,7 @@ def wait_idle(status: Any, *, clients: int | None = None) -> None:
         return not busy_hosts(seen[0]) and clients in (None, count)
 
     try:
-        wait_until(idle, "an idle proxy", 8)
+        wait_until(idle, "an idle proxy")
     except AssertionError:
         raise AssertionError(
             f"not given back: {busy_hosts(seen[0])}, clients: {seen[0]['clients']}"

@@ -84,7 +84,7 @@ class Demo:
             "database": "demo",
             "charset": "utf8mb4",
             "autocommit": True,
-            "connect_timeout": 10,
+            "connect_timeout": 30,
             "read_timeout": 60,
             "ssl_disabled": "ssl" not in arguments,
         }
@@ -103,7 +103,7 @@ class Demo:
             "password": server.password,
             "charset": "utf8mb4",
             "autocommit": True,
-            "connect_timeout": 10,
+            "connect_timeout": 30,
         }
         return pymysql.connect(**(settings | arguments))
 
@@ -115,7 +115,7 @@ class Demo:
         """Status code and body of a page of the status server, e.g. ``metrics``."""
         assert self.status_url is not None
         try:
-            with urllib.request.urlopen(self.status_url + path.lstrip("/"), timeout=10) as answer:
+            with urllib.request.urlopen(self.status_url + path.lstrip("/"), timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
