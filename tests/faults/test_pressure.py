@@ -72,7 +72,7 @@ def test_a_full_pool(own: MakeOwn) -> None:
     for client in waiting:
         reply = client.reply()
         assert (reply.kind, reply.code) == ("err", 1040), reply
-        assert "4 s" in reply.message
+        assert "4.0 s" in reply.message
     waiting[0].write(query("SELECT COUNT(*) FROM orders"))
     wait_until(lambda: proxy.host_state(host)["waiting"] == 1, "one waits")
     holders[0].ask("COMMIT")
