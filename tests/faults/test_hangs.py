@@ -14,7 +14,7 @@ from tests.faults.cluster import Faulty
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
 from tests.integration.raw import Raw, query
-from tests.support.demo import Demo, DemoHost
+from tests.support.demo import Demo, DemoHost, stop_process
 from tests.support.waiting import wait_until
 
 Start = Callable[..., Faulty]
@@ -26,7 +26,7 @@ EXPECTED = ("host hangs",)
 @contextmanager
 def stopped(host: DemoHost) -> Iterator[None]:
     """The server's process is stopped: the kernel still takes connections and bytes, nobody answers."""
-    os.kill(host.pid, signal.SIGSTOP)
+    stop_process(host.pid)
     try:
         yield
     finally:

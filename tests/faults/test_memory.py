@@ -54,9 +54,7 @@ def test_packets_that_never_end(own: MakeOwn) -> None:
     for client in clients:
         client.close()
     wait_until(lambda: proxy.status()["clients"]["connections"] == 1, "they are gone")
-    assert proxy.raw().ask("SELECT '" + "x" * (40 * MB) + "'").kind == "rows", (
-        "nothing stays in the books"
-    )
+    assert proxy.raw().ask("SELECT '" + "x" * (40 * MB) + "'").kind == "rows", "nothing stays in the books"
 
 
 def test_idle_clients_keep_no_statement(own: MakeOwn) -> None:

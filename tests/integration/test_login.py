@@ -169,7 +169,7 @@ def test_failed_log_ins_are_answered_later_and_later(users: OwnProxy) -> None:
     waiting = [users.raw(login=False, source="127.0.12.1") for _ in range(6)]
     for client in waiting:
         client.greeting()
-        client.write(client.response("demo", "wrong", "demo"))
+        client.write(client.response("demo", "wrong", "demo", plugin=NATIVE))
     users.logged("log-in refused", refused + len(waiting))
     with users.raw(login=False, source="127.0.12.1") as client:
         assert client.login("demo", "demo").kind == "ok"

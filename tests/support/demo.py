@@ -135,6 +135,18 @@ def gone(pid: int) -> bool:
     return state == "Z"
 
 
+def stop_process(pid: int) -> None:
+    """SIGSTOP, and wait until none of its threads runs: on a busy machine they go on for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+
+    def all_stopped() -> bool:
+        states = {path.read_text().rpartition(")")[2].split()[0] for path in tasks.glob("*/stat")}
+        return states == {"T"}
+
+    wait_until(all_stopped, "all threads to stop")
+
+
 def processes_of(directory: Path) -> list[int]:
     """The processes that have `directory` in their command line: servers, the proxy and its workers."""
     found = []
