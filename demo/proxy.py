@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 import urllib.request
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +58,10 @@ class LocalProxy(Child):
         argv = [sys.executable, "-m", "proxy", "serve", "--config", str(self.settings)]
         scratch = self.directory / "tmp"  # removed with the rest, also when the proxy could not do it
         scratch.mkdir(exist_ok=True)
-        self._process = spawn(argv, self.log, env={**os.environ, "TMPDIR": str(scratch)})
+        self._process = self._launch(argv, {**os.environ, "TMPDIR": str(scratch)})
+
+    def _launch(self, argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        return spawn(argv, self.log, env=env)
 
     def _unready(self) -> str:
         if self.status_url is None:

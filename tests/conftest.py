@@ -10,6 +10,7 @@ Tests that change the rows of `demo` or `plain` put them back, or use rows of th
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,11 +18,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from demo.programs import Program, initialise
+from demo.programs import Program
 from demo.servers import LocalServer, start_all, stop_servers
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program
+from tests.support.template import template_of
+
+# The programs that tests start, hundreds of them, shall not compile all modules anew: half of their start
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
     "shardgate",
@@ -34,14 +40,23 @@ settings.load_profile("shardgate")
 StartDemo = Callable[..., Demo]
 
 
+#: About half of a run: the folders that a second process takes when there are enough of them.
+SECOND_HALF = {"differential", "drivers", "faults", "fleet", "fuzz"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses `flavour` needs servers. When tests run side by side, those of one flavour share them."""
+    """Whatever uses `flavour` needs servers. When tests run side by side, those of one flavour share them;
+    with four processes or more, each half of those of one flavour does.
+    """
+    halves = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) >= 4
     for item in items:
         if "flavour" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.integration)
             callspec = getattr(item, "callspec", None)
             if callspec is not None:
-                item.add_marker(pytest.mark.xdist_group(callspec.params["flavour"]))
+                second = halves and item.path.parent.name in SECOND_HALF
+                group = f"{callspec.params['flavour']}{'-2' if second else ''}"
+                item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session", params=FLAVOURS)
@@ -58,11 +73,9 @@ def program(flavour: str) -> Program:
 
 
 @pytest.fixture(scope="session")
-def template(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(program: Program) -> Path:
     """An initialised data directory to copy."""
-    path = tmp_path_factory.mktemp("template") / "data"
-    initialise(program, path)
-    return path
+    return template_of(program)
 
 
 @pytest.fixture(scope="session")

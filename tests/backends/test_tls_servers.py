@@ -15,13 +15,13 @@ from config.tls import BackendTls
 from demo.certificates import LocalAuthority
 from demo.documents import settings_document
 from demo.programs import Flavour, Program
-from demo.proxy import LocalProxy
 from demo.servers import LocalServer
 from proxy.backends.collect import Collector
 from proxy.backends.connecting import LoginConnector
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
 from tests.backends.hosts import World
+from tests.support.zygote import ForkedProxy
 
 PASSWORD = "sécret"
 
@@ -116,9 +116,9 @@ def test_a_server_without_tls(program: Program, request: pytest.FixtureRequest) 
 
 
 @pytest.fixture
-def proxied(server: LocalServer, authority: LocalAuthority, tmp_path: Path) -> Iterator[LocalProxy]:
+def proxied(server: LocalServer, authority: LocalAuthority, tmp_path: Path) -> Iterator[ForkedProxy]:
     """A proxy in front of that server, which it reaches over TLS only."""
-    proxy = LocalProxy(tmp_path, port=0, page=False)
+    proxy = ForkedProxy(tmp_path, port=0, page=False)
     settings: dict[str, Any] = settings_document(
         port=proxy.port,
         status_port=None,
@@ -146,7 +146,7 @@ def proxied(server: LocalServer, authority: LocalAuthority, tmp_path: Path) -> I
         proxy.release()
 
 
-def test_through_the_proxy(proxied: LocalProxy) -> None:
+def test_through_the_proxy(proxied: ForkedProxy) -> None:
     """Statements, large ones, transactions, KILL and resets as ever."""
     with pymysql.connect(
         host=proxied.host, port=proxied.port, user="demo", password="demo", ssl_disabled=True, read_timeout=20

@@ -20,13 +20,13 @@ from config.schema import Kind, Table, quote
 from config.topology import Host
 from demo.documents import PROXY_USERS, settings_document
 from demo.load import insert_rows
-from demo.proxy import LocalProxy
 from demo.servers import LocalServer, create_account
 from fleet.create import Connection, create
 from tests.differential.answers import RAW, Answer, RawRow, ask
 from tests.differential.catalog import Row, Value, literal
 from tests.differential.world import World
 from tests.support.plain import logical_sql
+from tests.support.zygote import ForkedProxy
 
 Connect = Callable[..., Connection]
 """Opens a connection; the arguments are PyMySQL's."""
@@ -267,11 +267,11 @@ def deployed(
 
 
 @contextmanager
-def _proxy(world: World, directory: Path, password: str) -> Iterator[LocalProxy]:
+def _proxy(world: World, directory: Path, password: str) -> Iterator[ForkedProxy]:
     directory.mkdir(parents=True, exist_ok=True)
     for name, document in world.documents.items():
         (directory / name).write_text(json.dumps(document))
-    proxy = LocalProxy(directory, port=0, page=False)
+    proxy = ForkedProxy(directory, port=0, page=False)
     settings = settings_document(
         port=proxy.port,
         status_port=None,
@@ -288,7 +288,7 @@ def _proxy(world: World, directory: Path, password: str) -> Iterator[LocalProxy]
         proxy.release()
 
 
-def _client(proxy: LocalProxy) -> Connect:
+def _client(proxy: ForkedProxy) -> Connect:
     user = PROXY_USERS[0]
     settings: dict[str, Any] = {
         "host": proxy.host,

@@ -141,7 +141,7 @@ def test_a_transaction_whose_connection_is_lost(faulty: Start) -> None:
 
 
 def test_a_host_that_is_down_and_comes_back(faulty: Start) -> None:
-    cluster = faulty()
+    cluster = faulty({"backends": {"connect_timeout": "60s", "queue_timeout": "60s"}})
     first, second = cluster.users()
     client = cluster.client()
     here, there = (f"SELECT id FROM users WHERE id = {ids[0]}" for ids in (first, second))
@@ -154,17 +154,15 @@ def test_a_host_that_is_down_and_comes_back(faulty: Start) -> None:
             f"UPDATE users SET ts = ts WHERE id = {second[0]}",
             "SELECT COUNT(*) FROM users",
         ):
-            began = time.monotonic()
-            reply = client.ask(sql)
+            reply = client.ask(sql)  # at once: neither time limit is waited for
             assert reply.kind == "err", (sql, reply)
             assert reply.code in (1429, 1158), (sql, reply)
             assert cluster.links[1].address in reply.message
-            assert time.monotonic() - began < 2
             assert client.ask(here).value == first[0].encode()
         assert client.ask(there).code == 1429
         assert cluster.proxy.host_state(cluster.links[1].address)["up"] is False
         cluster.links[1].accept()
-        wait_until(lambda: client.ask(both).kind == "rows", "the host is used again", 10)
+        wait_until(lambda: client.ask(both).kind == "rows", "the host is used again")
         assert client.ask(there).value == second[0].encode()
     cluster.proxy.wait_idle()
 
@@ -192,23 +190,20 @@ def test_a_host_that_says_nothing(faulty: Start) -> None:
     cluster.links[1].silent()
     address = cluster.links[1].address
     wait_until(lambda: cluster.proxy.host_state(address)["idle"] == 0, "the proxy has noticed")
-    began = time.monotonic()
     client.write(query(f"SELECT id FROM users WHERE id = {second[0]}"))
     assert other.ask("SELECT COUNT(*) FROM customers").kind == "rows"
     reply = client.reply()
     assert (reply.kind, reply.code) == ("err", 1429), reply
-    assert time.monotonic() - began < 5
     cluster.links[1].pass_on()
     wait_until(
         lambda: client.ask(f"SELECT id FROM users WHERE id = {second[0]}").kind == "rows",
         "it is used again",
-        10,
     )
 
 
 def test_statement_time_out(faulty: Start) -> None:
     """Ended on the server, too; also when the server hangs; the connection goes on."""
-    cluster = faulty({"timeouts": {"statement": "700ms"}})
+    cluster = faulty({"timeouts": {"statement": "2s"}})
     _, second = cluster.users()
     client, other = cluster.client(), cluster.client(database="legacy")
     with cluster.demo.direct(0) as server:
@@ -216,7 +211,7 @@ def test_statement_time_out(faulty: Start) -> None:
             began = time.monotonic()
             reply = client.ask(sql)
             assert (reply.kind, reply.code) == ("err", 3024), reply
-            assert 0.5 < time.monotonic() - began < 5
+            assert 1.5 < time.monotonic() - began < 15
             wait_until(lambda: not statements_like(server, "%too\\_slow%"), "it is gone")
             assert client.ask("SELECT 1").value == b"1"
     assert client.ask(f"SELECT id FROM users WHERE id = {second[0]}").kind == "rows"
@@ -237,17 +232,17 @@ def test_vanished_clients_queries_are_killed(faulty: Start) -> None:
             return statements_like(one, "%vanished\\_query%") + statements_like(two, "%vanished\\_query%")
 
         for sql in (
-            "SELECT SLEEP(30) AS vanished_query",
-            f"SELECT SLEEP(30) AS vanished_query FROM users WHERE id IN ({first[0]}, {second[0]})",
-            "SELECT SLEEP(30) AS vanished_query, id FROM users"
+            "SELECT SLEEP(120) AS vanished_query",
+            f"SELECT SLEEP(120) AS vanished_query FROM users WHERE id IN ({first[0]}, {second[0]})",
+            "SELECT SLEEP(120) AS vanished_query, id FROM users"
             f" WHERE id IN ({first[0]}, {second[0]}) ORDER BY id",
-            f"UPDATE users SET ts = ts + 0 * SLEEP(30 + 0 * LENGTH('vanished_query')) WHERE id = {first[0]}",
+            f"UPDATE users SET ts = ts + 0 * SLEEP(120 + 0 * LENGTH('vanished_query')) WHERE id = {first[0]}",
         ):
             client = cluster.client()
             client.write(query(sql))
             wait_until(running, "it runs")
             client.close()
-            wait_until(lambda: not running(), f"it is killed: {sql}", 5)
+            wait_until(lambda: not running(), f"it is killed: {sql}")
     cluster.proxy.wait_idle(clients=0)
 
 

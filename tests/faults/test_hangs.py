@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,11 +14,11 @@ from tests.faults.cluster import Faulty
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
 from tests.integration.raw import Raw, query
-from tests.support.demo import Demo, DemoHost
+from tests.support.demo import Demo, DemoHost, stop_process
 from tests.support.waiting import wait_until
 
 Start = Callable[..., Faulty]
-QUICK = {"backends": {"hang_timeout": "3s", "connect_timeout": "1s", "queue_timeout": "2s"}}
+QUICK = {"backends": {"hang_timeout": "3s", "connect_timeout": "3s", "queue_timeout": "4s"}}
 
 EXPECTED = ("host hangs",)
 
@@ -26,7 +26,7 @@ EXPECTED = ("host hangs",)
 @contextmanager
 def stopped(host: DemoHost) -> Iterator[None]:
     """The server's process is stopped: the kernel still takes connections and bytes, nobody answers."""
-    os.kill(host.pid, signal.SIGSTOP)
+    stop_process(host.pid)
     try:
         yield
     finally:
@@ -55,7 +55,7 @@ def test_a_stopped_server(demo: Demo, own: MakeOwn) -> None:
     there = next(id for id in ids if id >> 46 >= 32)
     names = ("point", "sleep", "commit", "update", "both", "idle")
     clients = {name: proxy.raw(timeout=20) for name in names}
-    bystander = proxy.raw(timeout=2)
+    bystander = proxy.raw()
     for name in ("commit", "idle"):
         clients[name].ask("BEGIN")
         assert clients[name].ask(f"SELECT * FROM users WHERE id = {here}").kind == "rows"
@@ -63,12 +63,12 @@ def test_a_stopped_server(demo: Demo, own: MakeOwn) -> None:
     clients["sleep"].write(query(f"SELECT SLEEP(60), 'marked' FROM users WHERE id = {here}"))
     wait_until(lambda: running(proxy, host, "SLEEP(60), 'marked'") == 1, "it runs")
     with stopped(host):
-        began = time.monotonic()
         clients["point"].write(query(f"SELECT * FROM users WHERE id = {here}"))
         clients["commit"].write(query("COMMIT"))
         clients["update"].write(query(f"UPDATE users SET ts = ts WHERE id = {here}"))
         clients["both"].write(query(f"SELECT COUNT(*) FROM users WHERE id IN ({here}, {there})"))
         assert bystander.ask(f"SELECT id FROM users WHERE id = {there}").kind == "rows"
+        assert not select.select([clients["point"].sock], [], [], 0)[0], "that did not wait for the others"
         for name in ("point", "sleep", "commit", "update", "both"):
             reply = clients[name].reply()
             assert reply.kind == "err", (name, reply)
@@ -76,7 +76,6 @@ def test_a_stopped_server(demo: Demo, own: MakeOwn) -> None:
                 assert (reply.code, reply.sqlstate) in ((1159, "HY000"), (1105, "HY000")), (name, reply)
                 assert "said nothing for 3 s" in reply.message, (name, reply)
             assert host.address in reply.message, (name, reply)
-        assert time.monotonic() - began < 15
         lost = clients["idle"].ask(f"SELECT * FROM users WHERE id = {here}")
         assert (lost.kind, lost.code) == ("err", 1159), lost
         lost = clients["idle"].ask("SELECT 1")

@@ -23,7 +23,7 @@ def test_more_clients_than_files(own: MakeOwn, tmp_path: Path) -> None:
         wait_until(lambda: '"serving"' in log.read_text(), "it serves", 60)
         old.signal(signal.SIGTERM)
         assert old.proxy.process is not None
-        assert old.proxy.process.wait(20) == 0
+        assert old.proxy.process.wait(60) == 0
         codes = []
         for _ in range(150):
             clients.append(Raw(old.proxy.host, old.proxy.port))

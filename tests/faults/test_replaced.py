@@ -38,7 +38,7 @@ def kill(proxy: OwnProxy, victims: list[int]) -> None:
     served = len(proxy.logged("serving", proxy.settings["workers"]))  # all of the first
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: len(proxy.logged("serving", 0)) == served + len(victims), "others in their place", 20)
+    wait_until(lambda: len(proxy.logged("serving", 0)) == served + len(victims), "others in their place")
 
 
 def of_each(proxy: OwnProxy, user: str = "demo", password: str = "demo") -> list[Raw]:

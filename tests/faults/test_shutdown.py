@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 def refused(host: str, port: int) -> bool:
     """Whether a new client is turned away."""
     try:
-        with Raw(host, port, timeout=2) as client:
+        with Raw(host, port, timeout=10) as client:
             greeting = client.greeting()
             return greeting is not None and greeting.code == 1053
     except (OSError, Closed):
@@ -31,7 +31,7 @@ def test_drain(own: MakeOwn) -> None:
     idle, running, holder = proxy.raw(), proxy.raw(), proxy.raw()
     holder.ask("BEGIN")
     assert holder.ask(f"UPDATE users SET ts = ts WHERE id = {user}").kind == "ok"
-    running.write(query(f"SELECT SLEEP(1), id FROM users WHERE id = {user}"))
+    running.write(query(f"SELECT SLEEP(3), id FROM users WHERE id = {user}"))
     wait_until(lambda: proxy.status()["clients"]["busy"] == 1, "the statement at work")
     proxy.signal(signal.SIGTERM)
     assert idle.closed
@@ -44,7 +44,7 @@ def test_drain(own: MakeOwn) -> None:
         holder.exactly(1)
     process = proxy.proxy.process
     assert process is not None
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
 
 
 def test_a_new_process_takes_over(own: MakeOwn, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_new_process_takes_over(own: MakeOwn, tmp_path: Path) -> None:
         assert holder.ask("SELECT 2").value == b"2"
         assert holder.ask("COMMIT").kind == "ok"
         assert old.proxy.process is not None
-        assert old.proxy.process.wait(10) == 0
+        assert old.proxy.process.wait(60) == 0
         assert old.raw().ask("SELECT 1").value == b"1"
     finally:
         stop_all([new])
@@ -98,7 +98,7 @@ def test_the_status_page_stays_until_all_workers_are_done(own: MakeOwn) -> None:
     assert proxy.metric("shardgate_client_sessions_in_transaction") == 1
     assert holders[-1].ask("COMMIT").kind == "ok"
     assert proxy.proxy.process is not None
-    assert proxy.proxy.process.wait(10) == 0
+    assert proxy.proxy.process.wait(60) == 0
 
 
 def test_draining_has_a_limit(own: MakeOwn) -> None:
@@ -109,7 +109,7 @@ def test_draining_has_a_limit(own: MakeOwn) -> None:
     proxy.signal(signal.SIGTERM)
     process = proxy.proxy.process
     assert process is not None
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     with pytest.raises(Closed):
         holder.exactly(1)
     with proxy.demo.direct(0) as server, server.cursor() as cursor:

@@ -35,7 +35,9 @@ def any_program() -> Program:
 @pytest.fixture
 def start_any(any_program: Program, tmp_path: Path) -> Iterator[StartDemo]:
     with ExitStack() as stack:
-        yield lambda *options: stack.enter_context(running_demo(any_program, tmp_path / "own", *options))
+        yield lambda *options: stack.enter_context(
+            running_demo(any_program, tmp_path / "own", *options, as_users_do=True)
+        )
 
 
 def ask(demo: Demo, statement: str, **arguments: object) -> list[tuple[object, ...]]:

@@ -21,13 +21,19 @@ def ended(proxy: OwnProxy, count: int = 1) -> None:
     wait_until(lambda: proxy.log.read_text().count("transaction idle too long") == count, "it is ended")
 
 
+def at_once(client: Raw, *statements: str) -> None:
+    """Statements sent together: however slow the machine is, no time passes between them."""
+    client.write(b"".join(map(query, statements)))
+    for sql in statements:
+        assert client.reply().kind in ("ok", "rows"), sql
+
+
 @pytest.mark.parametrize("begin", ["BEGIN", "SET autocommit = 0"])
 @pytest.mark.parametrize("next_one", ["SELECT 1", ONE, "COMMIT", "SAVEPOINT a"])
 def test_it_is_rolled_back(proxy: OwnProxy, begin: str, next_one: str) -> None:
     client, other = proxy.raw(), proxy.raw(timeout=20)
     before = other.ask("SELECT ts FROM users WHERE id = 206158430209").value
-    client.ask(begin)
-    assert client.ask(ONE).kind == "ok"
+    at_once(client, begin, ONE)
     other.write(query("UPDATE users SET ts = ts WHERE id = 206158430209"))
     ended(proxy)
     assert other.reply().kind == "ok", "the lock is gone"
@@ -38,8 +44,7 @@ def test_it_is_rolled_back(proxy: OwnProxy, begin: str, next_one: str) -> None:
     if next_one != "COMMIT":
         assert client.ask(ONE).code == 1213, "nothing of it runs by itself"
         assert client.ask("ROLLBACK").kind == "ok"
-    assert client.ask(ONE).kind == "ok"
-    assert client.ask("ROLLBACK").kind == "ok"
+    at_once(client, ONE, "ROLLBACK")
     proxy.close_clients()
     proxy.wait_idle(clients=0)
 
@@ -48,15 +53,11 @@ def test_who_works_is_left_alone(proxy: OwnProxy) -> None:
     """Time counts from the end of a statement, and only in a transaction."""
     clients: list[Raw] = [proxy.raw(database="legacy") for _ in range(3)]
     clients[0].ask("SELECT COUNT(*) FROM customers")
-    clients[1].ask("BEGIN")
-    for _ in range(3):
-        assert clients[1].ask("SELECT SLEEP(0.7) FROM customers LIMIT 1").kind == "rows"
-    assert clients[1].ask("COMMIT").kind == "ok"
+    at_once(clients[1], "BEGIN", *["SELECT SLEEP(0.7) FROM customers LIMIT 1"] * 3, "COMMIT")
     clients[2].ask("SELECT GET_LOCK('idle', 0) FROM customers LIMIT 1")
     clients[2].ask("CREATE TEMPORARY TABLE kept (a INT)")
-    clients[2].ask("BEGIN")
-    clients[2].ask("INSERT INTO kept VALUES (1)")
-    clients[2].ask("UPDATE customers SET name = name WHERE id = 1")
+    touched = "UPDATE customers SET name = name WHERE id = 1"
+    at_once(clients[2], "BEGIN", "INSERT INTO kept VALUES (1)", touched)
     ended(proxy)
     assert clients[2].ask("SELECT COUNT(*) FROM kept").code == 1213
     assert clients[2].ask("ROLLBACK").kind == "ok"

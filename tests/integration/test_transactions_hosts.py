@@ -117,7 +117,7 @@ def test_a_vanished_clients_lock_wait_is_ended(raw: MakeRaw, far: tuple[int, int
                 victim.write(query(sql))
                 wait_until(lambda: statements_like(server, f"%{mark}%"), "it waits")
                 victim.close()
-                wait_until(lambda: not statements_like(server, f"%{mark}%"), f"it is killed: {sql}", 5)
+                wait_until(lambda: not statements_like(server, f"%{mark}%"), f"it is killed: {sql}", 30)
     holder.ask("ROLLBACK")
     assert [number_of(holder, user) for user in far] == [1, 1]
 

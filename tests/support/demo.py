@@ -20,7 +20,9 @@ import pymysql
 from demo.process import spawn, stop_all, tail
 from demo.programs import Program
 from fleet.create import Connection
+from tests.support.template import prepared
 from tests.support.waiting import wait_until
+from tests.support.zygote import zygote
 
 START_TIMEOUT = 90.0
 
@@ -82,7 +84,7 @@ class Demo:
             "database": "demo",
             "charset": "utf8mb4",
             "autocommit": True,
-            "connect_timeout": 10,
+            "connect_timeout": 30,
             "read_timeout": 60,
             "ssl_disabled": "ssl" not in arguments,
         }
@@ -101,7 +103,7 @@ class Demo:
             "password": server.password,
             "charset": "utf8mb4",
             "autocommit": True,
-            "connect_timeout": 10,
+            "connect_timeout": 30,
         }
         return pymysql.connect(**(settings | arguments))
 
@@ -113,7 +115,7 @@ class Demo:
         """Status code and body of a page of the status server, e.g. ``metrics``."""
         assert self.status_url is not None
         try:
-            with urllib.request.urlopen(self.status_url + path.lstrip("/"), timeout=10) as answer:
+            with urllib.request.urlopen(self.status_url + path.lstrip("/"), timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -133,6 +135,18 @@ def gone(pid: int) -> bool:
     return state == "Z"
 
 
+def stop_process(pid: int) -> None:
+    """SIGSTOP, and wait until none of its threads runs: on a busy machine they go on for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+
+    def all_stopped() -> bool:
+        states = {path.read_text().rpartition(")")[2].split()[0] for path in tasks.glob("*/stat")}
+        return states == {"T"}
+
+    wait_until(all_stopped, "all threads to stop")
+
+
 def processes_of(directory: Path) -> list[int]:
     """The processes that have `directory` in their command line: servers, the proxy and its workers."""
     found = []
@@ -146,18 +160,21 @@ def processes_of(directory: Path) -> list[int]:
 
 
 @contextmanager
-def running_demo(program: Program, folder: Path, *options: str) -> Iterator[Demo]:
+def running_demo(program: Program, folder: Path, *options: str, as_users_do: bool = False) -> Iterator[Demo]:
     """A demo on `program` with further command-line options, its files under `folder`; stopped at the end.
 
     Its servers wait for no disk, unless the options say `--durable` (which is no option of the command).
+    `as_users_do`: the command itself is executed, and makes its servers' data directory itself.
     """
     fast = () if "--durable" in options else ("--fast",)
     options = tuple(one for one in options if one != "--durable")
     folder.mkdir(parents=True, exist_ok=True)
     directory, ready, log = folder / "demo", folder / "ready.json", folder / "demo.log"
-    argv = [sys.executable, "-m", "proxy", "demo", "--port", "0", "--mysqld", str(program.path)]
+    argv = [sys.executable, "-m", "proxy", "demo", "--port", "0"]
+    argv += ["--mysqld", str(program.path if as_users_do else prepared(program))]
     argv += ["--dir", str(directory), "--ready-file", str(ready), *fast, *options]
-    process = spawn(argv, log, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = spawn(argv, log, env=env) if as_users_do else zygote().popen(argv, log, env)
     try:
         wait_until(
             lambda: ready.exists() or process.poll() is not None, "the demo's ready file", START_TIMEOUT

@@ -12,7 +12,7 @@ T = TypeVar("T")
 PAUSE = 0.01
 
 
-def wait_until(condition: Callable[[], T], what: str, seconds: float = 20.0) -> T:
+def wait_until(condition: Callable[[], T], what: str, seconds: float = 60.0) -> T:
     """The first true value that `condition` gives; AssertionError naming `what` after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -21,7 +21,7 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = 20.0) -> 
     return value
 
 
-async def async_wait_until(condition: Callable[[], T], what: str, seconds: float = 20.0) -> T:
+async def async_wait_until(condition: Callable[[], T], what: str, seconds: float = 60.0) -> T:
     """`wait_until` that lets the event loop run meanwhile."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

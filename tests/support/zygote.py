@@ -1,0 +1,166 @@
+"""Proxies and demos forked from a process that has imported all that they need, a zygote.
+
+A start by `exec` is two seconds of CPU time, nearly all of it the imports; a forked proxy serves after a
+sixth of that. From its command line on it is the same program: arguments, environment, output, process group
+and end are those of `demo.process.spawn`. That the command itself starts is what the demos' proxies show, and
+the tests that call it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import gc
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from demo.process import PR_SET_PDEATHSIG
+from demo.proxy import LocalProxy
+
+PR_SET_CHILD_SUBREAPER = 36
+#: What a proxy or a demo would import at its start, or with its first client.
+MODULES = ("demo", "proxy.cli", "proxy.logs", "proxy.server", "proxy.status.page", "rewriter.tree.start")
+
+
+class Forked:
+    """A child process as `subprocess.Popen` would give it."""
+
+    def __init__(self, argv: Sequence[str], pid: int) -> None:
+        self.args = argv
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status once it has ended."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status. TimeoutExpired after `timeout` seconds."""
+        if self.poll() is None:
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                ended = select.poll()
+                ended.register(descriptor, select.POLLIN)
+                if not ended.poll(None if timeout is None else timeout * 1000):
+                    raise subprocess.TimeoutExpired(list(self.args), timeout or 0.0)
+            finally:
+                os.close(descriptor)
+        status = self.poll()
+        assert status is not None
+        return status
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+class Zygote:
+    """Starts with its first proxy, and ends with the tests."""
+
+    def __init__(self) -> None:
+        # What a child of the zygote leaves behind becomes a child of this process, which can wait for it then
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)
+        argv = [sys.executable, "-m", __name__]
+        root = Path(__file__).parents[2]
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root, start_new_session=True
+        )
+
+    def popen(self, argv: Sequence[str], log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """`demo.process.spawn` for ``python -m proxy …``, which is `argv`. What it gives is a `Forked`."""
+        assert list(argv[:3]) == [sys.executable, "-m", "proxy"]
+        asked = {"argv": list(argv[2:]), "log": str(log), "env": dict(env), "parent": os.getpid()}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        return cast("subprocess.Popen[bytes]", Forked(argv, int(self._process.stdout.readline())))
+
+
+@functools.cache
+def zygote() -> Zygote:
+    return Zygote()
+
+
+class ForkedProxy(LocalProxy):
+    """A `LocalProxy` out of the zygote."""
+
+    def _launch(self, argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        return zygote().popen(argv, self.log, env)
+
+
+# --- in the zygote ---------------------------------------------------------------------------------------
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value)
+
+
+def _next() -> None:
+    """Returns in a process that shall be a proxy; in the zygote, ends with its input."""
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        if between := os.fork():
+            os.waitpid(between, 0)
+            continue
+        between = os.getpid()
+        if os.fork():
+            os._exit(0)
+        while os.getppid() == between:
+            os.sched_yield()
+        _become(asked)
+        return
+    os._exit(0)
+
+
+def _become(asked: dict[str, Any]) -> None:
+    os.setsid()
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != asked["parent"]:
+        os._exit(1)
+    answers = os.dup(1)
+    with open(asked["log"], "ab") as log, open(os.devnull, "rb") as nothing:
+        for source, target in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(source.fileno(), target)
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    tempfile.tempdir = None
+    if asked["env"].get("PYTHONUNBUFFERED"):
+        cast(io.TextIOWrapper, sys.stdout).reconfigure(write_through=True)
+    sys.argv = asked["argv"]
+    os.write(answers, b"%d\n" % os.getpid())
+    os.close(answers)
+
+
+def main() -> None:
+    for name in MODULES:
+        importlib.import_module(name)
+    importlib.import_module("rewriter.tree.start").load()
+    gc.collect()
+    gc.freeze()
+    _next()
+    importlib.import_module("proxy.cli").main()
+
+
+if __name__ == "__main__":
+    main()
