@@ -250,6 +250,14 @@ def test_sql_mode(where: str, env: dict[str, Any], expected: set[int] | None) ->
         ("id >= @v AND id < @v + 3", b"'x%d'", None),
         ("id = COALESCE(@v, {2})", b"%d", {1, 2}),
         ("id = COALESCE(@v, {2})", b"NULL", None),
+        # what is never chosen says of which type the others are
+        ("id = COALESCE({2}, @v)", b"%d", {1, 2}),
+        ("id = COALESCE({2}, @v)", b"'%d'", None),
+        ("id = IFNULL({2}, @v + 0)", b"1e0", None),
+        ("id = IFNULL({2}, CAST(@v AS SIGNED))", b"'x'", {2}),
+        ("id = IF(1 = 1, {2}, @v)", b"1e0", None),
+        ("id = IF(1 = 0, @v, {2})", b"1e0", None),
+        ("id IN ({2}, CASE WHEN NULL THEN @v ELSE {2} END)", b"1.5", None),
     ],
 )
 def test_values_of_the_session(where: str, value: bytes, expected: set[int] | None) -> None:
