@@ -192,7 +192,10 @@ class Algebra:
 
     def _equal_true(self, term: Term) -> Route:
         found = self._matched(term) or self._of_truth(term)
-        return self._equal(*term.parts, safe=term.kind == "<=>", plain=True) if found is None else found
+        if found is not None:
+            return found
+        written = term.span.first >= 0  # else CASE x WHEN y, where MySQL compares with a text as doubles
+        return self._equal(*term.parts, safe=term.kind == "<=>", plain=written)
 
     def _unequal_true(self, term: Term) -> Route:
         return self._of_truth(term) or ALL

@@ -109,6 +109,8 @@ CONDITIONS: list[tuple[str, set[int] | None]] = [
     ("CASE WHEN id = {1} THEN 0 ELSE 1 END", None),
     ("CASE WHEN ts THEN id = {1} ELSE id = {2} END", {1, 2}),
     ("CASE id WHEN {1} THEN 1 ELSE 0 END", {1}),
+    ("CASE id WHEN '{1}' THEN 1 ELSE 0 END", None),  # compared as doubles by MySQL
+    ("CASE '{1}' WHEN id THEN 1 ELSE 0 END", None),
     ("NOT CASE WHEN id = {1} THEN 0 ELSE 1 END", {1}),
     ("IF(id = {1}, 1, 0)", {1}),
     ("IF(id = {1}, 0, 1)", None),
