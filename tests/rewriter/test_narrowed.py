@@ -47,6 +47,50 @@ STATEMENTS: list[tuple[str, object]] = [
         f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id WHERE m.board_id IS NULL",
         {"m": ALL, "p": ALL},
     ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.sequence, m.board_id) = (5, <boards 1 5>)",
+        {"m": [1], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.pin_id, m.board_id) IN ((5, <boards 1 5>), (6, <boards 2 5>))",
+        {"m": [1, 2], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"  # (5, NULL) <> (6, 7) is true
+        " WHERE (p.ts, m.board_id) <> (5, 6) AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": ALL},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id WHERE m.board_id = <boards 1 5> AND p.ts > 5",
+        {"m": [1], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.board_id = 5 OR p.ts > 5) AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": ALL},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE NOT (m.board_id <> 5 OR p.ts > 5) AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE NOT (m.board_id <> 5 AND p.ts > 5) AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": ALL},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.pin_id IS NULL) IS FALSE AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.pin_id IS NULL) IS TRUE AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": ALL},
+    ),
     ("SELECT COUNT(*) FROM pins p LEFT JOIN users u ON u.ts = p.ts WHERE u.id = <users 1 5>", {"u": [1], "p": ALL}),
     # equal columns
     (
