@@ -93,6 +93,7 @@ CONDITIONS: list[tuple[str, set[int] | None]] = [
     ("id = {1} OR 0.0", None),
     ("1 = 0", set()),
     ("FALSE", set()),
+    ("0", set()),
     ("NULL", set()),
     ("ts > 5 AND 0", set()),
     ("1 = 1", None),
