@@ -99,6 +99,8 @@ STATEMENTS: list[tuple[str, object]] = [
     ),
     ("SELECT p.id FROM pins p, boards b WHERE p.id = b.id + 0 AND b.id = <boards 1 5>", [1]),
     ("SELECT p.id FROM pins p, pins q WHERE p.id - 1 = q.id + 2 AND q.id = <pins 1 5>", [1]),
+    ("SELECT p.id FROM pins p, pins q WHERE p.id = 3 + q.id AND q.id = <pins 1 5>", [1]),
+    ("SELECT p.id FROM pins p, pins q WHERE p.id = 3 - q.id AND q.id = <pins 1 5>", {"p": ALL, "q": [1]}),
     (
         "SELECT p.id FROM user_likes_pins l JOIN pins p ON p.id - 70368744177664 = l.pin_id"  # the next shard
         " WHERE l.pin_id = <pins 1 5> AND l.user_id = <users 2 5>",
