@@ -22,11 +22,11 @@ from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.splice import Part
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Query, Span, TableRef
-from rewriter.text.tokens import Source
+from rewriter.text.tokens import HEX, LIST, PREFIXED, STRING, VARIABLE, Source
 from rewriter.tree.second import SecondReader
 
 from .links import chained
-from .through import Origin, Through
+from .through import Origin, Origins, Through, mixed
 
 Filled = Callable[[Span], Edits]
 """The edits of a condition's text that give parameters their values."""
@@ -85,6 +85,9 @@ class Shared(NamedTuple):
 
 MOST_ALIKE: Final = 8
 """In a join of more tables conditions are not said of other columns: it takes long, and the text grows."""
+
+_TEXTS: Final = (STRING, PREFIXED, HEX, VARIABLE, "system")
+_NO_FUNCTIONS: Final = ("IN", "AND", "OR", "NOT", "XOR", "BETWEEN")
 
 Named = tuple[TableRef | None, str]
 """A table of a block and its column, in upper case."""
@@ -162,7 +165,7 @@ class Pushing:
         """The tables below derived ones that a condition of WHERE is about."""
         columns = self._columns(term, block)
         found = []
-        found_below = self._through.origins(columns, block)
+        found_below = self._origins(self._through, term, columns, block)
         if len(found_below) > 1 and self._may_overflow(term):
             return []
         for origins in found_below:
@@ -170,6 +173,24 @@ class Pushing:
             if origins is not None and len(refs) == 1 and not refs <= set(block.tables):
                 found.append((refs.pop(), self._pushed(term, columns, origins)))
         return found
+
+    def _origins(
+        self, through: Through, term: Span, columns: list[Chain], block: Block, *, joined: bool = False
+    ) -> list[Origins | None]:
+        """Where the columns of a condition come from; an empty list when it may mean something else there."""
+        found = through.origins(columns, block, joined=joined)
+        return [] if len(found) > 1 and mixed(found) and not self._of_integers(term) else found
+
+    def _of_integers(self, term: Span) -> bool:
+        """Whether only integers are compared with the columns, without functions."""
+        source = self._source
+        for at in range(*term):
+            token = source.at(at)
+            if token.kind in _TEXTS or at in source.marks or (token.kind == LIST and token.text == "string"):
+                return False
+            if source.is_op(at + 1, "(") and source.is_name(at) and not source.is_word(at, *_NO_FUNCTIONS):
+                return False
+        return True
 
     def _pushed(self, term: Span, columns: list[Chain], origins: list[Origin]) -> Pushed:
         pairs = zip(columns, origins, strict=True)
@@ -188,6 +209,8 @@ class Pushing:
         if len(named) != 1 or self._may_overflow(term):
             return
         start = named.pop()
+        if not self._origins(self._through, term, columns[:1], block, joined=True):
+            return
         if not any(start in (pair.left, pair.right) for pair in self._pairs(block)):
             return
         for number, target in enumerate(block.tables):
@@ -255,7 +278,7 @@ class Pushing:
             return []
         return [
             (origins[0].ref, self._pushed(term, columns, origins))
-            for origins in self._through.origins(columns, block)
+            for origins in self._origins(self._through, term, columns, block)
             if origins is not None and len({one.ref for one in origins}) == 1
         ]
 
@@ -271,7 +294,7 @@ class Pushing:
                 columns = self._columns(term, block)
                 if not columns or any(self._table(one, block) is not use for one in columns):
                     continue
-                for origins in through.origins(columns, block):
+                for origins in self._origins(through, term, columns, block):
                     if origins is not None and len({one.ref for one in origins}) == 1:
                         mine.setdefault(origins[0].ref, []).append(self._pushed(term, columns, origins))
             each.append(mine)

@@ -28,11 +28,12 @@ _DISTINCT: Final = _PLAIN | {"DISTINCT", "DISTINCTROW"}
 
 
 class Origin(NamedTuple):
-    """A column of a table that the schema knows; `whole`: it holds integers."""
+    """A column of a table that the schema knows; `whole`: it holds integers, `unsigned` ones."""
 
     ref: TableRef
     name: str
     whole: bool
+    unsigned: bool
 
 
 Origins = list[Origin]
@@ -88,7 +89,10 @@ class Through:
         names = [one.parts[-1].lower() for one in columns]
         if known is None or not set(names) <= set(known):
             return []
-        return [[Origin(ref, name, self._scope.whole(ref, name)) for name in names]]
+        return [[self._origin(ref, name) for name in names]]
+
+    def _origin(self, ref: TableRef, name: str) -> Origin:
+        return Origin(ref, name, self._scope.whole(ref, name), self._scope.unsigned(ref, name))
 
     def _below(
         self, inner: Block, shown: Sequence[Chain | Origin | None], depth: int
@@ -159,7 +163,7 @@ class Through:
                     if columns is None or ref.form != "table" or self._scope.targets[ref].form == "inner":
                         return None
                     nullable = inner.tables.index(ref) in inner.nullable
-                    origin = Origin(ref, name, self._scope.whole(ref, name))
+                    origin = self._origin(ref, name)
                     found += [None if nullable else origin] * columns.count(name)
             elif self._scope.label(one).lower() == name:
                 found.append(self._column(one.span))
@@ -264,3 +268,12 @@ class Through:
 
 def _whole(found: list[Origins | None]) -> bool:
     return all(one.whole for origins in found if origins is not None for one in origins)
+
+
+def mixed(found: list[Origins | None]) -> bool:
+    """Whether a UNION's columns, as `Through.origins` gives them, are perhaps DECIMALs: of signed integers
+    and unsigned ones. A DECIMAL is compared with texts in another way.
+    """
+    legs = [tuple(one.unsigned for one in origins) if origins is not None else None for origins in found]
+    some = next((one for one in legs if one is not None), ())
+    return any((one if one is not None else (False,) * len(some)) != some for one in legs)

@@ -192,7 +192,10 @@ class Algebra:
 
     def _equal_true(self, term: Term) -> Route:
         found = self._matched(term) or self._of_truth(term)
-        return self._equal(*term.parts, safe=term.kind == "<=>", plain=True) if found is None else found
+        if found is not None:
+            return found
+        written = term.span.first >= 0  # else CASE x WHEN y, where MySQL compares with a text as doubles
+        return self._equal(*term.parts, safe=term.kind == "<=>", plain=written)
 
     def _unequal_true(self, term: Term) -> Route:
         return self._of_truth(term) or ALL
@@ -355,7 +358,7 @@ class Algebra:
             values = self._values(place, part, plain=False)
             if values is None:
                 return None
-            found += [] if certain else values
+            found += _typing(values) if certain else values
             certain = certain or all(one is not None and one.kind in _INTEGERS for one in values)
         return [one for one in found if one is not None] if certain else found
 
@@ -368,9 +371,14 @@ class Algebra:
             values = self._values(place, then, plain=False)
             if values is None:
                 return None
-            found += [] if certain or when in (0, -1) else values
+            found += _typing(values) if certain or when in (0, -1) else values
             certain = certain or when == 1
         return found
+
+
+def _typing(values: list[Value | None]) -> list[Value | None]:
+    """Those of values that are never chosen whose type is not certain: it makes what is chosen a double."""
+    return [one for one in values if one is not None and one.may_fail and one.kind != "cast"]
 
 
 def _two(term: Term) -> tuple[Term, Term]:

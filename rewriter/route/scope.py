@@ -17,7 +17,10 @@ from rewriter.text.tokens import NAME, WORD, Source
 
 INFORMATION_SCHEMA: Final = "information_schema"
 SYSTEM_DATABASES: Final = frozenset({INFORMATION_SCHEMA, "mysql", "performance_schema", "sys"})
-_INTEGER: Final = re.compile(r"\s*(?:tiny|small|medium|big)?int(?:eger)?\b", re.IGNORECASE)
+_INTEGER: Final = re.compile(
+    r"\s*(?:tiny|small|medium|big)?int(?:eger)?\b(?!.*\bzerofill\b)", re.IGNORECASE | re.DOTALL
+)
+_UNSIGNED: Final = re.compile(r"\bunsigned\b", re.IGNORECASE)
 _NO_COLUMN_BEHIND: Final = ("AS", "COLLATE", "OVER", "USING", "CHARSET")
 
 
@@ -286,7 +289,9 @@ class Scope:
         return self.targets[ref].is_object and chain.column == "ID"
 
     def whole(self, ref: TableRef, column: str) -> bool:
-        """Whether a column (in any case) of a table holds integers, as far as the schema knows."""
+        """Whether a column (in any case) of a table holds integers, as far as the schema knows. Not those of
+        ZEROFILL, whose texts are others.
+        """
         target = self.targets[ref]
         if target.table is None:
             return False
@@ -294,6 +299,14 @@ class Scope:
             return True
         found = target.table.column(column.upper())
         return found is not None and _INTEGER.match(found.definition or "") is not None
+
+    def unsigned(self, ref: TableRef, column: str) -> bool:
+        """Whether a column that is `whole` is UNSIGNED."""
+        target = self.targets[ref]
+        if target.table is None or (target.is_object and column.upper() == "ID"):
+            return True
+        found = target.table.column(column.upper())
+        return found is not None and _UNSIGNED.search(found.definition or "") is not None
 
     def sharded(self) -> list[TableRef]:
         """The references to sharded tables, in the order of the text."""

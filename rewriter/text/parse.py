@@ -129,6 +129,9 @@ class Parser(TableReader):
             return Projection(span, None, star=True, qualifier=source.tokens[last - 2].name)
         if last > first and source.tokens[last].kind in (WORD, NAME, STRING):
             if source.is_word(last - 1, "AS"):
+                if last - 1 == first:
+                    self.at = first
+                    raise self.unreadable("an expression")
                 return Projection(Span(first, last - 1), _unquoted(source.tokens[last].name))
             if self._implicit_alias(first, last):
                 return Projection(Span(first, last), _unquoted(source.tokens[last].name))

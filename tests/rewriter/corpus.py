@@ -83,9 +83,15 @@ def differs(blocks: list[Block], tree: Tree) -> bool:
 
 
 def mutants(seed: int, count: int, *, wild: bool) -> Iterator[tuple[str, Env]]:
-    """Statements with something changed: operators by others, or (`wild`) anything at all."""
+    """Statements with something changed: operators by others (of those that both read), or (`wild`)
+    anything at all.
+    """
     rng = random.Random(seed)
-    corpus = [(_PIECE.findall(sql), env) for sql, env in statements() if len(sql) < 600]
+    corpus = [
+        (_PIECE.findall(sql), env)
+        for sql, env in statements()
+        if len(sql) < 600 and (wild or None not in read_twice(sql, env))
+    ]
     corpus = [one for one in corpus if len(one[0]) > 2]
     vocabulary = [piece for pieces, _ in corpus for piece in pieces]
     for _ in range(count):

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from config.load import load_schema, load_topology
+from demo.documents import topology_document
+from rewriter.explain import explain
 from rewriter.planner import Rewriter
 from rewriter.plans import BindError, Env, Gather, Plan, Reject, ShardSelect
 from tests.rewriter.support import TOPOLOGY, expand, first, rewriter, shards_of, values_of
@@ -44,6 +47,50 @@ STATEMENTS: list[tuple[str, object]] = [
         f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id WHERE m.board_id IS NULL",
         {"m": ALL, "p": ALL},
     ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.sequence, m.board_id) = (5, <boards 1 5>)",
+        {"m": [1], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.pin_id, m.board_id) IN ((5, <boards 1 5>), (6, <boards 2 5>))",
+        {"m": [1, 2], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"  # (5, NULL) <> (6, 7) is true
+        " WHERE (p.ts, m.board_id) <> (5, 6) AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": ALL},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id WHERE m.board_id = <boards 1 5> AND p.ts > 5",
+        {"m": [1], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.board_id = 5 OR p.ts > 5) AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": ALL},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE NOT (m.board_id <> 5 OR p.ts > 5) AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE NOT (m.board_id <> 5 AND p.ts > 5) AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": ALL},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.pin_id IS NULL) IS FALSE AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": LINK},
+    ),
+    (
+        f"SELECT p.id FROM pins p LEFT JOIN {B} m ON m.pin_id = p.id"
+        " WHERE (m.pin_id IS NULL) IS TRUE AND m.board_id <=> <boards 1 5>",
+        {"m": [1], "p": ALL},
+    ),
     ("SELECT COUNT(*) FROM pins p LEFT JOIN users u ON u.ts = p.ts WHERE u.id = <users 1 5>", {"u": [1], "p": ALL}),
     # equal columns
     (
@@ -52,6 +99,8 @@ STATEMENTS: list[tuple[str, object]] = [
     ),
     ("SELECT p.id FROM pins p, boards b WHERE p.id = b.id + 0 AND b.id = <boards 1 5>", [1]),
     ("SELECT p.id FROM pins p, pins q WHERE p.id - 1 = q.id + 2 AND q.id = <pins 1 5>", [1]),
+    ("SELECT p.id FROM pins p, pins q WHERE p.id = 3 + q.id AND q.id = <pins 1 5>", [1]),
+    ("SELECT p.id FROM pins p, pins q WHERE p.id = 3 - q.id AND q.id = <pins 1 5>", {"p": ALL, "q": [1]}),
     (
         "SELECT p.id FROM user_likes_pins l JOIN pins p ON p.id - 70368744177664 = l.pin_id"  # the next shard
         " WHERE l.pin_id = <pins 1 5> AND l.user_id = <users 2 5>",
@@ -136,6 +185,30 @@ STATEMENTS: list[tuple[str, object]] = [
     (
         f"SELECT * FROM ({COUNTED} UNION ALL SELECT id, 5 FROM boards) x WHERE x.board_id = <boards 1 5>",
         {B: [1], "boards": [1]},
+    ),
+    # … signed and unsigned ones: a DECIMAL, which MySQL compares with texts in a list as doubles
+    (
+        "SELECT * FROM (SELECT id FROM pins UNION ALL SELECT 5) x WHERE x.id IN (<pins 1 5>, <pins 2 5>)",
+        {"pins": [1, 2]},
+    ),
+    (
+        "SELECT * FROM (SELECT id FROM pins UNION ALL SELECT 5) x WHERE x.id IN ('<pins 1 5>', '<pins 2 5>')",
+        {"pins": ALL},
+    ),
+    ("SELECT * FROM (SELECT id FROM pins UNION ALL SELECT 5) x WHERE x.id = @v", {"pins": ALL}),
+    (
+        "SELECT * FROM (SELECT id FROM pins UNION ALL SELECT 5) x WHERE x.id = GREATEST(5, <pins 2 5>)",
+        {"pins": ALL},
+    ),
+    (
+        "SELECT b.id FROM (SELECT id FROM pins UNION ALL SELECT 5) x JOIN boards b ON b.id = x.id"
+        " WHERE x.id IN ('<boards 1 5>', '<boards 2 5>')",
+        {"pins": ALL, "b": ALL},
+    ),
+    (
+        "SELECT * FROM (SELECT id FROM pins UNION ALL SELECT id FROM boards) x"
+        " WHERE x.id IN ('<pins 1 5>', '<pins 2 5>')",
+        {"pins": [1, 2], "boards": []},
     ),
     # CTEs
     (
@@ -234,3 +307,16 @@ def _piece(planner: Rewriter, plan: Gather, literals: tuple[bytes, ...], at: int
 @pytest.mark.parametrize(("sql", "expected"), STATEMENTS)
 def test_statement(sql: str, expected: object) -> None:
     assert asked(sql) == expected
+
+
+def test_zeros_in_front_are_no_integers_to_a_condition() -> None:
+    """`CONCAT(u.z) = '005'` says nothing of a column that is as a number equal to `u.z`."""
+    columns = {"k": "BIGINT UNSIGNED PRIMARY KEY", "z": "INT(3) ZEROFILL", "n": "INT UNSIGNED"}
+    table = {"kind": "hashed", "keyspace": "lookup", "key": "k", "columns": columns}
+    schema = load_schema({"databases": {"demo": {"tables": {"t": table, "u": table}}}})
+    topology = load_topology(topology_document(4, [("a:3306", None)]), schema=schema)
+    planner = Rewriter(schema, topology)
+    for column, passes in (("z", False), ("n", True)):
+        sql = f"SELECT * FROM t JOIN u ON u.{column} = t.k WHERE CONCAT(u.{column}) = '005'"
+        told = explain(planner, sql.encode(), ENV, topology, lambda name: b"NULL")
+        assert any("(CONCAT(`t`.`k`) = '005')" in row for _, row in told) is passes
