@@ -31,8 +31,9 @@ def walk_rows(data: Bytes, pos: int, most: int) -> tuple[int, int, int]:
     header = rows = 0
     end = len(data)
     last = end - 5
+    unpack = _HEADER_AND_BYTE
     while pos <= last:
-        following, first = _HEADER_AND_BYTE(data, pos)
+        following, first = unpack(data, pos)
         length = following & 0xFFFFFF
         stop = pos + 4 + length
         if stop > end or first >= 0xFE or not 0 < length < most:
@@ -51,11 +52,12 @@ def renumber(block: Bytes, seq: int, most: int) -> tuple[bytes, int, int]:
     """
     out = bytearray(block)
     seq &= 0xFF
+    unpack = _HEADER
     pos = rows = 0
     end = len(out)
     last = end - 4
     while pos <= last:
-        length = _HEADER(out, pos)[0] & 0xFFFFFF
+        length = unpack(out, pos)[0] & 0xFFFFFF
         out[pos + 3] = seq
         seq = (seq + 1) & 0xFF
         pos += 4 + length
