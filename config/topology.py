@@ -14,7 +14,7 @@ A keyspace is one of three:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -82,6 +82,7 @@ class Keyspace:
     _ranges: dict[int, Range] = field(init=False, repr=False)
     _hosts: dict[int | None, Host] = field(init=False, repr=False)
     _databases: dict[int | None, bytes] = field(init=False, repr=False)
+    _bases: dict[int, dict[int, bytes]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -129,6 +130,27 @@ class Keyspace:
                 raise ValueError(f"keyspace {self.name} is sharded: its databases have a shard number")
             return self._format(shard)
         return known
+
+    def databases_of(self, shards: Sequence[int]) -> list[bytes]:
+        """The physical database of each shard, as `database_of`."""
+        known = self._databases
+        try:
+            return [known[shard] for shard in shards]
+        except KeyError:
+            return [self.database_of(shard) for shard in shards]
+
+    def bases_of(self, shards: Sequence[int], type_: int) -> list[bytes]:
+        """The K of an object table on each shard, in digits. The keyspace must have a layout."""
+        known = self._bases.get(type_)
+        if known is None:
+            known = self._bases[type_] = {}
+        try:
+            return [known[shard] for shard in shards]
+        except KeyError:
+            assert self.layout is not None
+            base = self.layout.base
+            known.update([(shard, b"%d" % base(shard, type_)) for shard in shards])
+            return [known[shard] for shard in shards]
 
     def shard_of_key(self, key: bytes | int) -> int:
         """The shard of a hashed key, 0 to shards - 1.

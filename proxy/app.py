@@ -51,6 +51,7 @@ from .peers import Peers
 from .status import snapshot
 from .status.server import StatusServer
 from .tasks import Tasks
+from .wire import row_packets
 from .wire.auth import Credential, Form, RsaKey
 from .wire.server_auth import Authority, Decoys
 
@@ -146,7 +147,13 @@ class Worker:
             await services.planners.warm()
             _settle_memory()
             version = services.serving.topology.version
-            log.info("serving", version=facts.version, topology=version, listen=self.addresses())
+            log.info(
+                "serving",
+                version=facts.version,
+                topology=version,
+                listen=self.addresses(),
+                compiled=row_packets.COMPILED,
+            )
             await self._stopping.wait()
             await self._drain(services)
         finally:

@@ -25,11 +25,11 @@ from struct import Struct
 from .constants import MAX_PAYLOAD, Status
 from .origins import Header
 from .packets import Err, Ok, ProtocolError, parse_err, parse_ok, read_lenenc
+from .row_packets import walk_rows
 
 _U32 = Struct("<I")
 _EOF = Struct("<HH")
 _EOF_PACKET = Struct("<IBHH")
-_PACKET = Struct("<IB").unpack_from
 
 FIRST, COLUMNS, COLUMNS_END, ROWS, DONE, PREPARED = range(6)
 _HEADER_LIMIT = 1 << 13
@@ -135,14 +135,7 @@ class ReplyScanner:
             expected = None
             pos = len(self._header) if data.startswith(self._header) else 0
         if pos:
-            rows = 0
-            while pos < last:
-                header, first = _PACKET(data, pos)
-                length = header & 0xFFFFFF
-                if not 0 < length < MAX_PAYLOAD or first > 0xFD:
-                    return False
-                pos += 4 + length
-                rows += 1
+            pos, rows, _ = walk_rows(data, pos, MAX_PAYLOAD)
             if pos != last:
                 return False
             header, first, warnings, status = _EOF_PACKET.unpack_from(data, last)
@@ -211,9 +204,8 @@ class ReplyScanner:
             stop = pos + 4 + length
             whole = stop <= end and not self._continued
             if whole and state == ROWS and first < 0xFE and 0 < length < MAX_PAYLOAD:
-                header = following  # a row: nearly all that passes here
-                pos = stop
-                rows += 1
+                pos, plain, header = walk_rows(data, pos, MAX_PAYLOAD)  # rows: nearly all that passes here
+                rows += plain
                 continue
             if self._continued:
                 self._continued = length == MAX_PAYLOAD

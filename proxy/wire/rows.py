@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
+from . import row_packets
 from .constants import MAX_PAYLOAD
 from .packets import read_lenenc
 
@@ -120,18 +121,9 @@ def split_rows(block: bytes) -> list[bytes]:
     return rows
 
 
-def renumber(block: bytes, seq: int) -> tuple[bytearray, int, int]:
-    """A row block with its packets numbered from `seq`; the number behind the last; how many rows."""
-    out = bytearray(block)
-    seq &= 0xFF
-    pos, end = 0, len(out)
-    unpack = _U32.unpack_from
-    rows = 0
-    while pos < end:
-        length = unpack(out, pos)[0] & 0xFFFFFF
-        out[pos + 3] = seq
-        seq = (seq + 1) & 0xFF
-        pos += 4 + length
-        if length != MAX_PAYLOAD:
-            rows += 1
-    return out, seq, rows
+def renumber(block: bytes, seq: int) -> tuple[bytes, int, int]:
+    """A row block with its packets numbered from `seq`; the number behind the last; how many rows.
+
+    Raises ValueError when it ends within a packet.
+    """
+    return row_packets.renumber(block, seq, MAX_PAYLOAD)

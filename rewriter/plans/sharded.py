@@ -6,7 +6,7 @@ They are listed, with all the others, in plans.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, NamedTuple
 
@@ -225,14 +225,22 @@ class ShardSelect(Sharded):
         return self._fan_out(self.several, groups, placed, values, keyspace)._replace(scatter=scatter)
 
     def _fan_out(
-        self, how: Several, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace
+        self,
+        how: Several,
+        groups: Groups,
+        placed: list[Placed],
+        values: Values,
+        keyspace: Keyspace,
+        *,
+        apart: bool = False,
     ) -> Bound:
+        apart = apart or how.apart
         rows = None if how.rows is None else limit_number(how.rows, values)
         offset = 0 if how.offset is None else limit_number(how.offset, values)
         within = b""
         if rows is not None and not how.aggregates:
             within = b"LIMIT %d" % min(rows + offset, MAX_ROWS)
-        size = 1 if how.apart else CHUNK
+        size = 1 if apart else CHUNK
         chunks = [
             (host, group[at : at + size])
             for host, group in groups.items()
@@ -264,8 +272,8 @@ class ShardSelect(Sharded):
         columns = self.routing.columns([first], placed, values, keyspace)
         sql = how.reference.render(values + tuple([column[0] for column in columns]))
         reference = HostStatement(chunks[0][0], (first,), sql)
-        each = partial(self._fan_out, replace(how, apart=True), groups, placed, values, keyspace)
-        return Bound(tuple(statements), merge, reference, apart=None if how.apart else Apart(each))
+        each = partial(self._fan_out, how, groups, placed, values, keyspace, apart=True)
+        return Bound(tuple(statements), merge, reference, apart=None if apart else Apart(each))
 
 
 def _split(

@@ -81,12 +81,9 @@ class Routing:
     ) -> list[bytes]:
         """One extra for all shards."""
         if extra.kind == "database":
-            return [keyspace.database_of(shard) for shard in shards]
+            return keyspace.databases_of(shards)
         if extra.kind == "base":
-            layout = keyspace.layout
-            assert layout is not None  # object tables are in keyspaces with a layout
-            low, shift = layout.base(0, extra.number), layout.shard_shift
-            return [b"%d" % (shard << shift | low) for shard in shards]
+            return keyspace.bases_of(shards, extra.number)
         if extra.kind == "constants":
             comparison, mine = self.comparisons[extra.number], placed[extra.number]
             return comparison.write(mine, shards, values)
@@ -155,13 +152,15 @@ def host(keyspace: Keyspace, shard: int) -> Host:
 def by_host(keyspace: Keyspace, shards: Iterable[int]) -> dict[Host, list[int]]:
     """Those shards that exist by their master, in ascending order."""
     found: dict[Host, list[int]] = {}
-    host_of = keyspace.host_of
+    places = keyspace.places
     for shard in sorted(shards):
-        master = host_of(shard)
-        if master in found:
-            found[master].append(shard)
-        elif master is not None:
-            found[master] = [shard]
+        place = places.get(shard)
+        if place is None:
+            continue
+        if place[0] in found:
+            found[place[0]].append(shard)
+        else:
+            found[place[0]] = [shard]
     return found
 
 

@@ -26,6 +26,7 @@ SEEDS_SHAPE = b"""
     {"range": [0, 4095], "master": "MySQL001A:3306", "slave": "MySQL001B:3306"}]},
   "global": {"master": "MySQL003A:3306", "slave": "MySQL003B:3306"}}}
 """
+SEEDS = load_topology(SEEDS_SHAPE)
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=[case["name"] for case in REFUSED])
@@ -75,6 +76,15 @@ def test_the_seeds_shape() -> None:
     assert topology.physical("global") == (unsharded, None)
     assert topology.physical("db01024") is None
     assert topology.physical("demo") is None
+
+
+@given(st.lists(st.integers(0, 65535), max_size=20), st.integers(0, 1023), st.integers(0, 1023))
+def test_the_texts_of_many_shards_are_those_of_each(shards: list[int], type_: int, other: int) -> None:
+    main = SEEDS.keyspaces["main"]
+    assert main.layout is not None
+    for kind in (type_, other, type_):  # the second time they are known
+        assert main.bases_of(shards, kind) == [b"%d" % main.layout.base(shard, kind) for shard in shards]
+    assert main.databases_of(shards) == [main.database_of(shard) for shard in shards]
 
 
 def test_ranges_may_be_labelled_as_in_the_case_study() -> None:

@@ -78,6 +78,7 @@ def test_every_package_is_copied() -> None:
     packages = {name.rstrip("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]}
     needed = packages | {
         "pyproject.toml",
+        "setup.py",
         project["project"]["readme"],
         project["project"]["license"]["file"],
     }
@@ -101,6 +102,16 @@ def test_the_image_is_slim_and_runs_without_rights() -> None:
     assert [int(number) > 0 for number in user.split(":")] == [True, True]
     names = [word for word, _ in final]
     assert names.index("USER") < names.index("ENTRYPOINT")
+
+
+def test_the_loops_in_c_are_compiled_where_they_are_built_only() -> None:
+    *_, build, final = instructions()
+    installed = of(build, "RUN")[0]
+    assert "apt-get install" in installed
+    assert {"gcc", "libc6-dev"} <= set(installed.split())
+    last = of(build, "RUN")[-1]
+    assert "assert COMPILED" in last, "an image without them is not made"
+    assert not any(source.startswith("/usr") for source in of(final, "COPY"))
 
 
 def test_what_it_runs() -> None:

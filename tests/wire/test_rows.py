@@ -131,7 +131,7 @@ def test_renumber_does_not_touch_what_it_was_given() -> None:
 
 def test_nothing() -> None:
     assert split_rows(b"") == []
-    assert renumber(b"", 300) == (bytearray(), 44, 0)
+    assert renumber(b"", 300) == (b"", 44, 0)
     assert ResultReader().feed(b"") == b""
 
 

@@ -109,7 +109,7 @@ class Concatenation(_Output):
         if not self._hidden and window.left is None and not window.skip:
             out, self.seq, count = renumber(block, self.seq)
             self.emitted += count
-            return bytes(out)
+            return out
         passing = (payload for payload in split_rows(block) if window.passes())
         return b"".join([self._visible(payload) for payload in passing])
 

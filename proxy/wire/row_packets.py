@@ -1,0 +1,78 @@
+"""The two loops that meet every row which passes: over packet headers, and nothing else.
+
+Their time is what a large result costs, so there is a twin of this file in C, `_row_packets.c`, for the same
+arguments the same results. It is built where there is a compiler; where there is none, what stands here runs.
+`COMPILED` tells which one is in use. What they do is said here only, and tests compare the two.
+
+`most` is the length of a payload that goes on in the next packet: MAX_PAYLOAD, but in tests.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+Bytes = bytes | bytearray | memoryview
+
+_HEADER = Struct("<I").unpack_from
+_HEADER_AND_BYTE = Struct("<IB").unpack_from
+
+
+def walk_rows(data: Bytes, pos: int, most: int) -> tuple[int, int, int]:
+    """Go over the whole plain rows from `pos` on: the position behind them, how many they are, and the header
+    of the last one as an integer, 0 without any.
+
+    Not plain is what may be something else than a row, or a part of one: an empty payload, one of `most`
+    bytes and more, or one that begins with 0xFE or 0xFF. Raises ValueError when `pos` is negative.
+    """
+    if pos < 0:
+        raise ValueError("the position is negative")
+    header = rows = 0
+    end = len(data)
+    last = end - 5
+    unpack = _HEADER_AND_BYTE
+    while pos <= last:
+        following, first = unpack(data, pos)
+        length = following & 0xFFFFFF
+        stop = pos + 4 + length
+        if stop > end or first >= 0xFE or not 0 < length < most:
+            break
+        header = following
+        pos = stop
+        rows += 1
+    return pos, rows, header
+
+
+def renumber(block: Bytes, seq: int, most: int) -> tuple[bytes, int, int]:
+    """A block of whole packets as it is with the numbers `seq` and following, modulo 256; the number behind
+    the last; how many packets end a row.
+
+    Raises ValueError when the last packet is cut.
+    """
+    out = bytearray(block)
+    seq &= 0xFF
+    unpack = _HEADER
+    pos = rows = 0
+    end = len(out)
+    last = end - 4
+    while pos <= last:
+        length = unpack(out, pos)[0] & 0xFFFFFF
+        out[pos + 3] = seq
+        seq = (seq + 1) & 0xFF
+        pos += 4 + length
+        if length != most:
+            rows += 1
+    if pos != end:
+        raise ValueError("the block ends within a packet")
+    return bytes(out), seq, rows
+
+
+PYTHON: Final = (walk_rows, renumber)
+"""Those of this file."""
+
+if not TYPE_CHECKING:
+    with suppress(ImportError):
+        from ._row_packets import renumber, walk_rows
+
+COMPILED: Final = walk_rows is not PYTHON[0]

@@ -1,0 +1,86 @@
+"""The wheel: whole with a compiler and without one, and nothing in it that is not needed to run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.wire.test_row_packets import may_compile
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+PACKAGES = ("config", "rewriter", "proxy", "fleet", "demo")
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
+
+#: Prints whether the compiled loops are in use, and what two calls of them give.
+ASK = """
+from proxy.wire import row_packets as loops
+print(loops.__file__)
+print(loops.COMPILED, loops.walk_rows(b"\\x01\\0\\0\\5a", 0, 24), loops.renumber(b"\\0\\0\\0\\0", 9, 24))
+"""
+
+
+def build(folder: Path, **environment: str) -> Path:
+    """Make the wheel of a copy of the sources in `folder`, and install it there. Returns the wheel."""
+    sources = folder / "sources"
+    sources.mkdir()
+    for name in SOURCES:
+        shutil.copy(ROOT / name, sources)
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    run(
+        folder,
+        *PIP,
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(folder),
+        str(sources),
+        **environment,
+    )
+    (wheel,) = folder.glob("*.whl")
+    run(folder, *PIP, "install", "--no-deps", "--target", str(folder / "installed"), str(wheel))
+    return wheel
+
+
+def run(folder: Path, *argv: str, **environment: str) -> str:
+    done = subprocess.run(
+        argv, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def ask(folder: Path) -> str:
+    """What the installed package says of its loops."""
+    installed = folder / "installed"
+    where, said = run(folder, sys.executable, "-c", ASK, PYTHONPATH=str(installed)).splitlines()
+    assert where == str(installed / "proxy/wire/row_packets.py")
+    return said
+
+
+RESULTS = "(5, 1, 83886081) (b'\\x00\\x00\\x00\\t', 10, 1)"
+
+
+@pytest.mark.skipif(not may_compile(), reason="no compiler, or no headers of Python")
+def test_with_a_compiler_the_loops_are_compiled(tmp_path: Path) -> None:
+    names = zipfile.ZipFile(build(tmp_path)).namelist()
+    assert [re.sub(r"\..*", "", name) for name in names if name.endswith(".so")] == [
+        "proxy/wire/_row_packets"
+    ]
+    assert not [name for name in names if name.endswith(".c")]
+    assert ask(tmp_path) == f"True {RESULTS}"
+
+
+def test_without_a_compiler_it_is_whole(tmp_path: Path) -> None:
+    names = zipfile.ZipFile(build(tmp_path, CC="/there/is/no/compiler")).namelist()
+    assert not [name for name in names if name.endswith((".so", ".c"))]
+    assert ask(tmp_path) == f"False {RESULTS}"
