@@ -23,7 +23,7 @@ RUN python -m venv --without-pip /opt/shardgate \
       > requirements.txt \
  && pip --python /opt/shardgate/bin/python install --only-binary :all: --requirement requirements.txt
 
-COPY README.md LICENSE setup.py ./
+COPY README.md LICENSE ./
 COPY config config
 COPY rewriter rewriter
 COPY proxy proxy

@@ -15,7 +15,7 @@ import pytest
 from tests.wire.test_row_packets import may_compile
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE")
 PACKAGES = ("config", "rewriter", "proxy", "fleet", "demo")
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 
