@@ -159,7 +159,7 @@ def test_commands_behind_a_good_password_are_executed_in_order(users: OwnProxy) 
 def count_refused(users: OwnProxy) -> int:
     """The log-ins that were refused, by the log, which tells of the first in a second only how they were."""
     left_out = [one for one in users.logged("lines left out", 0) if one["like"] == "log-in refused"]
-    return len(users.logged("log-in refused", 0)) + sum(one["lines"] for one in left_out)
+    return len(users.logged("log-in refused", 0)) + sum(int(one["lines"]) for one in left_out)
 
 
 def test_failed_log_ins_are_answered_later_and_later(users: OwnProxy) -> None:
