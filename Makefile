@@ -10,7 +10,7 @@
 
 PYTHON_BIN := .venv/bin
 ARGS ?=
-# so many tests run side by side: one flavour of servers each, or with JOBS=4 half of one
+# so many tests run side by side: one flavour of servers each
 JOBS ?= 2
 WHAT ?= statements
 FUZZ_statements := differential

@@ -40,23 +40,14 @@ settings.load_profile("shardgate")
 StartDemo = Callable[..., Demo]
 
 
-#: About half of a run: the folders that a second process takes when there are enough of them.
-SECOND_HALF = {"differential", "drivers", "faults", "fleet", "fuzz"}
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses `flavour` needs servers. When tests run side by side, those of one flavour share them;
-    with four processes or more, each half of those of one flavour does.
-    """
-    halves = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) >= 4
+    """Whatever uses `flavour` needs servers. When tests run side by side, those of one flavour share them."""
     for item in items:
         if "flavour" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.integration)
             callspec = getattr(item, "callspec", None)
             if callspec is not None:
-                second = halves and item.path.parent.name in SECOND_HALF
-                group = f"{callspec.params['flavour']}{'-2' if second else ''}"
-                item.add_marker(pytest.mark.xdist_group(group))
+                item.add_marker(pytest.mark.xdist_group(callspec.params["flavour"]))
 
 
 @pytest.fixture(scope="session", params=FLAVOURS)
