@@ -75,7 +75,8 @@ async def settle(
             elif effects is not None and (effects.calls or effects.changed):
                 await trace_code(client, conn, effects)
             if effects is not None and effects.defines:
-                await client.services.routines.changed(client.snapshot.topology, conn.host)
+                services = client.services
+                await services.routines.changed(services.serving.topology, conn.host)
             if effects is not None and effects.tables and not failed:
                 await client.services.serving.tables_changed()
     except (ProxyError, TimeoutError):

@@ -69,8 +69,9 @@ class Rest:
     def finish(self, diagnostics: list[Diagnostic]) -> None:
         """The end of the rows, and the command is done."""
         client, session = self.client, self.client.session
-        into = self.next_seq is None  # SELECT … INTO @x
-        affected = self.ok.affected if into and self.ok is not None else 0 if into else RESULT_SET
+        affected = RESULT_SET
+        if self.next_seq is None:  # SELECT … INTO @x
+            affected = self.ok.affected if self.ok is not None else 0
         session.apply(Outcome(affected, diagnostics=diagnostics, tables=True, touched=ROWS_SENT))
         if self.next_seq is None:
             client.reply_ok(affected=affected, warnings=self.warnings)

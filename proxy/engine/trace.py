@@ -213,7 +213,7 @@ async def trace_code(client: Exchange, conn: BackendConnection, effects: Effects
     await _adopt(session, conn, changed=True)
     if effects.variables or effects.ties:
         return  # as the catalogs say, and read back already
-    client.services.routines.doubted(client.snapshot.topology, conn.host)
+    client.services.routines.doubted(client.services.serving.topology, conn.host)
     await trace_routine(client, conn, changed=True)
 
 

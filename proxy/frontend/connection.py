@@ -15,16 +15,15 @@ from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
+from proxy.backends.pool import ATTRIBUTES
 from proxy.engine.exchange import Exchange
 from proxy.engine.sinks import Numbered
 from proxy.engine.work import AHEAD
 from proxy.errors import ProxyError
 from proxy.session.state import Session
-from proxy.wire.attributes import NOTHING
+from proxy.wire.attributes import NOTHING, text_at
 from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import PacketReader, PacketTooLarge, ProtocolError
-
-from .attributed import query_behind
 
 if TYPE_CHECKING:
     from proxy.engine.services import Services
@@ -87,7 +86,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
             self.ready = False
             self.seq = 0
             if self.attributes:
-                query_behind(self, data, 5)
+                _query_behind(self, data, 5)
             else:
                 self.query(data[5:])
         else:
@@ -307,7 +306,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
             if len(payload) > _LARGE:
                 Numbered(self)
             if self.attributes:
-                query_behind(self, payload, 1)
+                _query_behind(self, payload, 1)
             else:
                 self.query(payload[1:])
             return
@@ -324,3 +323,20 @@ class ClientConnection(Exchange, asyncio.Protocol):
             self.fail(error)
         except Exception as error:
             self.crashed(error)
+
+
+def _query_behind(client: ClientConnection, packet: bytes, pos: int) -> None:
+    """Run the statement behind the attributes at `pos`, which go to a server with it."""
+    begin = pos + 2
+    if packet[pos:begin] != NOTHING:
+        try:
+            begin = text_at(packet, pos)
+        except ProtocolError as problem:
+            client.begun = monotonic()
+            client.fail(ProxyError("malformed_packet", reason=str(problem)))
+            return
+        client.named = packet[pos:begin]
+        client.session.variant |= ATTRIBUTES
+    elif client.named is not NOTHING:
+        client.named = NOTHING
+    client.query(packet[begin:])

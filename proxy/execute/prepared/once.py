@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
+from proxy.engine.tracked import TrackedRelay, is_told
 from proxy.engine.transcode import BinarySink
 from proxy.wire.binary import Execute
 from rewriter.route.origins import Origins
@@ -41,3 +42,14 @@ class OnceRelay(StatementRelay):
         self.request = Execute(0, 0, b"", b"", b"")
         self.key = (self.sql, self.database, self.client.session.settings.system, b"")
         super()._take(host, conn)
+
+
+class TrackedOnceRelay(OnceRelay, TrackedRelay):
+    """That of a session that wants to be told of its transactions."""
+
+    __slots__ = ()
+
+
+def once_relay(client: Exchange, statement: Statement) -> OnceRelay:
+    """Put a relay for one execution in the place of the client's."""
+    return (TrackedOnceRelay if is_told(client) else OnceRelay)(client, statement)

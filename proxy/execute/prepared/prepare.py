@@ -66,9 +66,9 @@ from rewriter.text.masks import can_mask, unmask
 
 from .cursors import end_cursor
 from .derived import as_derived, derived_types
+from .once import once_relay
 from .statement_commands import statement_of
-from .statements import Sent, StatementRelay
-from .tracked import once_relay, statement_relay
+from .statements import Sent, StatementRelay, statement_relay
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

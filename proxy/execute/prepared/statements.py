@@ -17,6 +17,7 @@ from proxy.engine.ends import give_back
 from proxy.engine.origins import place_of
 from proxy.engine.preludes import effects_preludes, keeps_warnings, opens_none, preludes
 from proxy.engine.relay import Relay
+from proxy.engine.tracked import TrackedRelay, is_told
 from proxy.engine.transcode import definitions, exact_of, prepare_reply
 from proxy.session.outcome import Outcome
 from proxy.session.transaction import modes_of
@@ -349,6 +350,17 @@ class StatementRelay(Relay):
             session.prepared.add(statement)
             data = data[:5] + statement.id.to_bytes(4, "little") + data[9:]
         client.transport.write(data)
+
+
+class TrackedStatementRelay(StatementRelay, TrackedRelay):
+    """That of a session that wants to be told of its transactions."""
+
+    __slots__ = ()
+
+
+def statement_relay(client: Exchange, statement: Statement) -> StatementRelay:
+    """The relay for one command on a prepared statement."""
+    return (TrackedStatementRelay if is_told(client) else StatementRelay)(client, statement)
 
 
 def _long_data(number: int, parameter: int, data: bytes) -> bytes:
