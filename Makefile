@@ -29,7 +29,7 @@ demo: setup
 
 test: setup
 	@.ci/drivers
-	@HELM=$$(.ci/helm) exec $(PYTHON_BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	@HELM=$$(.ci/helm) exec $(PYTHON_BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 lint: setup
 	$(PYTHON_BIN)/ruff check .

@@ -3,6 +3,7 @@
     python -m bench [--rounds 5] [--seconds 5] [--threads 16] [--only WORKLOAD] …
     python -m bench --profile WORKLOAD
     python -m bench.streams             memory while ten million rows pass: streams.py
+    python -m bench.misses              planning without the cache, with both readers and with one: misses.py
 
 How it measures, and how to read what it prints, is docs/benchmarks.md. In the order of a run:
 

@@ -101,7 +101,7 @@ def ask(sock: socket.socket, command: bytes) -> None:
 
 
 def each(sqls: Callable[[int], str]) -> Callable[[socket.socket], None]:
-    """A statement after another, each of another shape."""
+    """A statement after another, each of another fingerprint."""
 
     def run(sock: socket.socket) -> None:
         ask(sock, query(sqls(next(_numbers))))

@@ -7,14 +7,14 @@ Read the room in this order:
     topology.py    which host holds which shard; what the data path looks up, precomputed
     address.py     how a server or a listener is written
     document.py    YAML or JSON text to plain values, with the line of every field
-    node.py        walking such a document; problems are collected, none stops the reading
+    validation.py  such a document checked by a pydantic model; problems are collected, none stops it
     read_schema.py, columns.py
                    the schema document; what each kind of table needs of its columns
-    read_topology.py, ranges.py
+    read_topology.py
                    the topology document; how its ranges must lie
     checks.py      what must hold between a schema and a topology, and between two versions of one
     units.py, fields.py
-                   durations, sizes, paths and the like as settings write them
+                   durations, sizes, paths, ID layouts and the like as documents write them
     settings.py    listen addresses, users, backends, limits, time-outs
     load.py        the front door: files and texts in, models out, or one ConfigError that lists all
     sources/       where a topology comes from while the proxy runs: a file, or ZooKeeper

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 MYSQL_PORT: Final = 3306
@@ -37,6 +38,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+@lru_cache(maxsize=10_000)  # ranges name their hosts again and again
 def parse_address(text: str, default_port: int | None = MYSQL_PORT, *, any_port: bool = False) -> Address:
     """The address in `text`. `any_port` admits port 0, which a listener takes for "a free one".
 

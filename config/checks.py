@@ -6,7 +6,7 @@ a running proxy is offered a new topology.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from config.document import Path, Problem, dotted
 from config.schema import Database, Kind, Schema, Table
@@ -52,6 +52,21 @@ def fit_problems(
             for field, message in _table(table, keyspace, topology):
                 problems.append(Problem(place((*inner, field)), message, source))
     return problems
+
+
+def access_problems(
+    schema: Schema, topology: Topology, databases: Iterable[str], source: str = ""
+) -> list[Problem]:
+    """The `databases` that users are let into ("*" is none) and `schema` has not. Where there is a default
+    host, that one may have further ones.
+    """
+    if topology.default is not None:
+        return []
+    missing = sorted({name for name in databases if name != "*" and name not in schema.databases})
+    return [
+        Problem("databases", f"the settings let users into {name!r}, which is not here", source)
+        for name in missing
+    ]
 
 
 def closed_problems(

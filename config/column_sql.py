@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from config.column_types import TYPES, ColumnType
 from config.sqltext import END, SqlError, SqlToken, by_commas, closing, tokens_of
+from config.type_rules import TYPES, TypeRule
 
 _NUMBERS: Final = ("integer", "exact", "real")
 _WITH_CHARSET: Final = ("string", "text", "list")
@@ -158,7 +158,7 @@ class _Reader:
         if len(inside) % 2 == 0:
             raise SqlError(f"a value of {self.type} is missing behind the last comma")
 
-    def _numbers(self, known: ColumnType) -> None:
+    def _numbers(self, known: TypeRule) -> None:
         """The numbers in the parentheses behind a type."""
         if not self.token().is_op("("):
             if known.least:

@@ -26,7 +26,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from config.node import Node
+from config.column_type import read_definition
+from config.document import Spot
 from config.schema import Colocation, Column, KeyType, Table
 
 LOCAL_ID: Final = "BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
@@ -38,32 +39,22 @@ TEXT_KEY: Final = (
     "CHARACTER SET utf8mb4 /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100202 COLLATE utf8mb4_nopad_bin */"
 )
 
-_BIGINT: Final = re.compile(r"BIGINT\b", re.I)
-_DEFAULT: Final = re.compile(r"\bDEFAULT\s+(\w+|\S)", re.I)
-_COMPUTED: Final = re.compile(r"\bAS\s*\(|\bAUTO_INCREMENT\b", re.I)
-_INTEGER: Final = re.compile(r"(TINY|SMALL|MEDIUM|BIG)?INT(?:EGER)?\b", re.I)
-_BITS: Final = {"TINY": 8, "SMALL": 16, "MEDIUM": 24, "": 32, "BIG": 64}
-_BIG_SEQUENCE: Final = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*38\s*(?:,\s*0\s*)?\)", re.I)
-_AUTO_INCREMENT: Final = re.compile(r"\bAUTO_INCREMENT\b", re.I)
-_TEXT: Final = re.compile(r"VARCHAR\s*\(\s*([0-9]+)\s*\)", re.I)
-_BINARY: Final = re.compile(r"VARBINARY\s*\(\s*([0-9]+)\s*\)", re.I)
-_COLLATION: Final = re.compile(r"\bCOLLATE\s*=?\s*['\"`]?(\w+)", re.I)
+_TEXT: Final = re.compile(r"VARCHAR\s*\(\s*[0-9]+\s*\)", re.I)
 _CHARSET: Final = re.compile(r"\b(?:CHARACTER\s+SET|CHARSET)\s*=?\s*['\"`]?(\w+)", re.I)
-_BYTES: Final = re.compile(r"\b(?:BINARY|ASCII|UNICODE|BYTE)\b", re.I)
 _SOUND: Final = ("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
 
 
 @dataclass(frozen=True)
 class Draft:
-    """The declared part of a table: its node, columns (None: not declared) and indexes (likewise).
+    """The declared part of a table: its place, columns (None: not declared) and indexes (likewise).
 
     `places` maps a column's name to its definition and where that stands; `listed` has each index and where
     it stands.
     """
 
-    node: Node
-    places: dict[str, tuple[str, Node]] | None
-    listed: tuple[tuple[str, Node], ...] | None
+    spot: Spot
+    places: dict[str, tuple[str, Spot]] | None
+    listed: tuple[tuple[str, Spot], ...] | None
 
     @property
     def indexes(self) -> tuple[str, ...] | None:
@@ -77,24 +68,24 @@ class Draft:
             return None
         return {name: definition for name, (definition, _) in self.places.items()}
 
-    def find(self, name: str) -> tuple[str, Node] | None:
+    def find(self, name: str) -> tuple[str, Spot] | None:
         """The definition of a declared column (case-insensitive) and its place, or None."""
         for column, found in (self.places or {}).items():
             if column.lower() == name.lower():
                 return found
         return None
 
-    def needs(self, name: str, why: str) -> tuple[str, Node] | None:
+    def needs(self, name: str, why: str) -> tuple[str, Spot] | None:
         """Like `find`; a problem when the column is not declared."""
         found = self.find(name)
         if found is None:
-            (self.node.get("columns") or self.node).refuse(f"column {name!r} is missing: {why}")
+            self.spot.field("columns").refuse(f"column {name!r} is missing: {why}")
         return found
 
     def declared(self) -> bool:
         """Whether there are columns; a problem when not."""
         if self.places is None:
-            self.node.refuse("field 'columns' is missing")
+            self.spot.refuse("field 'columns' is missing")
         return self.places is not None
 
 
@@ -108,7 +99,8 @@ def object_table(table: Table, draft: Draft, *, type_: int | None, colocate: Col
         definition, place = found
         if next(iter(stored)).lower() != "local_id":
             place.refuse("must be the first column")
-        if not _BIGINT.match(definition) or not _AUTO_INCREMENT.search(definition):
+        facts = read_definition(definition)
+        if facts.type.kind != "bigint" or not facts.auto_increment:
             place.refuse(f"must be {LOCAL_ID}: a local id is 36 bits, and the server counts it")
     virtual = draft.find("id")
     if virtual:
@@ -128,7 +120,7 @@ def object_table(table: Table, draft: Draft, *, type_: int | None, colocate: Col
 
 def _check_colocation(colocate: Colocation, stored: dict[str, str], draft: Draft) -> None:
     """The column is there, unless it only routes; a strict one takes nothing that would not be checked."""
-    place = draft.node.get("colocate") or draft.node
+    place = draft.spot.field("colocate")
     name = colocate.column
     definition = next((one for column, one in stored.items() if column.lower() == name.lower()), None)
     if colocate.path is not None:
@@ -145,12 +137,12 @@ def _check_colocation(colocate: Colocation, stored: dict[str, str], draft: Draft
     elif definition is not None and not colocate.stored:
         place.refuse(f"the table has a column {name!r}: leave out 'stored: false'")
     elif definition is not None and colocate.strict:
-        if not _BIGINT.match(definition):
+        facts = read_definition(definition)
+        if facts.type.kind != "bigint":
             place.refuse(f"column {name!r} holds 64-bit IDs: must be BIGINT")
-        given = _DEFAULT.search(definition)
-        if given and given[1].upper() != "NULL":
+        if facts.default not in (None, "NULL"):
             place.refuse(f"column {name!r} of a strict colocation has no DEFAULT but NULL")
-        if _COMPUTED.search(definition):
+        if facts.generated or facts.auto_increment:
             place.refuse(f"column {name!r} of a strict colocation is given, not computed")
 
 
@@ -161,13 +153,13 @@ def mapping_table(
     if from_ is None or to is None or sequence is None:
         return table
     if len({from_.lower(), to.lower(), sequence.lower()}) < 3:
-        draft.node.refuse("'from', 'to' and 'sequence' must be three columns")
+        draft.spot.refuse("'from', 'to' and 'sequence' must be three columns")
         return table
     stored = {from_: ID, to: ID, sequence: SEQUENCE} if draft.columns is None else draft.columns
     if draft.columns is not None:
         for name in (from_, to):
             found = draft.needs(name, "it is one of the mapping's IDs")
-            if found and not _BIGINT.match(found[0]):
+            if found and read_definition(found[0]).type.kind != "bigint":
                 found[1].refuse("holds 64-bit IDs: must be BIGINT")
         found = draft.needs(sequence, "it orders the mapping")
         if found:
@@ -185,12 +177,13 @@ def mapping_table(
     )
 
 
-def _check_sequence(definition: str, place: Node, *, orderable: bool) -> None:
-    if _BIG_SEQUENCE.match(definition):
+def _check_sequence(definition: str, place: Spot, *, orderable: bool) -> None:
+    kind = read_definition(definition).type
+    if (kind.kind, kind.length, kind.decimals or 0) == ("decimal", 38, 0):
         return
     if orderable:
         place.refuse("must be DECIMAL(38,0): an orderable mapping needs the room between two sequences")
-    elif not _BIGINT.match(definition):
+    elif kind.kind != "bigint":
         place.refuse("must be DECIMAL(38,0) or BIGINT")
 
 
@@ -202,11 +195,11 @@ def timed_table(table: Table, draft: Draft, shard_key: str | None) -> Table:
     found = draft.find("id")
     if found is None:
         stored = {"id": f"{ID} PRIMARY KEY", **stored}
-    elif not _BIGINT.match(found[0]) or _AUTO_INCREMENT.search(found[0]):
+    elif (facts := read_definition(found[0])).type.kind != "bigint" or facts.auto_increment:
         found[1].refuse("must be BIGINT without AUTO_INCREMENT: it holds the whole ID, which is made here")
     if shard_key:
         key = draft.needs(shard_key, "it is the shard key")
-        if key and not _INTEGER.match(key[0]):
+        if key and not read_definition(key[0]).type.integer:
             key[1].refuse("is the shard key: must be an integer")
     return replace(
         table,
@@ -240,44 +233,34 @@ def hashed_table(table: Table, draft: Draft, key: str | None) -> Table:
     )
 
 
-def _key_type(definition: str, place: Node) -> tuple[KeyType | None, int | None]:
+def _key_type(definition: str, place: Spot) -> tuple[KeyType | None, int | None]:
     """The type of a hashed key and its length; None after noting why it is not sound."""
-    if _INTEGER.match(definition):
+    found = read_definition(definition).type
+    if found.integer:
         return KeyType.INTEGER, None
-    binary, text = _BINARY.match(definition), _TEXT.match(definition)
-    if binary:
-        return KeyType.BINARY, int(binary[1])
-    if text is None:
+    if found.kind == "varbinary" and found.length is not None:
+        return KeyType.BINARY, found.length
+    if found.length is None or not _TEXT.match(definition):
         place.refuse("a hashed key must be VARCHAR(n), VARBINARY(n) or an integer")
         return None, None
-    charset = _CHARSET.search(definition)
-    if charset and charset[1].lower() != "utf8mb4":
-        place.refuse(f"the hash is of UTF-8 bytes: the key's character set must be utf8mb4, not {charset[1]}")
-    if _BYTES.search(definition):
+    if (found.charset or "utf8mb4").lower() != "utf8mb4":
+        place.refuse(
+            f"the hash is of UTF-8 bytes: the key's character set must be utf8mb4, not {found.charset}"
+        )
+    if found.bytewise:
         place.refuse("BINARY, ASCII, UNICODE and BYTE choose a collation that pads: leave them out")
-    for collation in _COLLATION.findall(definition):
+    for collation in found.collations:
         if collation.lower() not in _SOUND:
             place.refuse(
                 f"collation {collation} calls different bytes equal: leave it out,"
                 f" or use {' (MySQL) or '.join(_SOUND)} (MariaDB)"
             )
-    return KeyType.TEXT, int(text[1])
-
-
-def integer_bounds(definition: str) -> tuple[int, int] | None:
-    """The least and the largest number that an integer column holds; None for other columns."""
-    found = _INTEGER.match(definition)
-    if found is None:
-        return None
-    bits = _BITS[(found[1] or "").upper()]
-    if re.search(r"\b(?:UNSIGNED|ZEROFILL)\b", definition, re.I):
-        return 0, (1 << bits) - 1
-    return -(1 << bits - 1), (1 << bits - 1) - 1
+    return KeyType.TEXT, found.length
 
 
 def sound_text(definition: str) -> str:
     """`definition` (VARCHAR(n) …) with a binary NO PAD collation on both servers, unless it names one."""
-    if _COLLATION.search(definition):
+    if read_definition(definition).type.collations:
         return definition
     text = _TEXT.match(definition)
     if text is None:

@@ -30,12 +30,15 @@ class Credentials(Model):
 
     @model_validator(mode="after")
     def _resolve(self) -> Self:
+        self._given_once()
+        self._secret = self._read()
+        return self
+
+    def _given_once(self) -> None:
         names = ("password", "password_env", "password_file", "password_hash")
         given = [name for name in names if getattr(self, name, None) is not None]
         if len(given) > 1:
             raise ValueError(f"has {' and '.join(given)}: a password is given in one way")
-        self._secret = self._read()
-        return self
 
     def _read(self) -> str | None:
         if self.password is not None:
@@ -56,6 +59,20 @@ class Credentials(Model):
     def secret(self) -> str | None:
         """The password in clear text, from wherever it comes; None when none was given."""
         return self._secret
+
+
+class LateCredentials(Credentials):
+    """A password that is looked for when it is needed: a proxy's environment need not have it."""
+
+    @model_validator(mode="after")
+    def _resolve(self) -> Self:
+        self._given_once()
+        return self
+
+    @property
+    def secret(self) -> str | None:
+        """See `Credentials`. ValueError when the variable or the file is not there."""
+        return self._read()
 
 
 def database_names(value: object) -> object:

@@ -1,8 +1,8 @@
 """YAML or JSON text to plain values, with a place for every problem.
 
 `parse` gives a `Document`: plain dicts, lists, texts, numbers, and the line of every field. Problems
-are collected in it instead of raised, so that an operator sees all that is wrong at once; `node.py`
-walks it.
+are collected in it instead of raised, so that an operator sees all that is wrong at once; `validation.py`
+checks it.
 
 Scalars follow YAML 1.2 (and so JSON): `no`, `on` and `12:30` are texts, `0x10` is 16. Duplicate keys
 are problems. A document is trusted no further than this: its size when aliases are expanded and its
@@ -14,9 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -73,6 +73,16 @@ class Document:
                 return line
         return None
 
+    def at(self, path: Path) -> Any:
+        """The value at `path`; None when there is none."""
+        value: Any = self.value
+        try:
+            for part in path:
+                value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+        return value
+
     def place(self, path: Path) -> str:
         """`path` for people: `keyspaces.main.ranges[3].master (line 12)`."""
         name = dotted(path)
@@ -93,6 +103,40 @@ class Document:
         """Identifies the content (not its formatting): 16 hexadecimal digits."""
         text = json.dumps(self.value, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place in a document that problems may be noted at."""
+
+    document: Document
+    path: Path
+
+    def refuse(self, message: str) -> None:
+        """Note a problem here."""
+        self.document.refuse(self.path, message)
+
+    def inner(self, *keys: str | int) -> Spot:
+        """The place of `keys` in here."""
+        return Spot(self.document, (*self.path, *keys))
+
+    @property
+    def value(self) -> Any:
+        """What the document has here."""
+        return self.document.at(self.path)
+
+    def given(self, name: str) -> Any:
+        """The field `name`; None when it is not given."""
+        return self.inner(name).value
+
+    def field(self, name: str) -> Spot:
+        """The place of the field `name`; when it is not given, the one that it is missing in."""
+        return self if self.given(name) is None else self.inner(name)
+
+    def entries(self) -> Iterator[tuple[str, Spot]]:
+        """The keys of this mapping, each with its place; nothing when this is none."""
+        for key in self.value if isinstance(self.value, dict) else ():
+            yield key, self.inner(key)
 
 
 def dotted(path: Path) -> str:

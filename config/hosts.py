@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from config.address import parse_address
@@ -26,6 +27,7 @@ PATIENCE: Final = 3.0
 _FIELDS: Final = ("master", "slave")
 
 
+@lru_cache(maxsize=10_000)
 def same_name(host: Host) -> str:
     """What is alike for the spellings of one host, as far as they tell by themselves."""
     if host.startswith("unix:"):

@@ -10,25 +10,24 @@ A source is one of: a path (`str` or `Path`), a text already fetched (`bytes`), 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
 from config.check_accounts import account_problems
 from config.checks import closed_problems, fit_problems
-from config.document import ConfigError, Document, Problem, from_value, parse
+from config.document import ConfigError, Document, Problem, Spot, from_value, parse
 from config.document import Path as Place
 from config.hosts import one_host_twice
 from config.layout import BUILTIN, Layout
-from config.model import Model
-from config.node import unknown
 from config.read_schema import read_schema
 from config.read_topology import read_topology
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Topology
+from config.validation import note
 
 __all__ = ["ConfigError", "Problem", "check", "load_schema", "load_settings", "load_topology"]
 
@@ -75,8 +74,8 @@ def load_topology(
     return topology
 
 
-def check(path: str | Path, *, closely: bool = False) -> tuple[Settings, Schema, Topology | None]:
-    """The settings at `path`, the schema they name, and the topology when it is a file (else None).
+def check(path: str | Path, *, closely: bool = False) -> tuple[Settings, Schema | None, Topology | None]:
+    """The settings at `path`, and the schema and the topology where they are files (else None).
 
     Each is read, whatever is wrong with the others, and they are checked against each other. `closely`: also
     what a running proxy can live with, but nobody wants: no shard that is open for new objects, and (names
@@ -103,17 +102,15 @@ def check(path: str | Path, *, closely: bool = False) -> tuple[Settings, Schema,
         _check_users(main, settings, schema, topology)
     for document in (main, schema_document, topology_document):
         problems += document.problems if document else []
-    if problems or settings is None or schema is None:
+    if problems or settings is None:
         raise ConfigError(problems)
     return settings, schema, topology
 
 
 def _wrong(topology: Document) -> set[str]:
     """The keyspaces that have problems of their own."""
-    raw = topology.value.get("keyspaces") if isinstance(topology.value, Mapping) else None
-    names = [str(name) for name in raw] if isinstance(raw, Mapping) else []
-    places = [re.split(r"[.\[ ]", one.place) for one in topology.problems]
-    return {name for name in names if any(place[:2] == ["keyspaces", name] for place in places)}
+    places = (re.split(r"[.\[ ]", one.place) for one in topology.problems)
+    return {place[1] for place in places if place[0] == "keyspaces" and len(place) > 1}
 
 
 def open_document(source: Source, name: str = "") -> Document:
@@ -143,11 +140,8 @@ def _try_open(path: str | Path, problems: list[Problem]) -> Document | None:
 
 def _paths(main: Document | None, base: Path) -> tuple[Path | None, Path | None]:
     """Where the schema and the topology are, read from settings that may have problems."""
-    raw = main.value if main and isinstance(main.value, Mapping) else {}
-    topology = raw.get("topology")
-    file = topology.get("file") if isinstance(topology, Mapping) else None
-    found = (base / one if isinstance(one, str) and one else None for one in (raw.get("schema"), file))
-    schema_path, topology_path = found
+    given = (main.at(("schema",)), main.at(("topology", "file"))) if main else (None, None)
+    schema_path, topology_path = (base / one if isinstance(one, str) and one else None for one in given)
     return schema_path, topology_path
 
 
@@ -163,75 +157,24 @@ def _settings(document: Document, base: Path | None) -> Settings | None:
     try:
         settings = Settings.from_document(document.value, base)
     except ValidationError as error:
-        for place, message in _translated(error, document.value):
-            document.refuse(place, message)
+        note(error, Settings, document)
+    _check_schema(document, document.value)
     _check_names(document, document.value)
     for place, message in account_problems(document.value):
         document.refuse(place, message)
     return None if document.problems else settings
 
 
-_PHRASE: Final = re.compile(r"^(?:Value error, |(?:Input|String) should (\w+)(?: pattern)?)")
-
-
-def _must(match: re.Match[str]) -> str:
-    return f"must {match[1]}" if match[1] else ""
-
-
-_SHAPES: Final = {
-    "model_type": "must be a mapping",
-    "dict_type": "must be a mapping",
-    "path_type": "must be a path",
-    "tuple_type": "must be a list",
-    "string_type": "must be a text (quote it if it looks like a number)",
-    "int_type": "must be a whole number",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-}
-
-
-def _translated(error: ValidationError, value: object) -> Iterator[tuple[Place, str]]:
-    """pydantic's errors as places in the document and messages in this program's words."""
-    for one in error.errors(include_url=False, include_context=False, include_input=False):
-        place = _existing(one["loc"], value)
-        last = str(one["loc"][-1]) if one["loc"] else ""
-        if one["type"] == "missing":
-            yield place, f"field {last!r} is missing"
-        elif one["type"] == "extra_forbidden":
-            yield place, unknown(last, _field_names())
-        elif one["type"] in _SHAPES:
-            yield place, _SHAPES[one["type"]]
-        else:
-            yield place, _PHRASE.sub(_must, one["msg"])
-
-
-def _existing(location: tuple[str | int, ...], value: object) -> Place:
-    """The part of pydantic's location that is in the document."""
-    path: list[str | int] = []
-    for part in location:
-        try:
-            value = value[part]  # type: ignore[index]
-        except (KeyError, IndexError, TypeError):
-            break
-        path.append(part)
-    return tuple(path)
-
-
-def _field_names(model: type[Model] = Settings) -> set[str]:
-    """The names of all settings, for "did you mean"."""
-    names: set[str] = set()
-    for name, info in model.model_fields.items():
-        names.add(info.alias or name)
-        for inner in _models(info.annotation):
-            names |= _field_names(inner)
-    return names
-
-
-def _models(annotation: object) -> Iterator[type[Model]]:
-    if isinstance(annotation, type) and issubclass(annotation, Model):
-        yield annotation
-    for one in get_args(annotation):
-        yield from _models(one)
+def _check_schema(document: Document, value: Mapping[str, Any]) -> None:
+    """It is in one place: a file, or a node of the topology's ZooKeeper."""
+    found: object = value
+    for name in ("topology", "zookeeper", "schema_path"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if found is None and value.get("schema") is None:
+        document.refuse((), "field 'schema' is missing")
+    if found is not None and value.get("schema") is not None:
+        message = "topology.zookeeper.schema_path names a node: the schema is in one place"
+        document.refuse(("schema",), message)
 
 
 def _check_names(document: Document, value: Mapping[str, Any]) -> None:
@@ -247,10 +190,9 @@ def _check_names(document: Document, value: Mapping[str, Any]) -> None:
         if value.get("tls") is None and isinstance(user, Mapping) and user.get("require_tls") is True:
             message = "the settings have no section 'tls': this user could never log in"
             document.refuse(("users", index, "require_tls"), message)
-    layouts = value.get("layouts")
-    for name in layouts if isinstance(layouts, Mapping) else ():
+    for name, spot in Spot(document, ("layouts",)).entries():
         if name in BUILTIN:
-            document.refuse(("layouts", name), "is built in: choose another name")
+            spot.refuse("is built in: choose another name")
 
 
 def _check_users(main: Document, settings: Settings, schema: Schema, topology: Topology | None) -> None:

@@ -11,29 +11,33 @@
       legacy: {keyspace: legacy}          # passes through: every table single
 
 `columns` is an ordered mapping of names to the SQL that follows the name in CREATE TABLE (or a list of
-mappings with one entry each, for tools that sort keys). What each
-kind needs of them is checked here, in `columns.py`; what a kind needs of its keyspace, in `checks.py`.
+mappings with one entry each, for tools that sort keys). The fields by themselves are checked by the models
+below, which also take what was wrong out; what is asked of several fields is asked of the document as it was
+given, so that nothing is said twice. What each kind needs of its columns is checked in `columns.py`; what it
+needs of its keyspace, in `checks.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, Strict
 
 from config import columns
 from config.column_sql import index_problem
 from config.columns import Draft
-from config.document import Document
-from config.node import Node
+from config.document import Document, Spot
+from config.fields import Entries, Text, check_name, like, within
 from config.schema import IDENTIFIER, Colocation, Database, Kind, Schema, Table
 from config.table_checks import check_references, check_table
+from config.validation import Part, validated
 
 MAX_TYPE: Final = 1023
 
-_COMMON: Final = ("kind", "keyspace", "columns", "indexes")
 _FIELDS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.OBJECT: ("type", "colocate", "unique"),
     Kind.MAPPING: ("from", "to", "sequence", "orderable", "unique"),
@@ -42,31 +46,113 @@ _FIELDS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.SINGLE: (),
     Kind.REFERENCE: (),
 }
+_NEEDED: Final = {"type", "from", "to", "key"}
 _SYSTEM: Final = ("information_schema", "mysql", "performance_schema", "sys")
 
 _INDEX: Final = re.compile(r"(PRIMARY|UNIQUE|INDEX|KEY|FULLTEXT|SPATIAL|CONSTRAINT|CHECK|FOREIGN)\b", re.I)
-_JSON_PATH: Final = re.compile(r'\$(?:\.(?:[A-Za-z_$][0-9A-Za-z_$]*|"[^"\\]+")|\[[0-9]+\])+\Z')
+_JSON_PATH: Final = r'\$(?:\.(?:[A-Za-z_$][0-9A-Za-z_$]*|"[^"\\]+")|\[[0-9]+\])+'
+
+
+# --- the fields by themselves --------------------------------------------------------------------
+
+
+def _version(value: Any) -> Any:
+    if (type(value) is int and value >= 0) or (isinstance(value, str) and value):
+        return value
+    raise ValueError("must be a text or a whole number of 0 or more")
+
+
+def _unique(value: Any) -> Any:
+    """`per_shard` is short for all keys, here {}."""
+    if value != "per_shard" and not isinstance(value, dict):
+        raise ValueError("must be per_shard, or keys by their columns: {email: per_shard, 'a, b': per_shard}")
+    return {} if value == "per_shard" else value
+
+
+def _colocate(value: Any) -> Any:
+    """`data:$.board_id` is short for `{column: data, path: $.board_id}`."""
+    if isinstance(value, dict):
+        return value
+    column, colon, path = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not IDENTIFIER.fullmatch(column) or (colon and not re.fullmatch(_JSON_PATH, path)):
+        message = "must be a column, or a column and a JSON path like data:$.board_id"
+        raise ValueError(f"{message}, not {value!r:.60}")
+    return {"column": column, "path": path if colon else None}
+
+
+_Column = Annotated[str, like(IDENTIFIER.pattern, "must be a column's name: 1 to 64 letters, digits, _ or $")]
+
+
+class ColocateFields(Part):
+    """Where a column's ID says which shard a new object goes to."""
+
+    column: _Column | None
+    path: Annotated[str, like(_JSON_PATH, "must be a JSON path like $.board_id")] | None = None
+    strict: bool = False
+    stored: bool = True
+
+
+class TableFields(Part):
+    """A table. Which of the fields it may have, and needs, depends on its kind."""
+
+    kind: Annotated[Kind, Strict(False)] | None
+    keyspace: Text | None
+    columns: Annotated[
+        Entries[Text] | None, Field(description="column definitions by name, like {data: JSON NOT NULL}")
+    ] = None
+    indexes: Annotated[list[Text] | None, Field(description="index definitions, like KEY (name)")] = None
+    unique: Annotated[dict[str, Literal["per_shard"]], BeforeValidator(_unique)] | None = None
+    type: Annotated[int, within(1, MAX_TYPE)] | None = None
+    colocate: Annotated[ColocateFields, BeforeValidator(_colocate)] | None = None
+    from_: _Column | None = Field(default=None, alias="from")
+    to: _Column | None = None
+    sequence: _Column | None = None
+    orderable: bool = False
+    shard_key: _Column | None = None
+    key: _Column | None = None
+
+
+class OthersFields(Part):
+    """Where the tables are that the schema does not name."""
+
+    keyspace: Text | None
+
+
+class DatabaseFields(Part):
+    """A logical database: it passes through (`keyspace`), or lists its tables."""
+
+    keyspace: Text | None = None
+    tables: Annotated[dict[str, TableFields] | None, Field(description="tables by name")] = None
+    others: OthersFields | None = None
+
+
+class SchemaFields(Part):
+    """The whole document."""
+
+    version: Annotated[int | str, BeforeValidator(_version)] | None = None
+    databases: Annotated[dict[str, DatabaseFields] | None, Field(description="databases by name")]
+
+
+# --- what they mean together ---------------------------------------------------------------------
 
 
 def read_schema(document: Document, *, whole: bool = True) -> Schema | None:
     """The schema in `document`; None after noting problems there. Not `whole`: what could be read of one that
     has problems, to check it against others.
     """
-    root = Node.root(document)
-    if not root.mapping(("version", "databases")):
+    fields = validated(SchemaFields, document)
+    if fields is None:
         return None
-    version: int | str | None = None
-    given = root.get("version")
-    if given:
-        version = given.text() if isinstance(given.value, str) else given.integer(0)
     names = _Names()
-    databases: dict[str, Database] = {}
-    listed = root.need("databases")
-    for name, node in listed.items("databases by name") if listed else ():
-        databases[name] = _read_database(name, node, names)
+    databases = {}
+    for name, spot in Spot(document, ("databases",)).entries():
+        check_name(spot, "database")
+        entry = (fields.databases or {}).get(name)
+        databases[name] = _read_database(name, entry, spot, names) if entry else Database(name)
     if document.problems and whole:
         return None
-    return Schema(document.digest if version is None else version, MappingProxyType(databases))
+    version = document.digest if fields.version is None else fields.version
+    return Schema(version, MappingProxyType(databases))
 
 
 @dataclass
@@ -76,238 +162,149 @@ class _Names:
     types: dict[tuple[str, int], str] = field(default_factory=dict)
     tables: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def check(self, node: Node, keyspace: str, type_: int | None) -> None:
-        database, table = str(node.path[-3]), str(node.path[-1])
+    def check(self, spot: Spot, keyspace: str, type_: int | None) -> None:
+        database, table = str(spot.path[-3]), str(spot.path[-1])
         name = f"{database}.{table}"
         other = self.tables.setdefault((keyspace, table), name)
         if other != name:
-            node.refuse(f"keyspace {keyspace} already has a table of this name: {other}")
+            spot.refuse(f"keyspace {keyspace} already has a table of this name: {other}")
         if type_ is not None:
             other = self.types.setdefault((keyspace, type_), name)
             if other != name:
-                (node.get("type") or node).refuse(f"type {type_} of keyspace {keyspace} is {other} already")
+                spot.field("type").refuse(f"type {type_} of keyspace {keyspace} is {other} already")
 
 
-def _read_database(name: str, node: Node, names: _Names) -> Database:
-    if not IDENTIFIER.fullmatch(name):
-        node.refuse("a database's name has 1 to 64 letters, digits, _ or $")
-    elif name.lower() in _SYSTEM:
-        node.refuse("is one of the servers' own databases")
-    if not node.mapping(("keyspace", "tables", "others")):
-        return Database(name)
-    keyspace, listed = node.get("keyspace"), node.get("tables")
-    others = _read_others(node)
-    if keyspace:
-        if others:
-            node.refuse("has 'keyspace' and 'others': all tables of one that passes through are single")
-        if listed:
-            node.refuse("has 'keyspace' and 'tables': a database passes through, or lists its tables")
-        return Database(name, keyspace.text())
-    if listed is None:
-        node.refuse("field 'tables' is missing (or 'keyspace', for a database that passes through)")
+def _read_database(name: str, fields: DatabaseFields, spot: Spot, names: _Names) -> Database:
+    if name.lower() in _SYSTEM:
+        spot.refuse("is one of the servers' own databases")
+    if spot.given("keyspace") is not None:
+        if spot.given("others") is not None:
+            spot.refuse("has 'keyspace' and 'others': all tables of one that passes through are single")
+        if spot.given("tables") is not None:
+            spot.refuse("has 'keyspace' and 'tables': a database passes through, or lists its tables")
+        return Database(name, fields.keyspace)
+    if spot.given("tables") is None:
+        spot.refuse("field 'tables' is missing (or 'keyspace', for a database that passes through)")
         return Database(name)
     tables: dict[str, Table] = {}
     drafts: dict[str, Draft] = {}
-    for table_name, table_node in listed.items("tables by name"):
-        table = _read_table(name, table_name, table_node, names, drafts)
-        if table:
-            tables[table_name] = table
+    for table_name, place in spot.inner("tables").entries():
+        check_name(place, "table")
+        entry = (fields.tables or {}).get(table_name)
+        if entry is None or entry.kind is None:
+            continue
+        draft = _draft(place)
+        table = Table(name, table_name, entry.kind, entry.keyspace or "", per_shard=_read_unique(draft))
+        tables[table_name], drafts[table_name] = _read_table(table, entry, draft), draft
+        if entry.keyspace:
+            names.check(place, entry.keyspace, tables[table_name].type)
     for table_name, draft in drafts.items():
         check_references(tables[table_name], draft, tables)
+    others = fields.others.keyspace if fields.others else None
     return Database(name, None, MappingProxyType(tables), others)
 
 
-def _read_others(node: Node) -> str | None:
-    """`others: {keyspace: global}`: where the tables are that the schema does not name."""
-    found = node.get("others")
-    if found is None or not found.mapping(("keyspace",)):
-        return None
-    keyspace = found.need("keyspace")
-    return keyspace.text() if keyspace else None
+def _read_table(table: Table, fields: TableFields, draft: Draft) -> Table:
+    """One table, as far as the document gives it."""
+    spot = draft.spot
+    _check_fields(spot, table.kind)
+    match table.kind:
+        case Kind.OBJECT:
+            colocate = _read_colocation(fields, spot)
+            table = columns.object_table(table, draft, type_=fields.type, colocate=colocate)
+        case Kind.MAPPING:
+            sequence = "sequence" if spot.given("sequence") is None else fields.sequence
+            table = columns.mapping_table(
+                table, draft, from_=fields.from_, to=fields.to, sequence=sequence, orderable=fields.orderable
+            )
+        case Kind.TIMED:
+            table = columns.timed_table(table, draft, fields.shard_key)
+        case Kind.HASHED:
+            table = columns.hashed_table(table, draft, fields.key)
+        case Kind.SINGLE:
+            table = columns.single_table(table, draft)
+        case Kind.REFERENCE:
+            table = columns.reference_table(table, draft)
+    return check_table(table, draft)
 
 
-def _read_table(
-    database: str, name: str, node: Node, names: _Names, drafts: dict[str, Draft]
-) -> Table | None:
-    """One table, as far as the document gives it; None when not even its kind is known."""
-    if not IDENTIFIER.fullmatch(name):
-        node.refuse("a table's name has 1 to 64 letters, digits, _ or $")
-    if not isinstance(node.value, Mapping):
-        node.mapping(_COMMON)
-        return None
-    kind_node, keyspace_node = node.need("kind"), node.need("keyspace")
-    keyspace = keyspace_node.text() if keyspace_node else None
-    text = kind_node.choice([str(one) for one in Kind]) if kind_node else None
-    if text is None:
-        node.mapping([*_COMMON, *(one for fields in _FIELDS.values() for one in fields)])
-        return None
-    kind = Kind(text)
-    _check_fields(node, kind)
-    draft = Draft(node, _read_columns(node), _read_indexes(node))
-    per_shard = _read_unique(draft)
-    table = _READERS[kind](Table(database, name, kind, keyspace or "", per_shard=per_shard), draft)
-    table = check_table(table, draft)
-    drafts[name] = draft
-    if keyspace:
-        names.check(node, keyspace, table.type)
-    return table
+def _check_fields(spot: Spot, kind: Kind) -> None:
+    """Note the fields that tables of this kind lack, and those of another kind."""
+    for name in _FIELDS[kind]:
+        if name in _NEEDED and spot.given(name) is None:
+            spot.refuse(f"field {name!r} is missing")
+    for name in spot.value:
+        owner = next((other for other, fields in _FIELDS.items() if name in fields), None)
+        if owner is not None and name not in _FIELDS[kind]:
+            spot.inner(name).refuse(f"is a field of {owner} tables, and this one is {kind}")
 
 
-def _check_fields(node: Node, kind: Kind) -> None:
-    """Note unknown fields; those of another kind are named as such."""
-    known = {*_COMMON, *_FIELDS[kind]}
-    foreign = {one for fields in _FIELDS.values() for one in fields} - known
-    node.mapping([*_COMMON, *_FIELDS[kind], *sorted(foreign)])
-    for name in sorted(foreign & set(node.value if isinstance(node.value, Mapping) else ())):
-        owner = next(other for other, fields in _FIELDS.items() if name in fields)
-        node.child(name, None).refuse(f"is a field of {owner} tables, and this one is {kind}")
-
-
-def _read_columns(node: Node) -> dict[str, tuple[str, Node]] | None:
-    """Name to definition and its place, in order; None when not declared."""
-    listed = node.get("columns")
-    if listed is None:
-        return None
-    made: dict[str, tuple[str, Node]] = {}
+def _draft(spot: Spot) -> Draft:
+    """What the document declares of a table's columns and indexes."""
+    listed, given = spot.given("indexes"), spot.given("columns")
+    indexes = tuple(_indexes(spot.inner("indexes"), listed)) if isinstance(listed, list) else None
+    if given is None:
+        return Draft(spot, None, indexes)
+    if given in ({}, []):
+        spot.inner("columns").refuse("needs at least one column")
+    made: dict[str, tuple[str, Spot]] = {}
     seen: dict[str, str] = {}
-    for name, definition_node in listed.ordered("column definitions by name, like {data: JSON NOT NULL}"):
-        if not IDENTIFIER.fullmatch(name):
-            definition_node.refuse("a column's name has 1 to 64 letters, digits, _ or $")
-        elif seen.setdefault(name.lower(), name) != name:
-            definition_node.refuse(f"is the same column as {seen[name.lower()]}: names ignore case")
-        definition = definition_node.text()
-        made[name] = (" ".join(definition.split()) if definition else "", definition_node)
-    if not listed.value and isinstance(listed.value, dict | list):
-        listed.refuse("needs at least one column")
-    return made
+    for name, place in _columns(spot.inner("columns")):
+        if name in made:
+            place.refuse("is given twice")
+            continue
+        check_name(place, "column")
+        if seen.setdefault(name.lower(), name) != name:
+            place.refuse(f"is the same column as {seen[name.lower()]}: names ignore case")
+        made[name] = (" ".join(place.value.split()) if isinstance(place.value, str) else "", place)
+    return Draft(spot, made, indexes)
 
 
-def _read_indexes(node: Node) -> tuple[tuple[str, Node], ...] | None:
-    """Each definition and its place; None when not declared."""
-    listed = node.get("indexes")
-    if listed is None:
-        return None
-    made = []
-    for one in listed.elements("index definitions, like KEY (name)"):
-        text = one.text()
-        problem = index_problem(text.strip()) if text else None
-        if text and not _INDEX.match(text.strip()):
-            one.refuse(f"must be an index or a constraint like 'KEY (name)', not {text[:40]!r}")
-        elif problem is not None:
-            one.refuse(problem)
+def _columns(spot: Spot) -> Iterator[tuple[str, Spot]]:
+    """The columns, each with its place: entries of a mapping, or of mappings with one entry each."""
+    yield from spot.entries()
+    for index, one in enumerate(spot.value if isinstance(spot.value, list) else ()):
+        if isinstance(one, dict) and len(one) == 1:
+            yield from spot.inner(index).entries()
+
+
+def _indexes(spot: Spot, listed: list[Any]) -> Iterator[tuple[str, Spot]]:
+    """The definitions that can be read, each with its place."""
+    for index, one in enumerate(listed):
+        text, place = one.strip() if isinstance(one, str) else "", spot.inner(index)
+        problem = index_problem(text)
+        if one and isinstance(one, str) and not _INDEX.match(text):
+            place.refuse(f"must be an index or a constraint like 'KEY (name)', not {text[:40]!r}")
+        elif text and problem is not None:
+            place.refuse(problem)
         elif text:
-            made.append((text.strip(), one))
-    return tuple(made)
+            yield text, place
 
 
 def _read_unique(draft: Draft) -> tuple[tuple[str, ...], ...]:
     """`unique: per_shard` of all keys, or of those listed by their columns: `{"a, b": per_shard}`."""
-    found = draft.node.get("unique")
-    if found is None:
-        return ()
-    if not isinstance(found.value, Mapping):
-        if found.value != "per_shard":
-            found.refuse("must be per_shard, or keys by their columns: {email: per_shard, 'a, b': per_shard}")
-        return ((),)
+    spot = draft.spot.inner("unique")
+    if not isinstance(spot.value, dict):
+        return () if spot.value is None else ((),)
     keys = []
-    for name, node in found.items("keys by their columns"):
-        columns = tuple(sorted(part.strip().lower() for part in name.split(",")))
-        node.choice(("per_shard",))
-        for column in columns:
-            stored = draft.find(column) is not None or draft.places is None
+    for name, place in spot.entries():
+        key = tuple(sorted(part.strip().lower() for part in name.split(",")))
+        for column in key:
             if not IDENTIFIER.fullmatch(column):
-                node.refuse(f"must be the names of columns with commas between them, not {name[:40]!r}")
-            elif not stored:
-                node.refuse(f"there is no column {column!r}")
-        keys.append(columns)
+                place.refuse(f"must be the names of columns with commas between them, not {name[:40]!r}")
+            elif draft.places is not None and draft.find(column) is None:
+                place.refuse(f"there is no column {column!r}")
+        keys.append(key)
     return tuple(keys)
 
 
-# --- one reader per kind -------------------------------------------------------------------------
-
-
-def _name(node: Node, field_name: str) -> str | None:
-    """A needed field that holds a column's name."""
-    found = node.need(field_name)
-    text = found.text() if found else None
-    if found and text and not IDENTIFIER.fullmatch(text):
-        found.refuse(f"must be a column's name, not {text[:40]!r}")
+def _read_colocation(fields: TableFields, spot: Spot) -> Colocation | None:
+    found = fields.colocate
+    if found is None or found.column is None:
         return None
-    return text
-
-
-def _read_object(table: Table, draft: Draft) -> Table:
-    type_node = draft.node.need("type")
-    return columns.object_table(
-        table,
-        draft,
-        type_=type_node.integer(1, MAX_TYPE) if type_node else None,
-        colocate=_read_colocation(draft),
-    )
-
-
-def _read_colocation(draft: Draft) -> Colocation | None:
-    """`user_id` (a column that holds an ID), `data:$.board_id` (a path in a JSON column), or the long form
-    `{column: user_id, strict: true}`, `{column: user_id, stored: false}`, `{column: data, path: $.board_id}`.
-    """
-    found = draft.node.get("colocate")
-    if found is None:
-        return None
-    if isinstance(found.value, Mapping):
-        return _read_long_colocation(found)
-    text = found.text()
-    if text is None:
-        return None
-    column, colon, path = text.partition(":")
-    if not IDENTIFIER.fullmatch(column) or (colon and not _JSON_PATH.match(path)):
-        found.refuse(f"must be a column, or a column and a JSON path like data:$.board_id, not {text[:60]!r}")
-        return None
-    return Colocation(column, path if colon else None)
-
-
-def _read_long_colocation(found: Node) -> Colocation | None:
-    found.mapping(("column", "path", "strict", "stored"))
-    column = _name(found, "column")
-    path_node, strict, stored = found.get("path"), found.get("strict"), found.get("stored")
-    path = path_node.text() if path_node else None
-    if path_node and path and not _JSON_PATH.match(path):
-        path_node.refuse(f"must be a JSON path like $.board_id, not {path[:60]!r}")
-    is_strict = bool(strict and strict.boolean())
-    is_stored = not (stored and stored.boolean() is False)
-    if strict and is_strict and path_node:
+    strict = spot.inner("colocate", "strict")
+    if found.strict and found.path is not None:
         strict.refuse("strict colocation is by a column of its own, not by a path in a JSON text")
-    elif strict and is_strict and not is_stored:
+    elif found.strict and not found.stored:
         strict.refuse("strict colocation needs a column that is stored")
-    return None if column is None else Colocation(column, path, is_stored, is_strict)
-
-
-def _read_mapping(table: Table, draft: Draft) -> Table:
-    sequence = draft.node.get("sequence")
-    orderable = draft.node.get("orderable")
-    return columns.mapping_table(
-        table,
-        draft,
-        from_=_name(draft.node, "from"),
-        to=_name(draft.node, "to"),
-        sequence=_name(draft.node, "sequence") if sequence else "sequence",
-        orderable=bool(orderable and orderable.boolean()),
-    )
-
-
-def _read_timed(table: Table, draft: Draft) -> Table:
-    shard_key = draft.node.get("shard_key")
-    return columns.timed_table(table, draft, _name(draft.node, "shard_key") if shard_key else None)
-
-
-def _read_hashed(table: Table, draft: Draft) -> Table:
-    return columns.hashed_table(table, draft, _name(draft.node, "key"))
-
-
-_READERS: Final[Mapping[Kind, Callable[[Table, Draft], Table]]] = {
-    Kind.OBJECT: _read_object,
-    Kind.MAPPING: _read_mapping,
-    Kind.TIMED: _read_timed,
-    Kind.HASHED: _read_hashed,
-    Kind.SINGLE: columns.single_table,
-    Kind.REFERENCE: columns.reference_table,
-}
+    return Colocation(found.column, found.path, found.stored, found.strict)

@@ -12,34 +12,118 @@
       lookup: {hash: md5, shards: 4096, database: "msdb{shard:05d}", ranges: [...]}
       global: {master: "MySQL001A:3306", slave: "MySQL001B:3306"}
 
-Three passes, none of which stops at a problem: read the fields (here), check each keyspace's ranges
-(`ranges.py`), check the fleet: what hosts and database names mean across keyspaces (`_Fleet`).
+Three passes, none of which stops at a problem: the fields by themselves (the models below),
+each keyspace and its ranges, and the fleet: what hosts and database names mean
+across keyspaces (`_Fleet`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Strict, Tag
 
 from config.address import parse_address
-from config.document import Document
+from config.document import Document, Path, Spot
+from config.fields import LayoutSettings, Members, Text, check_name, like
 from config.hosts import same_name
-from config.layout import BUILTIN, Field, Layout, layout_problems
-from config.node import Node
-from config.ranges import RawRange, check_ranges
-from config.schema import IDENTIFIER
+from config.layout import BUILTIN, Layout
 from config.topology import HashName, Host, Keyspace, Range, State, Topology
+from config.validation import Part, validated
 
 MAX_SHARDS: Final = 65536
 
 _PATTERN: Final = re.compile(r"([0-9A-Za-z_$-]*)\{shard(?::(?:d|0[0-9]{1,2}d))?\}([0-9A-Za-z_$-]*)\Z")
 
-_SHARDED_FIELDS: Final = ("layout", "hash", "shards", "database", "ranges")
-_SINGLE_FIELDS: Final = ("master", "slave", "database")
-_RANGE_FIELDS: Final = ("range", "master", "slave", "open", "state")
+
+# --- the fields by themselves --------------------------------------------------------------------
+
+
+def _pattern(text: str) -> str:
+    """A name with one `{shard}` in it, so that each shard's is its own."""
+    if not _PATTERN.match(text):
+        allowed = "letters, digits, _, $ or - around one {shard} or {shard:05d}"
+        raise ValueError(f"bad pattern {text!r}: must be {allowed}")
+    if len(text.format(shard=MAX_SHARDS)) > 64:
+        raise ValueError(f"bad pattern {text!r}: gives names of more than 64 characters")
+    return text
+
+
+@lru_cache(maxsize=10_000)  # ranges name their hosts again and again
+def _host(text: str) -> Host:
+    return str(parse_address(text))
+
+
+def _two(value: Any) -> Any:
+    if isinstance(value, list) and len(value) == 2:
+        return tuple(value)
+    raise ValueError("must be a list of two shard numbers, [first, last]")
+
+
+_Host = Annotated[Text, AfterValidator(_host)]
+_Shard = Annotated[int, Field(ge=0)]
+_Bounds = Annotated[tuple[_Shard, _Shard], BeforeValidator(_two)]
+_DatabaseName = Annotated[
+    Text, like(r"[0-9A-Za-z_$-]{1,64}", "a database's name has 1 to 64 letters, digits, _, $ or -")
+]
+
+
+class Pair(Part):
+    """The hosts of a range, of an unsharded keyspace or of what the schema does not name."""
+
+    master: _Host | None
+    slave: _Host | None = None
+
+
+class RangeFields(Pair):
+    """The shards `range[0]` to `range[1]`, and where they are."""
+
+    range: _Bounds | None
+    open: bool = True
+    state: Annotated[State, Strict(False)] = State.SERVING
+
+
+class Sharded(Part):
+    """A keyspace of shards. One of `layout` and `hash` is needed."""
+
+    layout: Text | None = None
+    hash: HashName | None = None
+    shards: Annotated[int, Field(ge=1)] | None = None
+    database: Annotated[Text, AfterValidator(_pattern)] | None
+    ranges: Annotated[Members[RangeFields] | None, Field(description="ranges")]
+
+
+class Unsharded(Pair):
+    """A keyspace of one database."""
+
+    database: _DatabaseName | None = None
+
+
+def _kind(value: Any) -> Literal["Sharded", "Unsharded"]:
+    whole = isinstance(value, dict) and value.keys().isdisjoint(("layout", "hash", "ranges", "shards"))
+    return "Unsharded" if whole else "Sharded"
+
+
+_Keyspace = Annotated[
+    Annotated[Sharded, Tag("Sharded")] | Annotated[Unsharded, Tag("Unsharded")], Discriminator(_kind)
+]
+
+
+class TopologyFields(Part):
+    """The whole document."""
+
+    version: Annotated[int, Field(ge=1)] | None
+    default: Pair | None = None
+    layouts: Annotated[dict[str, LayoutSettings] | None, Field(description="layouts by name")] = None
+    keyspaces: Annotated[dict[str, _Keyspace] | None, Field(description="keyspaces by name")] = None
+
+
+# --- what they mean together ---------------------------------------------------------------------
 
 
 def read_topology(
@@ -47,168 +131,84 @@ def read_topology(
 ) -> Topology | None:
     """The topology in `document`; None after noting problems there.
 
-    `layouts` are those that exist beside the document's own. Not `whole`: what could be read of one that has
-    problems, to check others against it.
+    `layouts` are those that exist beside the document's own, which may repeat one. Not `whole`: what could be
+    read of one that has problems, to check others against it.
     """
-    root = Node.root(document)
-    if not root.mapping(("version", "default", "layouts", "keyspaces")):
+    fields = validated(TopologyFields, document)
+    if fields is None:
         return None
-    fleet = _Fleet()
-    version = root.need("version")
-    number = version.integer(1) if version else None
-    known = dict(layouts)
-    own = root.get("layouts")
-    if own:
-        known |= read_layouts(own, known)
-    default = root.get("default")
-    master, slave = None, None
-    if default and default.mapping(("master", "slave")):
-        master, slave = fleet.pair(default)
+    fleet = _Fleet(document)
+    own = {name: entry.made(name) for name, entry in (fields.layouts or {}).items()}
+    for name, layout in own.items():
+        if layouts.get(name, layout) != layout:
+            document.refuse(("layouts", name), "another layout already has this name")
+    default = fields.default
+    if default is not None:
+        fleet.pair(("default",), default)
     keyspaces: dict[str, Keyspace] = {}
-    listed = root.get("keyspaces")
-    if listed:
-        for name, node in listed.items("keyspaces by name"):
-            keyspace = _read_keyspace(name, node, known, fleet)
-            if keyspace:
-                keyspaces[name] = keyspace
-    elif default is None:
-        root.refuse("field 'keyspaces' is missing (or 'default', when nothing is sharded)")
-    if whole and (document.problems or number is None):
-        return None
-    return Topology(number or 0, MappingProxyType(keyspaces), master, slave, document.digest)
-
-
-def read_layouts(node: Node, taken: Mapping[str, Layout]) -> dict[str, Layout]:
-    """The layouts of a `layouts` field: name to `{fields: {shard: 16, …}, epoch_ms: …}`.
-
-    A name in `taken` may be repeated only with the same content.
-    """
-    made: dict[str, Layout] = {}
-    for name, entry in node.items("layouts by name"):
-        if not entry.mapping(("fields", "epoch_ms")):
+    for name, spot in Spot(document, ("keyspaces",)).entries():
+        check_name(spot, "keyspace")
+        path, entry = spot.path, (fields.keyspaces or {}).get(name)
+        if entry is None:
             continue
-        before = len(node.document.problems)
-        epoch_node = entry.get("epoch_ms")
-        epoch = epoch_node.integer(0) if epoch_node else None
-        fields = []
-        listed = entry.need("fields")
-        for field_name, width in listed.ordered("field widths in bits") if listed else ():
-            bits = width.integer(1, 63)
-            if bits is not None:
-                fields.append(Field(field_name, bits))
-        if len(node.document.problems) > before:
-            continue
-        problems = layout_problems(fields, epoch)
-        for problem in problems:
-            entry.refuse(problem)
-        if not problems:
-            made[name] = Layout(name, tuple(fields), epoch)
-            if taken.get(name, made[name]) != made[name]:
-                entry.refuse("another layout already has this name")
-    return made
-
-
-def _read_keyspace(name: str, node: Node, layouts: Mapping[str, Layout], fleet: _Fleet) -> Keyspace | None:
-    """One keyspace, as far as the document gives it: what is missing or wrong has been noted."""
-    if not IDENTIFIER.fullmatch(name):
-        node.refuse("a keyspace's name has 1 to 64 letters, digits, _ or $")
-    if not isinstance(node.value, Mapping):
-        node.mapping(_SHARDED_FIELDS)
-        return None
-    if "layout" in node.value and "hash" in node.value:
-        node.refuse("has both 'layout' and 'hash': a keyspace is routed by one of them")
-    if any(name in node.value for name in ("layout", "hash", "ranges", "shards")):
-        keyspace = _read_sharded(name, node, layouts, fleet)
-    else:
-        keyspace = _read_unsharded(name, node, fleet)
-    fleet.databases(node, keyspace)
-    return keyspace
-
-
-def _read_unsharded(name: str, node: Node, fleet: _Fleet) -> Keyspace:
-    node.mapping(_SINGLE_FIELDS)
-    master, slave = fleet.pair(node)
-    database = node.get("database")
-    text = database.text() if database else name
-    if database and text and not IDENTIFIER.fullmatch(text.replace("-", "_")):
-        database.refuse("a database's name has 1 to 64 letters, digits, _, $ or -")
-    return Keyspace(name, master=master, slave=slave, database=text or name)
-
-
-def _read_sharded(name: str, node: Node, layouts: Mapping[str, Layout], fleet: _Fleet) -> Keyspace:
-    hashed = "hash" in cast("Mapping[str, object]", node.value)
-    node.mapping(_SHARDED_FIELDS)
-    hash_node = node.get("hash")
-    hash_name = hash_node.choice(("md5", "modulo")) if hash_node else None
-    layout = None if hashed else _read_layout(node, layouts)
-    if hashed and hash_node is None:
-        node.need("hash")
-    shards_node = node.need("shards") if hashed else node.get("shards")
-    limit = min(layout.max_shard + 1, MAX_SHARDS) if layout else MAX_SHARDS
-    shards = shards_node.integer(1, limit) if shards_node else None
-    pattern = _read_pattern(node)
-    listed = node.need("ranges")
-    ranges: tuple[Range, ...] = ()
-    if listed:
-        raw = [_read_range(entry, hashed, fleet) for entry in _entries(listed)]
-        check_ranges(listed, raw, limit - 1, shards, whole=hashed or shards_node is not None)
-        ranges = tuple(made for one in raw if (made := one.made(limit - 1)))
-    return Keyspace(name, layout, cast("HashName | None", hash_name), shards, pattern or "", ranges)
-
-
-def _read_layout(node: Node, layouts: Mapping[str, Layout]) -> Layout | None:
-    found = node.get("layout")
-    if found is None:
-        node.refuse("field 'layout' or 'hash' is missing")
-        return None
-    name = found.choice(layouts)
-    return layouts[name] if name else None
-
-
-def _read_pattern(node: Node) -> str | None:
-    """The field `database`: a name with one `{shard}` in it, so that each shard's is its own."""
-    found = node.need("database")
-    text = found.text() if found else None
-    if found is None or text is None:
-        return None
-    if not _PATTERN.match(text):
-        found.refuse(
-            f"bad pattern {text!r}: must be letters, digits, _, $ or - around one {{shard}} or {{shard:05d}}"
-        )
-        return None
-    if len(text.format(shard=MAX_SHARDS)) > 64:
-        found.refuse(f"bad pattern {text!r}: gives names of more than 64 characters")
-        return None
-    return text
-
-
-def _entries(listed: Node) -> list[Node]:
-    """The ranges: a list, or a mapping whose keys are labels for people."""
-    if isinstance(listed.value, Mapping):
-        return [entry for _, entry in listed.items("ranges")]
-    return list(listed.elements("ranges"))
-
-
-def _read_range(node: Node, hashed: bool, fleet: _Fleet) -> RawRange:
-    raw = RawRange(node)
-    if not node.mapping(_RANGE_FIELDS):
-        return raw
-    bounds = node.need("range")
-    if bounds:
-        if isinstance(bounds.value, list) and len(bounds.value) == 2:
-            raw.first, raw.last = (one.integer(0) for one in bounds.elements("two shard numbers"))
+        if isinstance(entry, Unsharded):
+            fleet.pair(path, entry)
+            database = entry.database or name
+            made = Keyspace(name, master=entry.master, slave=entry.slave, database=database)
         else:
-            bounds.refuse("must be a list of two shard numbers, [first, last]")
-    raw.master, raw.slave = fleet.pair(node)
-    opened = node.get("open")
-    if opened:
-        raw.open = opened.boolean() is not False
-        if hashed and not raw.open:
-            opened.refuse("a hashed keyspace uses all its shards: none can be closed")
-    state = node.get("state")
-    if state:
-        raw.state = State(state.choice([str(one) for one in State]) or State.SERVING)
-    return raw
+            made = _read_sharded(name, entry, document, {**layouts, **own}, fleet)
+        fleet.databases(path, made)
+        keyspaces[name] = made
+    if document.at(("keyspaces",)) is None and document.at(("default",)) is None:
+        document.refuse((), "field 'keyspaces' is missing (or 'default', when nothing is sharded)")
+    if whole and document.problems:
+        return None
+    master, slave = (default.master, default.slave) if default else (None, None)
+    return Topology(fields.version or 0, MappingProxyType(keyspaces), master, slave, document.digest)
+
+
+def _read_sharded(
+    name: str, fields: Sharded, document: Document, layouts: Mapping[str, Layout], fleet: _Fleet
+) -> Keyspace:
+    """One keyspace, as far as the document gives it: what is missing or wrong has been noted."""
+    path: Path = ("keyspaces", name)
+    raw = document.at(path)
+    hashed = raw.get("hash") is not None
+    if "layout" in raw and "hash" in raw:
+        document.refuse(path, "has both 'layout' and 'hash': a keyspace is routed by one of them")
+    elif not hashed and raw.get("layout") is None:
+        document.refuse(path, "field 'layout' or 'hash' is missing")
+    layout = None if hashed else layouts.get(fields.layout or "")
+    if layout is None and fields.layout and not hashed:
+        message = f"must be one of {', '.join(layouts)}, not the text {fields.layout[:40]!r}"
+        document.refuse((*path, "layout"), message)
+    if hashed and raw.get("shards") is None:
+        document.refuse(path, "field 'shards' is missing")
+    limit = min(layout.max_shard + 1, MAX_SHARDS) if layout else MAX_SHARDS
+    shards = fields.shards
+    if shards is not None and shards > limit:
+        document.refuse((*path, "shards"), f"is {shards}: must be 1 to {limit}")
+        shards = None
+    listed = fields.ranges or []
+    entries = listed.items() if isinstance(listed, dict) else enumerate(listed)
+    ranges = [((*path, "ranges", key), one) for key, one in entries]
+    for place, one in ranges:
+        fleet.pair(place, one)
+        if hashed and not one.open:
+            message = "a hashed keyspace uses all its shards: none can be closed"
+            document.refuse((*place, "open"), message)
+    if raw.get("ranges") in ([], {}):
+        document.refuse((*path, "ranges"), "needs at least one range")
+    elif ranges:
+        spans = [(place, one.range) for place, one in ranges]
+        whole = hashed or raw.get("shards") is not None
+        _check_ranges(document, (*path, "ranges"), spans, limit - 1, shards, whole=whole)
+    made = tuple(
+        Range(*one.range, one.master, one.slave, one.open, one.state)
+        for _, one in ranges
+        if one.range and one.master and one.range[0] <= one.range[1] < limit
+    )
+    return Keyspace(name, layout, None if layout else fields.hash, shards, fields.database or "", made)
 
 
 @dataclass
@@ -219,51 +219,116 @@ class _Fleet:
     the whole topology, not only on its host.
     """
 
-    roles: dict[str, tuple[str, str]] = field(default_factory=dict)
-    spellings: dict[str, str] = field(default_factory=dict)
+    document: Document
+    roles: dict[str, tuple[str, Path]] = field(default_factory=dict)
+    spellings: dict[str, Host] = field(default_factory=dict)
     names: dict[bytes, Keyspace] = field(default_factory=dict)
 
-    def pair(self, node: Node) -> tuple[Host | None, Host | None]:
-        """The hosts of the fields `master` and `slave` of `node`; None where absent or wrong (noted)."""
-        master_node, slave_node = node.need("master"), node.get("slave")
-        master = self._host(master_node) if master_node else None
-        slave = self._host(slave_node) if slave_node else None
-        if slave_node and slave and master and same_name(slave) == same_name(master):
-            slave_node.refuse(f"{slave} is its own master")
-        else:
-            self._role("master", master_node, master)
-            self._role("slave", slave_node, slave)
-        return master, slave
+    def pair(self, path: Path, hosts: Pair) -> None:
+        """Note what is wrong with the hosts at `path`."""
+        master, slave = hosts.master, hosts.slave
+        if slave and master and same_name(slave) == same_name(master):
+            self.document.refuse((*path, "slave"), f"{slave} is its own master")
+            slave = None
+        self._host(path, "master", master)
+        self._host(path, "slave", slave)
 
-    def _host(self, node: Node) -> Host | None:
-        text = node.text()
-        if text is None:
-            return None
-        try:
-            host = str(parse_address(text))
-        except ValueError as error:
-            node.refuse(str(error))
-            return None
-        spelt = self.spellings.setdefault(same_name(host), host)
-        if spelt != host and not host.startswith("unix:"):
-            node.refuse(f"{host} is written {spelt} before: spell a host in one way")
-        return host
-
-    def _role(self, role: str, node: Node | None, host: Host | None) -> None:
-        if node is None or host is None:
+    def _host(self, path: Path, role: str, host: Host | None) -> None:
+        if host is None:
             return
-        place = node.document.place(node.path)
-        other, first = self.roles.setdefault(same_name(host), (role, place))
+        name = same_name(host)
+        spelt = self.spellings.setdefault(name, host)
+        if spelt != host and not host.startswith("unix:"):
+            message = f"{host} is written {spelt} before: spell a host in one way"
+            self.document.refuse((*path, role), message)
+        other, first = self.roles.setdefault(name, (role, path))
         if other != role:
-            node.refuse(f"{host} is a {role} here and the {other} of {first}: a host has one role")
+            place = self.document.place((*first, other))
+            message = f"{host} is a {role} here and the {other} of {place}: a host has one role"
+            self.document.refuse((*path, role), message)
 
-    def databases(self, node: Node, keyspace: Keyspace) -> None:
+    def databases(self, path: Path, keyspace: Keyspace) -> None:
         """Note when `keyspace` shares a physical database name with an earlier one."""
         shards = keyspace.all_shards if keyspace.pattern else ()
         for shard in (None,) if keyspace.database else shards:
             name = keyspace.database_of(shard)
             other = self.names.setdefault(name, keyspace)
             if other is not keyspace:
-                place = node.get("database") or node
-                place.refuse(f"its database {name.decode()} is also one of keyspace {other.name}")
+                place = (*path, "database") if "database" in self.document.at(path) else path
+                message = f"its database {name.decode()} is also one of keyspace {other.name}"
+                self.document.refuse(place, message)
                 return
+
+
+# --- how the ranges of a keyspace must lie -------------------------------------------------------
+#
+# They may be given in any order, but together must be each shard exactly once: a shard in two ranges would
+# have two masters, and one in none would turn rows into errors one by one, long after the mistake.
+
+
+class _Span(NamedTuple):
+    first: int
+    last: int
+    path: Path
+
+
+def _check_ranges(
+    document: Document,
+    path: Path,
+    ranges: Sequence[tuple[Path, tuple[int, int] | None]],
+    highest: int,
+    shards: int | None,
+    *,
+    whole: bool,
+) -> None:
+    """Note what is wrong between the ranges at `path`: their places and bounds (None: wrong themselves).
+
+    `highest` is the highest shard number there can be; `shards` the fixed number of shards, or None;
+    `whole`: the keyspace has such a number (even if it could not be read).
+    """
+    spans = [_span(document, (*place, "range"), *two, highest, shards) for place, two in ranges if two]
+    spans.sort(key=lambda span: span[:2])
+    _check_overlaps(document, spans)
+    for first, last in [] if whole and shards is None else _gaps(spans, shards):
+        document.refuse(path, f"{_shards(first, last)} in no range")
+
+
+def _span(document: Document, path: Path, first: int, last: int, highest: int, shards: int | None) -> _Span:
+    """The shards that a range means; notes wrong bounds."""
+    text = f"[{first}, {last}]"
+    if first > last:
+        document.refuse(path, f"{text} is reversed: must be [first, last]")
+        first, last = last, first
+    if shards is not None and last >= shards:
+        document.refuse(path, f"{text} goes beyond the keyspace's {shards} shards (0 to {shards - 1})")
+    elif last > highest:
+        document.refuse(path, f"{text} goes beyond the highest shard number there can be, {highest}")
+    return _Span(first, last, path)
+
+
+def _check_overlaps(document: Document, spans: Iterable[_Span]) -> None:
+    """`spans` are sorted; each is compared with the one before it that reaches farthest."""
+    reach: _Span | None = None
+    for span in spans:
+        if reach is not None and span.first <= reach.last:
+            common = _shards(span.first, min(span.last, reach.last))
+            document.refuse(span.path, f"{common} also in {document.place(reach.path)}")
+        if reach is None or span.last > reach.last:
+            reach = span
+
+
+def _gaps(spans: Sequence[_Span], shards: int | None) -> list[tuple[int, int]]:
+    """The runs of shards that no span holds; `spans` are sorted."""
+    gaps = []
+    expected = 0 if shards is not None or not spans else spans[0].first
+    for span in spans:
+        if span.first > expected:
+            gaps.append((expected, span.first - 1))
+        expected = max(expected, span.last + 1)
+    if shards is not None and expected < shards:
+        gaps.append((expected, shards - 1))
+    return gaps
+
+
+def _shards(first: int, last: int) -> str:
+    return f"shard {first} is" if first == last else f"shards {first} to {last} are"

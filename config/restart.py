@@ -10,11 +10,11 @@ from config.model import Model
 from config.settings import Settings
 
 _ALIVE: Final = {
-    Settings: frozenset({"users"}),
+    Settings: frozenset({"users", "fleet"}),
     Backends: frozenset({"user", "accounts", *Credentials.model_fields}),
     HostOverrides: frozenset({"user", "accounts", *Credentials.model_fields}),
 }
-"""What SIGHUP reads again."""
+"""What SIGHUP reads again, or a proxy does not use."""
 
 _MISSING: Final = object()
 

@@ -22,6 +22,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from config.column_type import ColumnType, Definition, read_definition
+
 
 class Kind(StrEnum):
     """How the rows of a table are placed."""
@@ -48,10 +50,21 @@ class KeyType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One stored column; `definition` is the SQL after the name, e.g. `JSON NOT NULL`."""
+    """One stored column; `definition` is the SQL after the name, e.g. `JSON NOT NULL`, and `facts` what it
+    says.
+    """
 
     name: str
     definition: str
+    facts: Definition = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", read_definition(self.definition))
+
+    @property
+    def type(self) -> ColumnType:
+        """The type; of the kind "" where it is not known."""
+        return self.facts.type
 
 
 @dataclass(frozen=True, slots=True)

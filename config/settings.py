@@ -27,20 +27,24 @@ from pydantic import (
 from config import layout as layouts_module
 from config.address import Address
 from config.backends import Backends
-from config.credentials import Credentials, Role, database_names
+from config.credentials import Credentials, LateCredentials, Role, database_names
 from config.fields import (
     Count,
     FilePath,
+    HostAddress,
+    LayoutSettings,
     ListenAddress,
     Network,
     NodeName,
     NodePath,
     Positive,
     ServerVersion,
+    ZooKeeperHosts,
+    ZooKeeperUser,
 )
 from config.layout import Layout
 from config.model import Model
-from config.tls import ClientTls
+from config.tls import BackendTlsField, ClientTls
 from config.units import Duration, Size
 
 
@@ -137,23 +141,32 @@ def _listeners(value: object) -> object:
     return [{"address": one} if isinstance(one, str) else one for one in many]
 
 
-def _hosts(value: object) -> object:
-    if value in ("", []):
-        raise ValueError("needs at least one host")
-    return (
-        ",".join(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value
-    )
+class ZooKeeper(Credentials):
+    """A topology kept in a ZooKeeper node. With a user, nodes are made for this user alone."""
 
-
-class ZooKeeper(Model):
-    """A topology kept in a ZooKeeper node."""
-
-    hosts: Annotated[str, BeforeValidator(_hosts)]
+    hosts: ZooKeeperHosts
+    user: ZooKeeperUser | None = None
+    tls: BackendTlsField = None
     path: NodePath = "/shardgate/topology"
     cache_file: FilePath = Field(default=Path("topology.cache.json"), validate_default=True)
+    schema_path: NodePath | None = None
+    schema_cache_file: FilePath = Field(default=Path("schema.cache.yaml"), validate_default=True)
     proxies_path: NodePath | None = None
     name: NodeName | None = None
     session_timeout: Annotated[Duration, Field(gt=0)] = 10.0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.user is None) != (self.secret is None):
+            raise ValueError("user and password (password_env, password_file) are given together, or neither")
+        if self.schema_path == self.path:
+            raise ValueError("path and schema_path are two nodes")
+        return self
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The nodes of the documents: the topology's, and the schema's if it is one."""
+        return (self.path,) if self.schema_path is None else (self.path, self.schema_path)
 
     @property
     def registry(self) -> str:
@@ -165,13 +178,22 @@ class TopologySettings(Model):
     """Where the topology comes from: one of the two."""
 
     file: FilePath | None = None
+    proxies_path: FilePath | None = None
     zookeeper: ZooKeeper | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.file is None) == (self.zookeeper is None):
             raise ValueError("must have either 'file' or 'zookeeper'")
+        if self.proxies_path is not None and self.file is None:
+            raise ValueError("proxies_path is for a file: give zookeeper.proxies_path")
         return self
+
+    @property
+    def registry(self) -> Path | None:
+        """The folder where proxies with a topology file register; None with ZooKeeper."""
+        beside = self.file and self.file.with_name(f"{self.file.name}-proxies")
+        return self.proxies_path or beside
 
 
 class StatusSettings(Model):
@@ -198,6 +220,7 @@ class Limits(Model):
     gather_rows: Count = 1_000_000
     gather_bytes: Size = 1 << 30
     gathers: Positive = 8
+    buffered: Count = 10_000
 
 
 class Placement(Model):
@@ -226,35 +249,17 @@ class Logging(Model):
     slow_query_ms: Annotated[float, Field(ge=0)] | None = 1000.0
 
 
-def _ordered(value: object) -> object:
-    """A list of mappings with one entry each is as good as an ordered mapping."""
-    if isinstance(value, list) and all(isinstance(one, Mapping) and len(one) == 1 for one in value):
-        pairs = [pair for one in value for pair in one.items()]
-        if len({name for name, _ in pairs}) < len(pairs):
-            raise ValueError("a field is given twice")
-        return dict(pairs)
-    return value
+class FleetSettings(LateCredentials):
+    """Whom `shardgate fleet` logs in to the hosts as. `hosts`: passwords that are others there."""
 
+    user: Annotated[str, Field(min_length=1, max_length=80)]
+    hosts: dict[HostAddress, LateCredentials] = Field(default_factory=dict)
 
-class LayoutSettings(Model):
-    """A further ID layout: field widths in bits from bit 63 down."""
-
-    fields: Annotated[dict[str, Positive], BeforeValidator(_ordered)]
-    epoch_ms: Count | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        problems = layouts_module.layout_problems(self._parts(), self.epoch_ms)
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
-
-    def _parts(self) -> tuple[layouts_module.Field, ...]:
-        return tuple(layouts_module.Field(name, bits) for name, bits in self.fields.items())
-
-    def made(self, name: str) -> Layout:
-        """The layout itself."""
-        return Layout(name, self._parts(), self.epoch_ms)
+    def login(self, host: str) -> tuple[str, str]:
+        """User name and password for `host`. ValueError when the password cannot be read."""
+        own = self.hosts.get(host)
+        secret = own.secret if own and own.secret is not None else self.secret
+        return self.user, secret or ""
 
 
 def _some(value: object) -> object:
@@ -284,8 +289,10 @@ class Settings(Model):
     tls: ClientTls | None = None
     users: Annotated[tuple[User, ...], BeforeValidator(_some)]
     backends: Backends
+    fleet: FleetSettings | None = None
     topology: TopologySettings
-    schema_file: FilePath = Field(alias="schema")
+    schema_file: FilePath | None = Field(None, alias="schema")
+    """None: the schema is in ZooKeeper, at `topology.zookeeper.schema_path`."""
     status: StatusSettings = StatusSettings()
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
@@ -298,6 +305,14 @@ class Settings(Model):
         "zstd",
     )
     layouts: dict[str, LayoutSettings] = Field(default_factory=dict)
+
+    @property
+    def schema_place(self) -> str:
+        """For people: the schema's file or node."""
+        zookeeper = self.topology.zookeeper
+        if self.schema_file is not None or zookeeper is None:
+            return str(self.schema_file)
+        return f"zookeeper {zookeeper.hosts}{zookeeper.schema_path}"
 
     @property
     def all_layouts(self) -> dict[str, Layout]:

@@ -16,11 +16,13 @@ from typing import Final, NamedTuple
 class SqlToken(NamedTuple):
     """`kind`: "word" (a keyword or a bare name), "name" (in backticks), "string", "number", "op".
 
-    `text` is as written, without the quotes of a name.
+    `text` is as written, without the quotes of a name; it stands from `start` to `end`, where that is known.
     """
 
     kind: str
     text: str
+    start: int = -1
+    end: int = -1
 
     @property
     def word(self) -> str:
@@ -77,7 +79,9 @@ def tokens_of(text: str) -> list[SqlToken]:
             depth += {"(": 1, ")": -1}.get(part, 0) if kind == "op" else 0
             if depth < 0:
                 raise SqlError("has a ')' too many")
-            found.append(SqlToken(kind, part[1:-1].replace("``", "`") if kind == "name" else part))
+            found.append(
+                SqlToken(kind, part[1:-1].replace("``", "`") if kind == "name" else part, match.start(), at)
+            )
     if comments:
         raise SqlError("has a comment that is not closed")
     if depth:

@@ -6,14 +6,13 @@ Definitions that no server would take, keys of columns that are not there, and w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
 
 from config.column_sql import definition_problem
 from config.columns import Draft
 from config.definitions import Found, Key, Reference, read_column, read_element
+from config.document import Spot
 from config.keys import (
     counting_problem,
     key_holds,
@@ -22,12 +21,8 @@ from config.keys import (
     reference_problem,
     unique_problem,
 )
-from config.node import Node
 from config.schema import Kind, Table
 from config.sqltext import SqlError, tokens_of
-
-_LONG: Final = re.compile(r"(TINY|MEDIUM|LONG)?(TEXT|BLOB)\b|JSON\b", re.IGNORECASE)
-_KEYS: Final = ("PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL")
 
 
 def check_table(table: Table, draft: Draft) -> Table:
@@ -88,23 +83,23 @@ def _of_reference(table: Table, other: Table | None, reference: Reference) -> st
     return reference_problem(reference)
 
 
-def _of_columns(table: Table, draft: Draft) -> Iterator[tuple[Found, Node]]:
+def _of_columns(table: Table, draft: Draft) -> Iterator[tuple[Found, Spot]]:
     """What each column's definition says, and where it stands (the table, when it is a default one)."""
     for column in table.columns:
         found = draft.find(column.name)
         definition = found[0] if found is not None else column.definition
         try:
-            yield read_column(column.name, tokens_of(definition)), found[1] if found else draft.node
+            yield read_column(column.name, tokens_of(definition)), found[1] if found else draft.spot
         except SqlError:
             continue
 
 
-def _of_indexes(draft: Draft) -> Iterator[tuple[Found, Node]]:
+def _of_indexes(draft: Draft) -> Iterator[tuple[Found, Spot]]:
     for text, place in draft.listed or ():
         yield read_element(tokens_of(text)), place
 
 
-def _check_key(table: Table, key: Key, named: set[str], place: Node) -> None:
+def _check_key(table: Table, key: Key, named: set[str], place: Spot) -> None:
     if not key.parts:
         place.refuse("has no columns")
     seen: set[str] = set()
@@ -118,8 +113,7 @@ def _check_key(table: Table, key: Key, named: set[str], place: Node) -> None:
         elif name and named and name not in named:
             place.refuse(f"there is no column {part.column!r}")
         column = table.column(part.column) if part.column is not None else None
-        long = column is not None and _LONG.match(column.definition) is not None
-        if long and part.whole and key.kind not in ("fulltext", "spatial"):
+        if column is not None and column.type.long and part.whole and key.kind not in ("fulltext", "spatial"):
             place.refuse(f"{part.column!r} is too long for a key: give the length of its beginning, (191)")
     if not key_holds(table, key):
         place.refuse(unique_problem(table, key))

@@ -13,6 +13,7 @@ from config.backends import Backends
 from config.load import load_schema, load_topology
 from config.schema import Schema
 from config.topology import Host, Topology
+from demo.background import complete
 from demo.certificates import LocalAuthority
 from demo.documents import (
     PROXY_USERS,
@@ -22,23 +23,23 @@ from demo.documents import (
     settings_document,
     topology_document,
 )
-from demo.load import load, load_legacy
+from demo.load import legacy, load
 from demo.options import DemoOptions
 from demo.process import kill_all
 from demo.programs import Program, ServerError, find_program, initialise
 from demo.proxy import LocalProxy
 from demo.replication import prepare_master, start_slave, wait_for_slave
 from demo.sample import Sample, generate
-from demo.servers import LocalServer, start_all
-from demo.steps import Steps
+from demo.servers import LocalServer, hosts_of, start_all
+from demo.steps import Counted, Step, Steps
 from demo.workspace import Workspace
 from demo.zookeeper import LocalZooKeeper
 from fleet.accounts import accounts_on, make_accounts
-from fleet.create import Connection, create
+from fleet.create import create
 
 
 class Cluster:
-    """Servers, shards, rows, proxy. Every step raises ServerError when it cannot be done.
+    """Servers, shards, rows, proxy. Every step raises ServerError or HostError when it cannot be done.
 
     Call `start` from a thread that lives as long as the cluster: the kernel kills the children when it ends.
     """
@@ -52,6 +53,7 @@ class Cluster:
         self.sample: Sample = {}
         self.masters: list[LocalServer] = []
         self.slaves: list[LocalServer] = []
+        self.spares: list[LocalServer] = []
         self.zookeeper: LocalZooKeeper | None = None
         self._workspace = workspace
         self._backends = backends_document(lambda: secrets.token_hex(12))
@@ -59,8 +61,8 @@ class Cluster:
 
     @property
     def servers(self) -> list[LocalServer]:
-        """Masters, then slaves."""
-        return [*self.masters, *self.slaves]
+        """Masters, then slaves, then spares."""
+        return [*self.masters, *self.slaves, *self.spares]
 
     def start(self, steps: Steps) -> None:
         """Bring all up, and write the ready file."""
@@ -69,24 +71,18 @@ class Cluster:
         with steps.step(f"{options.hosts} × {self.program.title}{pair}") as step:
             self._start_servers()
             self._write_documents()
-            self._make_accounts()
-            self._replicate()
+            complete(self._make_accounts())
+            complete(self._replicate())
             step.result(", ".join(one.address for one in self.masters))
         with steps.step("databases and tables") as step:
-            report = create(self.schema, self.topology, self.connect, progress=step.progress)
-            if report.problems:
-                raise ServerError("\n".join(report.problems))
-            step.result(f"{report.databases_created} databases, {report.tables_created} tables")
+            step.result(complete(self._create(step)))
         if not options.empty:
             with steps.step("sample data") as step:
-                self.sample = generate(self.schema, self.topology)
-                rows = load(self.schema, self.topology, self.sample, self.connect)
-                load_legacy(self.masters[0].connect())
-                step.result(f"{rows} rows")
+                step.result(f"{complete(self._load())} rows")
         if options.slaves:
             with steps.step("replication") as step:
                 for slave, master in zip(self.slaves, self.masters, strict=True):
-                    wait_for_slave(slave, master)
+                    complete(wait_for_slave(slave, master))
                 step.result("the slaves have it all")
         if self.zookeeper is not None:
             with steps.step("ZooKeeper") as step:
@@ -115,16 +111,18 @@ class Cluster:
                 self._server(f"host{n + 1}-slave", options.hosts + n + 1, template)
                 for n in range(options.hosts)
             ]
+        used = len(self.servers)
+        self.spares = [self._server(f"spare{n + 1}", used + n + 1, template) for n in range(options.spares)]
         start_all(self.servers)
         for server in self.servers:
             server.hurry()
         shutil.rmtree(template)
 
-    def _replicate(self) -> None:
+    async def _replicate(self) -> None:
         for slave, master in zip(self.slaves, self.masters, strict=False):
             password = secrets.token_hex(12)
-            prepare_master(master, password)
-            start_slave(slave, master, password)
+            await prepare_master(master, password)
+            await start_slave(slave, master, password)
 
     def _server(self, name: str, server_id: int, template: Path) -> LocalServer:
         server = LocalServer(
@@ -133,23 +131,36 @@ class Cluster:
             name=name,
             template=template,
             server_id=server_id,
-            binlog=self.options.slaves,
+            binlog=self.options.slaves or self.options.spares > 0,
             durable=not self.options.fast,
         )
         if server.socket.parent != server.directory:
             self._workspace.remove_later(server.socket.parent)
         return server
 
-    def _make_accounts(self) -> None:
-        """The servers' accounts of the proxy and of its users' roles."""
+    async def _make_accounts(self) -> None:
+        """The servers' accounts of the proxy and of its users' roles. Slaves get their own, and begin with no
+        GTID.
+        """
         backends = Backends.model_validate(self._backends)
-        for server in self.servers:
-            with server.connect() as connection:
-                if server.binlog:
-                    with connection.cursor() as cursor:
-                        cursor.execute("SET sql_log_bin = 0")  # slaves get their own, and begin with no GTID
+        async with hosts_of(self.servers, logged=False) as hosts:
+            for server in self.servers:
                 wanted = accounts_on(backends, server.address)
-                make_accounts(connection, wanted, self.schema, self.topology, server.address)
+                await make_accounts(hosts, server.address, wanted, self.schema, self.topology)
+
+    async def _create(self, step: Step) -> str:
+        async with hosts_of(self.masters) as hosts:
+            made = await create(self.schema, self.topology, hosts, Counted(step))
+        if made.problems:
+            raise ServerError("\n".join(made.problems))
+        return f"{made.databases} databases, {made.tables} tables"
+
+    async def _load(self) -> int:
+        self.sample = generate(self.schema, self.topology)
+        async with hosts_of(self.masters) as hosts:
+            rows = await load(self.schema, self.topology, self.sample, hosts)
+            await hosts.run(self.masters[0].address, legacy())
+        return rows
 
     @property
     def _topology_file(self) -> Path:
@@ -163,17 +174,13 @@ class Cluster:
         self._topology_file.write_text(json.dumps(document, indent=2) + "\n")
         self.topology = load_topology(self._topology_file, schema=self.schema)
 
-    def connect(self, host: Host, client_flags: int = 0) -> Connection:
-        """A connection to a host of the topology, as its root."""
-        server = next(one for one in self.servers if one.address == host)
-        return server.connect(client_flag=client_flags)
-
     def _start_proxy(self) -> None:
         settings = settings_document(
             port=self.proxy.port,
             status_port=self.proxy.status_port,
             workers=self.options.workers,
             backends=self._backends,
+            logins={server.address: server.password for server in self.servers},
             zookeeper=self.zookeeper.address if self.zookeeper else None,
             certificate=LocalAuthority(self.directory).issue(),
         )
@@ -187,6 +194,7 @@ class Cluster:
     def description(self) -> dict[str, Any]:
         """What the ready file says."""
         demo, reader = PROXY_USERS[:2]
+        roles = {"master": self.masters, "slave": self.slaves, "spare": self.spares}
         hosts = [
             {
                 "name": server.name,
@@ -196,11 +204,13 @@ class Cluster:
                 "user": server.user,
                 "password": server.password,
                 "pid": server.pid,
-                "role": "master" if server in self.masters else "slave",
+                "role": role,
             }
-            for server in self.servers
+            for role, servers in roles.items()
+            for server in servers
         ]
         return {
+            "config": str(self.proxy.settings),
             "proxy": {
                 "host": self.proxy.host,
                 "port": self.proxy.port,

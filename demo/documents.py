@@ -69,17 +69,21 @@ def settings_document(
     workers: int,
     backends: Mapping[str, Any],
     zookeeper: str | None,
+    logins: Mapping[Host, str] | None = None,
     certificate: tuple[Path, Path] | None = None,
 ) -> dict[str, Any]:
     """The settings of the demo's proxy; schema and topology files lie beside the settings file.
 
     `status_port` None: no metrics, health and status page. `zookeeper`: its address, where the topology then
-    is. `certificate`: the files of a certificate and its key, for TLS.
+    is. `logins`: root's password on each host, for the fleet tools. `certificate`: the files of a certificate
+    and its key, for TLS.
     """
     if zookeeper:
         topology: dict[str, Any] = {"zookeeper": {"hosts": zookeeper, "path": ZOOKEEPER_NODE}}
     else:
         topology = {"file": "topology.json"}
+    root = {host: {"password": text} for host, text in (logins or {}).items()}
+    fleet = {"fleet": {"user": "root", "hosts": root}} if root else {}
     tls = {"tls": {"cert": str(certificate[0]), "key": str(certificate[1])}} if certificate else {}
     return {
         "listen": f"127.0.0.1:{port}",
@@ -89,5 +93,6 @@ def settings_document(
         "topology": topology,
         "schema": "schema.yaml",
         "status": {"listen": None if status_port is None else f"127.0.0.1:{status_port}"},
+        **fleet,
         **tls,
     }

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
-from pymysql.cursors import Cursor
+import aiomysql
 
 from config.schema import Kind, Schema, Table, quote
 from config.topology import Host, Topology
 from demo import words
 from demo.sample import Row, Rows, Sample
-from fleet.create import Connect, Connection
+from fleet.core.hosts import Hosts
 
 ROWS_PER_INSERT = 500
 
@@ -72,54 +72,49 @@ def _router(
     return lambda row: layout.shard_of(row[index]), lambda row: row
 
 
-def load(schema: Schema, topology: Topology, sample: Sample, connect: Connect) -> int:
-    """Write all rows, one transaction a host, hosts in parallel; gives the number of rows stored."""
+async def load(schema: Schema, topology: Topology, sample: Sample, hosts: Hosts) -> int:
+    """Write all rows, a transaction a host, hosts in parallel; gives the number of rows stored. HostError."""
     placed = place(schema, topology, sample)
-    with ThreadPoolExecutor(max(1, len(placed)), thread_name_prefix="load") as pool:
-        counts = pool.map(lambda host: _load_host(connect(host, 0), placed[host]), placed)
-        return sum(counts)
+    return sum(await asyncio.gather(*(_load_host(hosts, host, tables) for host, tables in placed.items())))
 
 
-def _load_host(connection: Connection, tables: dict[tuple[str, Table], list[Row]]) -> int:
-    with connection, connection.cursor() as cursor:
-        cursor.execute("SET time_zone = '+00:00'")
-        connection.begin()
-        for (database, table), rows in tables.items():
-            insert_rows(cursor, database, table.name, tuple(one.name for one in table.columns), rows)
-        connection.commit()
+async def _load_host(hosts: Hosts, host: Host, tables: dict[tuple[str, Table], list[Row]]) -> int:
+    statements = ["SET time_zone = '+00:00'", "BEGIN"]
+    for (database, table), rows in tables.items():
+        statements += inserts(database, table.name, tuple(one.name for one in table.columns), rows)
+    await hosts.run(host, [*statements, "COMMIT"])
     return sum(map(len, tables.values()))
 
 
-def insert_rows(cursor: Cursor, database: str, table: str, columns: tuple[str, ...], rows: list[Row]) -> None:
-    """INSERT rows in statements of some hundred each."""
-    names = ", ".join(map(quote, columns))
-    marks = ", ".join(["%s"] * len(columns))
-    statement = f"INSERT INTO {quote(database)}.{quote(table)} ({names}) VALUES ({marks})"
-    for start in range(0, len(rows), ROWS_PER_INSERT):
-        cursor.executemany(statement, rows[start : start + ROWS_PER_INSERT])
+def inserts(database: str, table: str, columns: tuple[str, ...], rows: list[Row]) -> Iterator[str]:
+    """INSERT statements of some hundred rows each."""
+    start = f"INSERT INTO {quote(database)}.{quote(table)} ({', '.join(map(quote, columns))}) VALUES "
+    for first in range(0, len(rows), ROWS_PER_INSERT):
+        chunk = rows[first : first + ROWS_PER_INSERT]
+        yield start + ", ".join(aiomysql.escape_sequence(row, "utf8mb4") for row in chunk)
 
 
-def load_legacy(connection: Connection, database: str = "legacy") -> None:
-    """Tables and rows of the application that was never sharded."""
-    with connection, connection.cursor() as cursor:
-        cursor.execute(f"USE {quote(database)}")
-        for statement in LEGACY_TABLES:
-            cursor.execute(statement)
-        connection.begin()
-        customers: list[Row] = []
-        orders: list[Row] = []
-        for number in range(1, 61):
-            first = words.FIRST_NAMES[number * 7 % len(words.FIRST_NAMES)]
-            last = words.LAST_NAMES[number * 11 % len(words.LAST_NAMES)]
-            email = f"{words.plain(first)}.{words.plain(last)}.{number}@example.com"
-            city = words.CITIES[number % len(words.CITIES)]
-            customers.append((number, f"{first} {last}", email, city, f"2009-{number % 12 + 1:02d}-15"))
-            for nth in range(number % 4):
-                product = words.PRODUCTS[(number + nth) % len(words.PRODUCTS)]
-                status = ("new", "paid", "shipped")[(number + nth) % 3]
-                placed = f"2011-{(number + nth) % 12 + 1:02d}-{nth + 3:02d} 10:{number % 60:02d}:00"
-                orders.append((number, product, nth + 1, f"{(nth + 1) * 12.5:.2f}", status, placed))
-        insert_rows(cursor, database, "customers", ("id", "name", "email", "city", "created"), customers)
-        columns = ("customer_id", "product", "quantity", "total", "status", "placed")
-        insert_rows(cursor, database, "orders", columns, orders)
-        connection.commit()
+def legacy(database: str = "legacy") -> list[str]:
+    """What makes tables and rows of the application that was never sharded."""
+    customers: list[Row] = []
+    orders: list[Row] = []
+    for number in range(1, 61):
+        first = words.FIRST_NAMES[number * 7 % len(words.FIRST_NAMES)]
+        last = words.LAST_NAMES[number * 11 % len(words.LAST_NAMES)]
+        email = f"{words.plain(first)}.{words.plain(last)}.{number}@example.com"
+        city = words.CITIES[number % len(words.CITIES)]
+        customers.append((number, f"{first} {last}", email, city, f"2009-{number % 12 + 1:02d}-15"))
+        for nth in range(number % 4):
+            product = words.PRODUCTS[(number + nth) % len(words.PRODUCTS)]
+            status = ("new", "paid", "shipped")[(number + nth) % 3]
+            placed = f"2011-{(number + nth) % 12 + 1:02d}-{nth + 3:02d} 10:{number % 60:02d}:00"
+            orders.append((number, product, nth + 1, f"{(nth + 1) * 12.5:.2f}", status, placed))
+    columns = ("customer_id", "product", "quantity", "total", "status", "placed")
+    return [
+        f"USE {quote(database)}",
+        *LEGACY_TABLES,
+        "BEGIN",
+        *inserts(database, "customers", ("id", "name", "email", "city", "created"), customers),
+        *inserts(database, "orders", columns, orders),
+        "COMMIT",
+    ]

@@ -16,6 +16,7 @@ class OptionError(Exception):
 class DemoOptions:
     """The options of ``shardgate demo``.
 
+    `spares`: servers without data that no shard is on, for what the fleet tools move.
     `mysqld`: the server's program or its folder; None: what is found. `port` 0: a free one. `directory` None:
     a temporary one. `ready_file` gets one JSON object when all is up, and is removed at the end.
     `fast`: servers that do not wait for the disk, and may lose in a crash what they have acknowledged.
@@ -24,6 +25,7 @@ class DemoOptions:
     hosts: int = 2
     shards: int = 64
     slaves: bool = False
+    spares: int = 0
     zookeeper: bool = False
     mysqld: Path | None = None
     port: int = 3307
@@ -39,6 +41,8 @@ class DemoOptions:
         most = INSTAGRAM.max_shard + 1
         if self.hosts < 1:
             raise OptionError("--hosts must be at least 1")
+        if self.spares < 0:
+            raise OptionError("--spares must not be negative")
         if not self.hosts <= self.shards <= most:
             raise OptionError(f"--shards must be {self.hosts} (one a host) to {most}, not {self.shards}")
         if self.workers < 1:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -12,33 +12,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pymysql
+import aiomysql
 
+from demo.background import complete
 from demo.child import Child
 from demo.documents import PROXY_USERS
-from demo.process import free_port, reserve_port, spawn
+from demo.process import reserve_port, spawn
 from demo.programs import ServerError
 
 
 class LocalProxy(Child):
     """``shardgate serve`` with settings written to `directory`, listening on 127.0.0.1.
 
-    `port` 0 takes a free port. It stays reserved for this proxy, dead or alive, until `release`. ServerError
-    when it is in use.
+    `port` 0 takes a free port. It and the status page's stay reserved for this proxy, dead or alive, until
+    `release`. ServerError when it is in use.
     """
 
     def __init__(self, directory: Path, *, port: int, page: bool) -> None:
         super().__init__("the proxy", directory / "proxy.log")
         self.directory = directory
         self.settings = directory / "shardgate.yaml"
-        self.status_port = free_port() if page else None
         try:
-            self._reserved: socket.socket = reserve_port(port)
+            self._reserved = [reserve_port(one) for one in ((port, 0) if page else (port,))]
         except OSError as error:
             raise ServerError(
                 f"port {port} cannot be used ({error.strerror}): choose another with --port (0: a free one)"
             ) from error
-        self.port = self._reserved.getsockname()[1]
+        ports: list[int] = [one.getsockname()[1] for one in self._reserved]
+        self.port, self.status_port = ports[0], ports[1] if page else None
         self._settled = True
 
     @property
@@ -65,26 +66,23 @@ class LocalProxy(Child):
 
     def _unready(self) -> str:
         if self.status_url is None:
-            return "" if self._answers() else "nobody can log in"
+            return "" if complete(self._answers()) else "nobody can log in"
         try:
             with urllib.request.urlopen(self.status_url + "readyz", timeout=2.0) as answer:
                 return "" if answer.status == 200 else f"/readyz answers {answer.status}"
         except OSError as error:
             return str(error)
 
-    def _answers(self) -> bool:
+    async def _answers(self) -> bool:
         """Whether a client can log in: what readiness means when there is no status page to ask."""
         user = PROXY_USERS[0]
         try:
-            pymysql.connect(
-                host=self.host,
-                port=self.port,
-                user=user["name"],
-                password=user["password"],
-                connect_timeout=2,
-                read_timeout=2,
-            ).close()
-        except pymysql.MySQLError:
+            async with asyncio.timeout(2):
+                connection = await aiomysql.connect(
+                    host=self.host, port=self.port, user=user["name"], password=user["password"]
+                )
+                await connection.ensure_closed()
+        except (aiomysql.MySQLError, OSError):
             return False
         return True
 
@@ -93,5 +91,6 @@ class LocalProxy(Child):
         super().stop(timeout)
 
     def release(self) -> None:
-        """Give the port back."""
-        self._reserved.close()
+        """Give the ports back."""
+        for one in self._reserved:
+            one.close()

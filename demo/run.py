@@ -25,6 +25,7 @@ from demo.programs import ServerError
 from demo.steps import Steps
 from demo.tour import banner
 from demo.workspace import Workspace, WorkspaceError
+from fleet.core.errors import HostError
 
 LOOK_SECONDS = 0.2
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -88,9 +89,10 @@ def run(options: DemoOptions) -> int:
             options.ready_file.unlink(missing_ok=True)
         with Workspace(options.directory) as workspace:
             return _run(options, workspace, signals, steps)
-    except (ServerError, ConfigError, OptionError, WorkspaceError, OSError) as error:
+    except (ServerError, HostError, ConfigError, OptionError, WorkspaceError, OSError) as error:
+        where = f"{error.host}: " if isinstance(error, HostError) else ""
         with suppress(OSError):
-            Console(stderr=True).print(f"shardgate demo: {error}", markup=False, soft_wrap=True)
+            Console(stderr=True).print(f"shardgate demo: {where}{error}", markup=False, soft_wrap=True)
         return 1
     finally:
         if threading.current_thread() is threading.main_thread():

@@ -27,6 +27,25 @@ class Step:
         self.text = text
 
 
+class Counted:
+    """A step that shows how many of a fleet tool's are taken: `fleet.core.progress.Progress`."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._done = self._total = 0
+
+    @contextmanager
+    def of(self, total: int) -> Iterator[None]:
+        """See `Progress`."""
+        self._done, self._total = 0, total
+        yield
+
+    def step(self, step: object) -> None:
+        """See `Progress`."""
+        self._done += 1
+        self._step.progress(self._done, self._total)
+
+
 class Steps:
     """Prints to `console`; a terminal that has gone away is no error. `check` may end all before a step."""
 

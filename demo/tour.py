@@ -1,8 +1,13 @@
-"""What the demo says when it is up: how to connect, and statements worth trying, with IDs that exist."""
+"""What the demo says when it is up: how to connect, statements worth trying, with IDs that exist, and how a
+master changes and shards move while clients work.
+"""
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import sys
+from pathlib import Path
 
 from config.topology import Keyspace
 from demo.cluster import Cluster
@@ -11,12 +16,11 @@ from demo.documents import PROXY_USERS
 
 def banner(cluster: Cluster) -> str:
     """Lines to print; those to be copied stand alone and are never broken."""
-    user = PROXY_USERS[0]
-    client = "mysql" if shutil.which("mysql") or not shutil.which("mariadb") else "mariadb"
     proxy = cluster.proxy
     lines = ["", f"{cluster.options.shards} shards on {len(cluster.masters)} hosts, as one database:", ""]
-    lines += [f"  {client} -h {proxy.host} -P {proxy.port} -u {user['name']} -p{user['password']} demo", ""]
+    lines += [f"  {_client(cluster)}", ""]
     lines += ["Worth trying:", "", *(f"  {one}" for one in statements(cluster)), ""]
+    lines += _moves(cluster)
     if proxy.status_url:
         lines.append(f"Status page     {proxy.status_url}")
     lines.append(f"Files and logs  {cluster.directory}")
@@ -57,3 +61,64 @@ def _without_rows(keyspace: Keyspace) -> list[str]:
         f"EXPLAIN ROUTE SELECT * FROM users WHERE id = {user};",
         "SHOW SHARDS;",
     ]
+
+
+def _client(cluster: Cluster, option: str = "") -> str:
+    """How to connect."""
+    user, proxy = PROXY_USERS[0], cluster.proxy
+    client = "mysql" if shutil.which("mysql") or not shutil.which("mariadb") else "mariadb"
+    where = f"-h {proxy.host} -P {proxy.port} -u {user['name']} -p{user['password']} demo"
+    return f"{client} {option}{where}"
+
+
+def _moves(cluster: Cluster) -> list[str]:
+    """What the fleet tools can show on this cluster, while a client writes."""
+    commands = [*_promotion(cluster), *_split(cluster)]
+    if not commands:
+        return [
+            "Started with --slaves --spares 2, the demo shows how a master changes and how shards move.",
+            "",
+        ]
+    insert = "INSERT INTO users (data) VALUES ('{}'); SELECT NOW(3);"
+    writer = f'while echo "{insert}"; do sleep 0.1; done | {_client(cluster, "-nN ")}'
+    lines = ["Masters change and shards move, and clients only wait for a moment. Let one write:"]
+    lines += ["", f"  {writer}", "", "and meanwhile, in another terminal:"]
+    for text, words in commands:
+        command = shlex.join([_program(), "fleet", *words, "--config", str(cluster.proxy.settings)])
+        lines += ["", f"  # {text}", f"  {command}"]
+    lines += ["", "Each shows its steps and asks first. SHOW SHARDS; tells where the shards are.", ""]
+    return lines
+
+
+def _promotion(cluster: Cluster) -> list[tuple[str, list[str]]]:
+    """What it does, and the words of the command."""
+    if not cluster.slaves:
+        return []
+    old, new = cluster.masters[0], cluster.slaves[0]
+    text = f"{new.name} ({new.address}) becomes the master, {old.name} its slave"
+    return [(text, ["promote", "--host", old.address])]
+
+
+def _split(cluster: Cluster) -> list[tuple[str, list[str]]]:
+    """The same, of the later half of the first host's shards, and of what is then left over."""
+    if not cluster.spares:
+        return []
+    first = cluster.topology.keyspaces["main"].ranges[0]
+    end = first.last
+    middle = (first.first + end + 1) // 2
+    pair = cluster.spares[:2]
+    words = ["split", "--keyspace", "main,lookup,media", "--shards", f"{middle}-{end}"]
+    for option, server in zip(("--master", "--slave"), pair, strict=False):
+        words += [option, server.address]
+    names = " and ".join(one.name for one in pair)
+    text = f"shards {middle} to {end} move to {names}, which {'is' if len(pair) == 1 else 'are'} filled first"
+    return [(text, [*words, "--provision"]), ("and what they leave behind is dropped", ["cleanup"])]
+
+
+def _program() -> str:
+    """What a shell finds: the command's name, or its path."""
+    beside = Path(sys.executable).with_name("shardgate")
+    if shutil.which("shardgate") or not beside.exists():
+        return "shardgate"
+    here = Path.cwd()
+    return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)

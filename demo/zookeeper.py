@@ -10,12 +10,14 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
+from demo.certificates import LocalAuthority
 from demo.child import Child
 from demo.process import free_port, spawn
 from demo.programs import ServerError
 
 JAR = Path("/usr/share/java/zookeeper.jar")
 LOGGER = JAR.with_name("slf4j-simple.jar")  # comes with the package; without it nothing is logged
+NETTY = ("codec", "resolver")  # for TLS; those that the package's own list lacks
 TICK_MS = 500  # sessions may be as short as two ticks and as long as twenty
 
 _JAVA = (
@@ -29,16 +31,27 @@ _JAVA = (
 
 
 class LocalZooKeeper(Child):
-    """A ZooKeeper whose files are under `directory`. It can be stopped and started again on the same port."""
+    """A ZooKeeper whose files are under `directory`. It can be stopped and started again on the same port.
 
-    def __init__(self, directory: Path) -> None:
+    With `authority` it has a second port for TLS, `secure_address`, and takes there only clients with a
+    certificate of that authority.
+    """
+
+    def __init__(self, directory: Path, authority: LocalAuthority | None = None) -> None:
         self.directory = directory.absolute()
+        self.authority = authority
+        self.secure_port = 0
         super().__init__("ZooKeeper", self.directory / "zookeeper.log")
 
     @property
     def address(self) -> str:
         """For kazoo: ``127.0.0.1:2181``."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def secure_address(self) -> str:
+        """Where TLS is spoken."""
+        return f"{self.host}:{self.secure_port}"
 
     def spawn(self) -> None:
         if self.alive:
@@ -60,12 +73,30 @@ class LocalZooKeeper(Child):
             "maxClientCnxns=0\n"
             "admin.enableServer=false\n"
             "4lw.commands.whitelist=ruok,srvr\n"
-            "forceSync=no\n"
+            "forceSync=no\n" + self._secure()
         )
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         self.log.write_bytes(b"")
         self._process = spawn(
             [java, *_JAVA, "-cp", classpath, main, str(configuration)], self.log, cwd=self.directory
+        )
+
+    def _secure(self) -> str:
+        """The lines for TLS."""
+        if self.authority is None:
+            return ""
+        self.secure_port = self.secure_port or free_port()
+        pem = self.directory / "server.pem"
+        cert, key = self.authority.issue(file="zookeeper")
+        pem.write_bytes(key.read_bytes() + cert.read_bytes())
+        return (
+            f"secureClientPort={self.secure_port}\n"
+            "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+            f"ssl.keyStore.location={pem}\n"
+            "ssl.keyStore.type=PEM\n"
+            f"ssl.trustStore.location={self.authority.ca}\n"
+            "ssl.trustStore.type=PEM\n"
+            "ssl.clientAuth=need\n"
         )
 
     def _unready(self) -> str:
@@ -105,4 +136,5 @@ def _classpath() -> str | None:
     home = os.environ.get("ZOOKEEPER_HOME")
     if home and (Path(home) / "lib").is_dir():
         return f"{home}/lib/*"
-    return f"{JAR}:{LOGGER}" if JAR.exists() else None
+    netty = ":".join(str(JAR.with_name(f"netty-{one}.jar")) for one in NETTY)
+    return f"{JAR}:{LOGGER}:{netty}" if JAR.exists() else None

@@ -6,17 +6,17 @@ tells what is too many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-
-import pymysql
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from config.backends import Account, Backends
+from config.flavour import flavour_of
 from config.schema import Schema
 from config.topology import Host, Topology
-from fleet.create import MOST_CONNECTIONS, Connect, Connection
+from fleet.core.hosts import Hosts
+from fleet.core.steps import Step
 from fleet.grants import Server, grants, quoted_account
+from fleet.rights import missing, read_grants
 
 HIDDEN = "…"
 """In place of a password that is shown to people."""
@@ -30,17 +30,6 @@ class Wanted:
     user: str
     password: str = field(repr=False)
 
-    def statements(
-        self, schema: Schema, topology: Topology, host: Host, server: Server, client: str = "%"
-    ) -> Iterator[tuple[str, str]]:
-        """What makes it, each with what may be shown of it. `client`: from where it may log in."""
-        name = quoted_account(self.user, client)
-        create = f"CREATE USER IF NOT EXISTS {name} IDENTIFIED BY "
-        yield create + _text(self.password), create + f"'{HIDDEN}'"
-        for grant in grants(schema, topology, host, self.account, server):
-            sql = grant.sql(name)
-            yield sql, sql
-
 
 def accounts_on(backends: Backends, host: Host) -> list[Wanted]:
     """The accounts that `host` should have: the proxy's own first. None without `backends.accounts`: then one
@@ -52,109 +41,94 @@ def accounts_on(backends: Backends, host: Host) -> list[Wanted]:
     return [Wanted(None, *backends.user_for(host)), *others]
 
 
-def server_of(connection: Connection) -> Server:
-    """What grants depend on, asked over a connection that sees all databases."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT VERSION()")
-        mariadb = "mariadb" in str(_first(cursor)).lower()
-        if mariadb:
-            return Server(True)
-        cursor.execute("SELECT @@GLOBAL.partial_revokes")
-        if not int(_first(cursor)):
-            return Server(False)
-        cursor.execute("SHOW DATABASES")
-        return Server(False, patterns=False, databases=tuple(row[0] for row in cursor.fetchall()))
+@dataclass(frozen=True)
+class Accounts:
+    """The accounts that a host has, by user and where from; `grants`: SHOW GRANTS of those asked for."""
+
+    server: Server
+    existing: frozenset[tuple[str, str]] = frozenset()
+    grants: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def anonymous(self, client: str) -> list[str]:
+        """Those for any user name that go before accounts for `client`, for clients from some hosts."""
+        return sorted(
+            quoted_account("", of) for user, of in self.existing if not user and client == "%" and of != "%"
+        )
 
 
-def make_accounts(
-    connection: Connection,
+async def look(hosts: Hosts, host: Host, users: Iterable[str], client: str = "%") -> Accounts:
+    """What `host` has of the accounts of `users`. HostError."""
+    version = str((await hosts.query(host, "SELECT VERSION()"))[0][0])
+    flavour = flavour_of(version)
+    server = Server(flavour)
+    always = flavour.underscores_in_grants
+    if not always and int((await hosts.query(host, "SELECT @@GLOBAL.partial_revokes"))[0][0]):
+        names = tuple(str(name) for (name,) in await hosts.query(host, "SHOW DATABASES"))
+        server = Server(flavour, patterns=False, databases=names)
+    rows = await hosts.query(host, "SELECT User, Host FROM mysql.user WHERE Host <> ''")  # '': roles, PUBLIC
+    existing = frozenset((str(user), str(of)) for user, of in rows)
+    grants: dict[str, Sequence[str]] = {}
+    async with hosts.connection(host) as conn:
+        await hosts.rows(conn, host, "SET SESSION sql_mode = ''")  # ANSI_QUOTES changes how grants are shown
+        for user in users:
+            if (user, client) in existing:
+                shown = await hosts.rows(conn, host, f"SHOW GRANTS FOR {quoted_account(user, client)}")
+                grants[user] = [str(line) for (line,) in shown]
+    return Accounts(server, existing, grants)
+
+
+def steps(
     wanted: Iterable[Wanted],
     schema: Schema,
     topology: Topology,
     host: Host,
+    actual: Accounts,
     *,
     client: str = "%",
-    dry_run: bool = False,
-) -> list[str]:
-    """Make accounts on the host behind `connection`; the statements as they may be shown. `dry_run`: and run
-    none. pymysql.MySQLError when the host refuses.
+    databases: Iterable[str] = (),
+    stage: int = 0,
+) -> list[Step]:
+    """What makes accounts on `host`, one step each, and gives them the rights that they lack. `databases`:
+    those that there will be by then.
     """
-    server = server_of(connection)
-    run: list[str] = []
-    with connection.cursor() as cursor:
-        for one in wanted:
-            for sql, shown in one.statements(schema, topology, host, server, client):
-                if not dry_run:
-                    cursor.execute(sql)
-                run.append(shown)
-    return run
+    server = actual.server
+    if not server.patterns:
+        names = dict.fromkeys((*server.databases, *databases))
+        server = replace(server, databases=tuple(names))
+    made = []
+    for one in wanted:
+        name = quoted_account(one.user, client)
+        new = (one.user, client) not in actual.existing
+        rights = grants(schema, topology, host, one.account, server)
+        sql = [grant.sql(name) for grant in rights]
+        if not new:
+            found = missing(rights, read_grants(actual.grants[one.user]), name)
+            sql = [statement for finding in found for statement in finding.remedy]
+            if not sql:
+                continue
+        create = f"CREATE USER IF NOT EXISTS {name} IDENTIFIED BY "
+        made.append(
+            Step(
+                f"account\t{host}\t{name}",
+                f"make the account {name}" if new else f"give {name} the rights that it lacks",
+                host,
+                (create + text_literal(one.password), *sql) if new else tuple(sql),
+                (create + f"'{HIDDEN}'", *sql) if new else tuple(sql),
+                stage=stage,
+            )
+        )
+    return made
 
 
-@dataclass(frozen=True)
-class Made:
-    """What became of one host's accounts; `problem` is empty when all is well."""
-
-    host: Host
-    accounts: int
-    found: int = 0
-    """How many of them were there before."""
-    anonymous: tuple[str, ...] = ()
-    """Accounts for any user name that go before them, for clients from some hosts."""
-    problem: str = ""
-    statements: tuple[str, ...] = ()
-    """What would be run, of a dry run."""
+async def make_accounts(
+    hosts: Hosts, host: Host, wanted: Sequence[Wanted], schema: Schema, topology: Topology
+) -> None:
+    """Make accounts on `host`, without a journal. HostError when it refuses."""
+    actual = await look(hosts, host, [one.user for one in wanted])
+    for step in steps(wanted, schema, topology, host, actual):
+        await hosts.run(host, step.statements)
 
 
-def make_everywhere(
-    backends: Backends,
-    schema: Schema,
-    topology: Topology,
-    hosts: Sequence[Host],
-    connect: Connect,
-    *,
-    client: str = "%",
-    dry_run: bool = False,
-) -> list[Made]:
-    """Make the accounts on `hosts`, in parallel; a host's failure does not stop the others."""
-
-    def make(host: Host) -> Made:
-        wanted = accounts_on(backends, host)
-        try:
-            with connect(host, 0) as connection:
-                before = _existing(connection)
-                run = make_accounts(
-                    connection, wanted, schema, topology, host, client=client, dry_run=dry_run
-                )
-        except pymysql.MySQLError as error:
-            return Made(host, 0, problem=str(error.args[-1]) if error.args else str(error))
-        found = sum((one.user, client) in before for one in wanted)
-        anonymous = [
-            quoted_account("", of) for user, of in before if not user and client == "%" and of != "%"
-        ]
-        statements = tuple(run) if dry_run else ()
-        return Made(host, len(wanted), found, tuple(sorted(anonymous)), statements=statements)
-
-    with ThreadPoolExecutor(min(MOST_CONNECTIONS, max(1, len(hosts))), thread_name_prefix="accounts") as pool:
-        return list(pool.map(make, hosts))
-
-
-def _existing(connection: Connection) -> set[tuple[str, str]]:
-    """The accounts of a host, by user and host; none where that may not be read. What has no host is a role,
-    or MariaDB's PUBLIC.
-    """
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT User, Host FROM mysql.user WHERE Host <> ''")
-            return {(str(user), str(host)) for user, host in cursor.fetchall()}
-    except pymysql.MySQLError:
-        return set()
-
-
-def _text(value: str) -> str:
+def text_literal(value: str) -> str:
     """A text literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _first(cursor: pymysql.cursors.Cursor) -> str:
-    row = cursor.fetchone()
-    return str(row[0]) if row else ""

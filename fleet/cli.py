@@ -1,171 +1,325 @@
-"""`shardgate fleet`: tools over all hosts."""
+"""`shardgate fleet`: tools over all hosts. What they need is imported when one is called."""
 
 from __future__ import annotations
 
-import getpass
-import os
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.table import Table
 
-from config.document import ConfigError
-from config.load import check, load_topology
-from config.schema import Schema
-from config.settings import Settings
-from config.topology import Topology
+from fleet.options import (
+    CONFIG,
+    DONE,
+    FAILED,
+    ConfigOption,
+    DryRunOption,
+    PasswordOption,
+    TopologyOption,
+    UndoOption,
+    UserOption,
+    YesOption,
+)
 
 if TYPE_CHECKING:
-    from fleet.accounts import Made
-    from fleet.create import Connect
+    from fleet.command import Fleet
+    from fleet.faults import Fault
 
 app = typer.Typer(help="Tools over all hosts of a fleet.", no_args_is_help=True)
-
-DONE, FAILED, REFUSED = 0, 1, 2
-"""Exit statuses; refused: nothing was changed."""
 
 
 @app.callback()
 def main() -> None:
-    """Tools over all hosts of a fleet."""
-
-
-def _refuse(message: str) -> typer.Exit:
-    print(f"shardgate: {message}", file=sys.stderr)
-    return typer.Exit(REFUSED)
-
-
-def read_documents(config: Path, topology_file: Path | None) -> tuple[Settings, Schema, Topology]:
-    """The three documents. typer.Exit when they cannot be used."""
-    try:
-        settings, schema, topology = check(config)
-        if topology_file is not None:
-            topology = load_topology(topology_file, layouts=settings.all_layouts, schema=schema)
-    except ConfigError as error:
-        raise _refuse(f"the configuration cannot be used:\n{error}") from None
-    if topology is None:
-        raise _refuse("the topology is in ZooKeeper: give --topology FILE")
-    return settings, schema, topology
-
-
-def _password(user: str, variable: str | None) -> str:
-    """The password of the account that the tool logs in with."""
-    if variable is not None:
-        if variable not in os.environ:
-            raise _refuse(f"the environment variable {variable} is not set")
-        return os.environ[variable]
-    if not sys.stdin.isatty():
-        raise _refuse(
-            f"give the password of {user} in an environment variable, and its name: --password-env NAME"
-        )
-    return getpass.getpass(f"Password of {user} on the hosts: ")
+    """Tools over all hosts of a fleet. Exit status: 0 done, 1 failed, 2 refused: nothing was changed."""
 
 
 @app.command()
 def create(
-    config: Annotated[Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")] = Path(
-        "shardgate.yaml"
-    ),
-    user: Annotated[
-        str, typer.Option(help="Who logs in to the hosts; may create databases and accounts.")
-    ] = "root",
-    password_env: Annotated[
-        str | None,
-        typer.Option(
-            help="The environment variable with its password; else it is asked for.", metavar="NAME"
-        ),
-    ] = None,
+    config: ConfigOption = CONFIG,
+    user: UserOption = None,
+    password_env: PasswordOption = None,
     client: Annotated[
         str, typer.Option("--from", help="Where the accounts may log in from, as in 'user'@'FROM'.")
     ] = "%",
-    topology_file: Annotated[
-        Path | None,
-        typer.Option("--topology", help="A topology file, when the settings name ZooKeeper.", metavar="FILE"),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    topology_file: TopologyOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    undo: UndoOption = False,
 ) -> None:
     """Make the databases, tables and accounts that are missing, on every master. Nothing that exists changes,
     but accounts get the rights that they lack.
     """
-    from fleet.connect import connector
+    from fleet.command import finish, run_on_fleet
+    from fleet.creating import Creating
 
-    settings, schema, topology = read_documents(config, topology_file)
-    connect = connector(settings.backends, user, _password(user, password_env))
-    console = Console(highlight=False, soft_wrap=True)
-    if not dry_run and not yes:
-        hosts = ", ".join(topology.hosts)
-        if not sys.stdin.isatty() or not typer.confirm(f"Make databases, tables and accounts on {hosts}?"):
-            raise _refuse("nothing was changed: give --yes, or --dry-run to see what would be")
-    problems = _databases(settings, schema, topology, connect, console, dry_run=dry_run)
-    if problems == [] and settings.backends.accounts:
-        problems = _accounts(settings, schema, topology, connect, client, console, dry_run=dry_run)
-    for problem in problems:
-        print(f"shardgate: {problem}", file=sys.stderr)
-    raise typer.Exit(FAILED if problems else DONE)
+    async def work(fleet: Fleet) -> int:
+        creating = Creating(fleet.settings, fleet.schema, fleet.topology, fleet.hosts, client)
+        report = await fleet.run(creating.tool(), dry_run=dry_run, yes=yes, undo=undo)
+        if not undo:
+            for line in creating.told(report, dry_run=dry_run):
+                fleet.console.print(line, markup=False)
+            report.problems += await creating.unsound()
+        return finish(report)
+
+    raise typer.Exit(run_on_fleet(config, user, password_env, work, topology_file))
 
 
-def _databases(
-    settings: Settings,
-    schema: Schema,
-    topology: Topology,
-    connect: Connect,
-    console: Console,
-    *,
-    dry_run: bool,
-) -> list[str]:
-    from fleet.create import create as make
+@app.command(name="open")
+def open_shards(
+    keyspace: Annotated[str, typer.Option("--keyspace", help="Where the shards are.", metavar="K")],
+    shards: Annotated[str, typer.Option("--shards", help="First and last, both included.", metavar="A-B")],
+    master: Annotated[str, typer.Option("--master", help="The host that gets them.", metavar="H:P")],
+    slave: Annotated[str | None, typer.Option("--slave", help="Its slave.", metavar="H:P")] = None,
+    config: ConfigOption = CONFIG,
+    user: UserOption = None,
+    password_env: PasswordOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    undo: UndoOption = False,
+) -> None:
+    """New shards: made, verified, published, and opened for new objects when all proxies know them."""
+    from fleet.command import finish, run_on_fleet, shards_of
+    from fleet.opening import Opening
 
-    report = make(schema, topology, connect, dry_run=dry_run)
-    for one in report.hosts:
-        for sql in one.statements:
-            console.print(f"{one.host}: {sql}", markup=False)
-        if one.unknown:
-            continue
-        found = f"{one.databases_found} databases and {one.tables_found} tables are there"
-        made = f"{one.databases_created} databases and {one.tables_created} tables"
-        console.print(f"{one.host}: {'would make' if dry_run else 'made'} {made}; {found}", markup=False)
-    return report.problems
+    async def work(fleet: Fleet) -> int:
+        opening = Opening(
+            fleet.settings,
+            fleet.schema,
+            fleet.store,
+            fleet.hosts,
+            keyspace,
+            *shards_of(shards),
+            master,
+            slave,
+        )
+        report = await fleet.run(opening.tool(), dry_run=dry_run, yes=yes, undo=undo)
+        if not report.problems and not dry_run:
+            done = "taken back" if undo else "open"
+            fleet.console.print(f"{keyspace} {shards} on {master}: {done}", markup=False)
+        return finish(report)
+
+    raise typer.Exit(run_on_fleet(config, user, password_env, work))
 
 
-def _told(made: Made, *, dry_run: bool) -> str:
-    """What was done, or would be."""
-    new = f"{'would make' if dry_run else 'made'} {made.accounts - made.found} accounts with their rights"
-    lacked = "; would give them the rights that they lack" if dry_run else ", and have all their rights now"
-    return f"{new}; {made.found} are there{lacked if made.found else ''}"
+@app.command()
+def ddl(
+    statement: Annotated[
+        str | None,
+        typer.Option("--statement", help="ALTER TABLE, CREATE INDEX or DROP INDEX.", metavar="SQL"),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="A file with the one statement.", metavar="FILE")
+    ] = None,
+    online: Annotated[
+        bool, typer.Option("--online", help="By pt-online-schema-change or gh-ost, which must be installed.")
+    ] = False,
+    config: ConfigOption = CONFIG,
+    user: UserOption = None,
+    password_env: PasswordOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Change the definition of a table of the schema on all shards. The table is named as clients name it. A
+    shard that cannot be changed stops no other; run again, it goes on with those that are not done.
+    """
+    from fleet.altering import Altering
+    from fleet.command import finish, run_on_fleet, statement_of
+    from fleet.core.errors import Refused
+    from fleet.online import find
+    from fleet.statement import read_statement
+
+    async def work(fleet: Fleet) -> int:
+        found = read_statement(statement_of(statement, file), fleet.schema)
+        program = find() if online else ""
+        if program and any(fleet.settings.backends.tls_for(host) for host in fleet.topology.hosts):
+            raise Refused("--online cannot connect as backends.tls asks for: leave it out")
+        altering = Altering(
+            found, fleet.schema, fleet.topology, fleet.hosts, fleet.store, program, fleet.login
+        )
+        report = await fleet.run(altering.tool(), dry_run=dry_run, yes=yes)
+        for line in altering.told(report, fleet.settings.schema_place, dry_run=dry_run):
+            fleet.console.print(line, markup=False)
+        return finish(report)
+
+    raise typer.Exit(run_on_fleet(config, user, password_env, work))
 
 
-def _accounts(
-    settings: Settings,
-    schema: Schema,
-    topology: Topology,
-    connect: Connect,
-    client: str,
-    console: Console,
-    *,
-    dry_run: bool,
-) -> list[str]:
-    from fleet.accounts import make_everywhere
+@app.command()
+def promote(
+    host: Annotated[str, typer.Option("--host", help="The master that goes.", metavar="H:P")],
+    to: Annotated[str | None, typer.Option("--to", help="The slave that comes.", metavar="H:P")] = None,
+    dead: Annotated[bool, typer.Option("--dead", help="The master is dead.")] = False,
+    config: ConfigOption = CONFIG,
+    user: UserOption = None,
+    password_env: PasswordOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    undo: UndoOption = False,
+) -> None:
+    """Make a slave the master, and the master its slave: nothing is lost, clients wait for a moment. --dead:
+    in the place of one that is dead.
+    """
+    from fleet.command import finish, run_on_fleet
+    from fleet.failover import FailingOver
+    from fleet.promoting import Promoting
 
-    made = make_everywhere(
-        settings.backends,
-        schema,
-        topology,
-        topology.hosts,
-        connect,
-        client=client,
-        dry_run=dry_run,
+    async def work(fleet: Fleet) -> int:
+        kind = FailingOver if dead else Promoting
+        promoting = kind(fleet.settings, fleet.schema, fleet.store, fleet.hosts, host, to)
+        report = await fleet.run(promoting.tool(), dry_run=dry_run, yes=yes, undo=undo)
+        if not report.problems and not dry_run:
+            fleet.console.print(promoting.told(undo=undo), markup=False)
+        return finish(report)
+
+    raise typer.Exit(run_on_fleet(config, user, password_env, work))
+
+
+@app.command()
+def verify(
+    config: ConfigOption = CONFIG,
+    user: UserOption = None,
+    password_env: PasswordOption = None,
+    topology_file: TopologyOption = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Look for rows on the wrong shard, too: reads every row.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each fault.")] = False,
+) -> None:
+    """Say what is wrong on the hosts, and what to do. Changes nothing. Exit status 1: something is wrong."""
+    import json
+
+    from fleet.command import on_errors, run_on_fleet
+    from fleet.core.progress import Shown
+    from fleet.verifying import Verifying
+
+    async def work(fleet: Fleet) -> list[Fault]:
+        progress = Shown(on_errors(), "verify")
+        verifying = Verifying(fleet.settings, fleet.schema, fleet.topology, fleet.hosts, progress, deep=deep)
+        return await verifying.faults()
+
+    faults = run_on_fleet(config, user, password_env, work, topology_file)
+    if as_json:
+        for one in faults:
+            typer.echo(json.dumps(vars(one)))
+    else:
+        _show(faults)
+    raise typer.Exit(FAILED if faults else DONE)
+
+
+def _show(faults: Sequence[Fault]) -> None:
+    """Faults that differ in the database only in one row."""
+    from fleet.command import terminal
+    from fleet.faults import grouped
+
+    console = terminal()
+    for group in grouped(faults):
+        console.print(f"[red]{group.fault.kind}[/]  ", end="")
+        console.print(f"{group.where}: {group.fault.text}", markup=False)
+        if group.fault.remedy:
+            console.print(f"    {group.fault.remedy}", markup=False)
+    databases = len({(one.host, one.database) for one in faults if one.database})
+    if faults:
+        console.print(f"{len(faults)} faults, in {databases} databases")
+    else:
+        console.print("[green]ok[/]  all is as it should be")
+
+
+@app.command()
+def split(
+    keyspace: Annotated[
+        str, typer.Option("--keyspace", help="Where the shards are; K1,K2 for several.", metavar="K")
+    ],
+    shards: Annotated[str, typer.Option("--shards", help="First and last, both included.", metavar="A-B")],
+    master: Annotated[str, typer.Option("--master", help="The host that gets them.", metavar="H:P")],
+    slave: Annotated[str | None, typer.Option("--slave", help="Its slave.", metavar="H:P")] = None,
+    provision: Annotated[
+        bool, typer.Option("--provision", help="Fill the pair, which is empty, and let it replicate.")
+    ] = False,
+    config: ConfigOption = CONFIG,
+    user: UserOption = None,
+    password_env: PasswordOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    undo: UndoOption = False,
+) -> None:
+    """Move shards of one master to another pair, which replicates from it. Clients wait for a moment."""
+    from fleet.command import finish, run_on_fleet, shards_of
+    from fleet.promoting import address
+    from fleet.split import Move
+    from fleet.splitting import Splitting
+
+    async def work(fleet: Fleet) -> int:
+        names = tuple(dict.fromkeys(keyspace.split(",")))
+        move = Move(names, *shards_of(shards), address(master), address(slave) if slave else None)
+        splitting = Splitting(
+            fleet.settings, fleet.schema, fleet.store, fleet.hosts, move, provision=provision
+        )
+        report = await fleet.run(splitting.tool(), dry_run=dry_run, yes=yes, undo=undo)
+        if not report.problems and not (dry_run and report.steps):
+            fleet.console.print(splitting.told(undo=undo), markup=False)
+        return finish(report)
+
+    raise typer.Exit(run_on_fleet(config, user, password_env, work))
+
+
+@app.command()
+def cleanup(
+    config: ConfigOption = CONFIG,
+    user: UserOption = None,
+    password_env: PasswordOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Drop what splits have left behind: databases on masters that do not serve them any more."""
+    from fleet.cleaning import Cleaning
+    from fleet.command import finish, run_on_fleet
+
+    async def work(fleet: Fleet) -> int:
+        cleaning = Cleaning(fleet.settings, fleet.store, fleet.hosts, fleet.topology)
+        report = await fleet.run(cleaning.tool(), dry_run=dry_run, yes=yes)
+        if not dry_run:
+            for line in cleaning.told(report):
+                fleet.console.print(line, markup=False)
+        return finish(report)
+
+    raise typer.Exit(run_on_fleet(config, user, password_env, work))
+
+
+@app.command()
+def status(
+    config: ConfigOption = CONFIG,
+    most: Annotated[int, typer.Option("--last", help="How many operations.", min=1, metavar="N")] = 10,
+) -> None:
+    """The latest operations, whether a tool is at work, which shards do not serve, and which version the
+    proxies serve.
+    """
+    from fleet.command import not_serving, terminal, with_open_store
+    from fleet.core.journal import Journal
+
+    console = terminal()
+    holder, proxies, operations, closed = with_open_store(
+        config,
+        lambda settings, store: (
+            store.holder(),
+            store.proxies(),
+            Journal(store).latest(most),
+            not_serving(settings, store),
+        ),
     )
-    for one in made:
-        for sql in one.statements:
-            console.print(f"{one.host}: {sql}", markup=False)
-        if not one.problem:
-            console.print(f"{one.host}: {_told(one, dry_run=dry_run)}", markup=False)
-        for account in one.anonymous:
-            text = (
-                f"goes before the accounts made for '{client}' when they log in from there, and refuses them"
-            )
-            console.print(f"{one.host}: {account} {text}: DROP USER {account}", markup=False)
-    return [f"{one.host}: {one.problem}. Run it again when that is mended" for one in made if one.problem]
+    console.print(f"at work: {holder or 'no tool'}", markup=False)
+    for line in closed:
+        console.print(line, style="yellow", markup=False)
+    for proxy in proxies:
+        console.print(f"proxy {proxy.name} serves version {proxy.version}", markup=False)
+    table = Table("operation", "begun", "by", "steps", "outcome", "command", box=None, pad_edge=False)
+    for one in operations:
+        unfinished = "[red]failed[/]" if one.problems else "[yellow]unfinished[/]"
+        table.add_row(
+            str(one.number), one.began[:19], one.by, one.progress, one.outcome or unfinished, one.command
+        )
+    if operations:
+        console.print(table)
+    for one in operations:
+        for problem in one.problems if not one.outcome else ():
+            console.print(f"operation {one.number}: {problem}", markup=False)

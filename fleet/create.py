@@ -1,32 +1,30 @@
-"""Create the databases and tables that a schema and a topology ask for, on all hosts in parallel.
+"""Create the databases and tables that a schema and a topology ask for.
 
-Two halves: `wanted` says what should be where (pure), `create` compares that with what each host has and
-makes what is missing. Run again, it finds nothing to do. Nothing that exists is ever changed; a table whose
+`wanted` says what should be where, `look` what is there, `steps` what is to be made: one step a database,
+with its missing tables. Run again, it finds nothing to do. Nothing that exists is ever changed; a table whose
 hashed key is not binary and NO PAD is reported, because rows would be looked for on the wrong shard.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import pymysql
-from pymysql.constants import CLIENT
 
 from config.references import MISSING, Name, any_sql, reference_tables
 from config.schema import SEQUENCES, KeyType, Kind, Schema, Table, quote
 from config.topology import Host, Keyspace, Topology
+from fleet.core.errors import HostError
+from fleet.core.hosts import Hosts
+from fleet.core.journal import Operation
+from fleet.core.progress import Progress, Silent
+from fleet.core.run import Report, Taker
+from fleet.core.steps import Step
 from fleet.references import without_rows
 
-Connection = pymysql.connections.Connection
-Connect = Callable[[Host, int], Connection]
-"""Opens a connection to a host; the integer is a set of client flags to log in with."""
-Progress = Callable[[int, int], None]
-"""Told (databases done, databases in all) from any thread."""
-
-MOST_CONNECTIONS = 64
+_MADE = ("database\t", "tables\t")
+"""What the keys of steps that make something begin with."""
 SOUND_COLLATIONS = ("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
 
 
@@ -38,41 +36,23 @@ class Physical:
     tables: tuple[Table, ...] = ()
 
 
-@dataclass
-class HostReport:
-    """What happened on one host. `problems` are sentences, each naming the database or table."""
-
-    host: Host
-    databases_created: int = 0
-    databases_found: int = 0
-    tables_created: int = 0
-    tables_found: int = 0
-    problems: list[str] = field(default_factory=list)
-    statements: list[str] = field(default_factory=list)
-    """What would be run, of a dry run."""
-    unknown: bool = False
-    """The host could not be asked what it has."""
+Plan = Mapping[Host, Sequence[Physical]]
+Existing = Mapping[str, frozenset[str]]
+"""The databases of a host, and the tables of each."""
 
 
 @dataclass(frozen=True)
-class Report:
-    """The outcome on all hosts; `seconds` of wall-clock time."""
+class Actual:
+    """What the hosts have. `lacking`: the reference tables that a host is to get with their rows, since
+    others have some, and how. `problems` are sentences that begin with the host.
+    """
 
-    hosts: tuple[HostReport, ...]
-    seconds: float
+    found: Mapping[Host, Existing]
+    lacking: Mapping[Host, Mapping[Name, str]] = field(default_factory=dict)
+    problems: Sequence[str] = ()
 
-    @property
-    def problems(self) -> list[str]:
-        """All problems, each with its host."""
-        return [f"{one.host}: {problem}" for one in self.hosts for problem in one.problems]
 
-    @property
-    def databases_created(self) -> int:
-        return sum(one.databases_created for one in self.hosts)
-
-    @property
-    def tables_created(self) -> int:
-        return sum(one.tables_created for one in self.hosts)
+# --- what is wanted --------------------------------------------------------------------------------
 
 
 def wanted(schema: Schema, topology: Topology) -> dict[Host, list[Physical]]:
@@ -106,19 +86,19 @@ def _keyspace(topology: Topology, name: str) -> Keyspace:
     return found
 
 
+def tables_of(keyspace: Keyspace, tables: Sequence[Table]) -> tuple[Table, ...]:
+    """What each database of a sharded keyspace has, of the schema's `tables` there."""
+    timed = any(table.kind is Kind.TIMED for table in tables)
+    return (*tables, SEQUENCES) if timed else tuple(tables)
+
+
 def _placed(
     keyspace: Keyspace, tables: Sequence[Table], hosts: Sequence[Host]
 ) -> list[tuple[Host, Physical]]:
     """The databases of one keyspace, each with its master."""
     if keyspace.sharded:
-        placed = []
-        if any(table.kind is Kind.TIMED for table in tables):
-            tables = [*tables, SEQUENCES]
-        for shard in keyspace.all_shards:
-            host = keyspace.host_of(shard)
-            if host is not None:
-                placed.append((host, Physical(keyspace.database_of(shard).decode(), tuple(tables))))
-        return placed
+        held = tables_of(keyspace, tables)
+        return [(host, Physical(name.decode(), held)) for host, name in keyspace.places.values()]
     everywhere = tuple(one for one in tables if one.kind is Kind.REFERENCE)
     here = tuple(one for one in tables if one.kind is Kind.REFERENCE or one.columns)
     placed = [(host, Physical(keyspace.database, everywhere)) for host in hosts if everywhere]
@@ -128,210 +108,214 @@ def _placed(
     return placed
 
 
-def create(
-    schema: Schema,
-    topology: Topology,
-    connect: Connect,
-    *,
-    connections_per_host: int = 4,
-    progress: Progress = lambda done, total: None,
-    dry_run: bool = False,
-) -> Report:
-    """Create what is missing. A host's failure is in its report and does not stop the others. `dry_run`: only
-    say what would be created.
+# --- what is to be done ----------------------------------------------------------------------------
 
-    `connections_per_host` bounds the load on each host; at most 64 connections are open in all.
+
+def steps(plan: Plan, actual: Actual) -> list[Step]:
+    """What makes the databases and tables that hosts lack. A host that could not be asked has no steps."""
+    made = []
+    for host, databases in plan.items():
+        found = actual.found.get(host)
+        if found is not None:
+            lacking = actual.lacking.get(host, {})
+            made += [step for one in databases if (step := _step(host, one, found, lacking))]
+    return made
+
+
+def _step(host: Host, database: Physical, found: Existing, lacking: Collection[Name]) -> Step | None:
+    held = found.get(database.name)
+    missing = [
+        one
+        for one in database.tables
+        if one.name not in (held or ()) and (database.name, one.name) not in lacking
+    ]
+    statements = [one.create_sql(database.name) for one in missing]
+    names = ",".join(one.name for one in missing)
+    if held is None:
+        statements.insert(0, f"CREATE DATABASE IF NOT EXISTS {quote(database.name)} CHARACTER SET utf8mb4")
+        text = f"make {database.name} with {len(missing)} tables"
+        return Step(_key("database", host, database.name), text, host, tuple(statements))
+    if not missing:
+        return None
+    text = f"make {len(missing)} tables in {database.name}: {names}"
+    return Step(_key("tables", host, database.name, names), text, host, tuple(statements))
+
+
+def undo_steps(operation: Operation, found: Mapping[Host, Existing], full: Collection[Name]) -> list[Step]:
+    """What takes back the databases and tables that an operation made. `full`: the tables, by host and name
+    as in `db00001.pins`, that have rows by now: those, and their databases, stay.
     """
-    started = time.monotonic()
-    plan = {host: databases for host, databases in wanted(schema, topology).items() if databases}
-    reports = {host: HostReport(host) for host in plan}
-    meter = _Meter(progress, sum(len(databases) for databases in plan.values()))
-    workers = max(1, min(len(plan) * connections_per_host, MOST_CONNECTIONS))
-    with ThreadPoolExecutor(workers, thread_name_prefix="create") as pool:
-        found = dict(zip(plan, pool.map(lambda host: _look(host, connect, reports[host]), plan), strict=True))
-        lacking = _without_rows(reference_tables(schema, topology), plan, found, connect, reports)
-        for host, names in lacking.items():
-            plan[host] = [_without(one, names) for one in plan[host]]
-        parts = [
-            _Part(host, databases[offset::connections_per_host], found[host], connect, dry_run)
-            for offset in range(connections_per_host)
-            for host, databases in plan.items()
-            if reports[host].problems == []
-        ]
-        for part, result in zip(parts, pool.map(lambda part: part.run(meter), parts), strict=True):
-            _add(reports[part.host], result)
-        checks = [host for host in plan if reports[host].problems == []]
-        for host, problems in zip(
-            checks, pool.map(lambda host: _unsound(host, plan[host], connect), checks), strict=True
-        ):
-            reports[host].problems += problems
-    for host, names in lacking.items():
-        reports[host].problems += names.values()
-    return Report(tuple(reports.values()), time.monotonic() - started)
+    made: dict[str, Step] = {}
+    for planned in operation.planned.values():
+        if not planned.key.startswith(_MADE):
+            continue
+        kind, host, database, *names = planned.key.split("\t")
+        held = found.get(host, {}).get(database)
+        if held is None:
+            continue
+        if kind == "database" and not any((host, f"{database}.{name}") in full for name in held):
+            made[_key(host, database)] = _drop(host, database)
+        for name in names[0].split(",") if kind == "tables" else ():
+            if name in held and (host, f"{database}.{name}") not in full:
+                made[_key(host, database, name)] = _drop(host, database, name)
+    return [one for key, one in made.items() if key.count("\t") == 1 or key.rpartition("\t")[0] not in made]
 
 
-class _Meter:
-    """Counts databases. Increments race between threads only in what is shown for a moment."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._done = 0
-
-    def step(self) -> None:
-        self._done += 1
-        self._progress(self._done, self._total)
+def _drop(host: Host, database: str, table: str = "") -> Step:
+    name = f"{database}.{table}" if table else database
+    of = (
+        f"TABLE IF EXISTS {quote(database)}.{quote(table)}"
+        if table
+        else f"DATABASE IF EXISTS {quote(database)}"
+    )
+    return Step(_key("drop", host, name), f"drop {name}", host, (f"DROP {of}",))
 
 
-Existing = Mapping[str, frozenset[str]]
-"""The databases of a host, and the tables of each."""
+def _key(*parts: str) -> str:
+    return "\t".join(parts)
 
 
-def _look(host: Host, connect: Connect, report: HostReport) -> Existing:
-    """What `host` has now; a host that does not answer gets a problem."""
-    try:
-        with connect(host, 0) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT schema_name FROM information_schema.schemata")
-            tables: dict[str, set[str]] = {row[0]: set() for row in cursor.fetchall()}
-            cursor.execute("SELECT table_schema, table_name FROM information_schema.tables")
-            for database, table in cursor.fetchall():
-                tables.setdefault(database, set()).add(table)
-    except pymysql.MySQLError as error:
-        report.unknown = True
-        report.problems.append(f"cannot be read: {_words(error)}")
-        return {}
+# --- what is there ---------------------------------------------------------------------------------
+
+
+async def existing(hosts: Hosts, host: Host) -> Existing:
+    """The databases of `host` and the tables of each. HostError."""
+    tables: dict[str, set[str]] = {
+        str(name): set()
+        for (name,) in await hosts.query(host, "SELECT schema_name FROM information_schema.schemata")
+    }
+    listed = "SELECT table_schema, table_name FROM information_schema.tables"
+    for database, table in await hosts.query(host, listed):
+        tables.setdefault(str(database), set()).add(str(table))
     return {database: frozenset(names) for database, names in tables.items()}
 
 
-def _without_rows(
-    names: Sequence[Name],
-    plan: Mapping[Host, Sequence[Physical]],
-    found: Mapping[Host, Existing],
-    connect: Connect,
-    reports: Mapping[Host, HostReport],
-) -> dict[Host, dict[Name, str]]:
-    """The reference tables that hosts are to get with their rows, since others have some, and how."""
+async def look(schema: Schema, topology: Topology, hosts: Hosts, plan: Plan) -> Actual:
+    """What the hosts of a plan have."""
+    problems: list[str] = []
+
+    async def of(host: Host) -> tuple[Host, Existing | None]:
+        try:
+            return host, await existing(hosts, host)
+        except HostError as error:
+            problems.append(f"{host}: {error}")
+            return host, None
+
+    answers = await asyncio.gather(*(of(host) for host, databases in plan.items() if databases))
+    found = {host: answer for host, answer in answers if answer is not None}
     lacking: dict[Host, dict[Name, str]] = {}
-    hosts = [host for host in plan if not reports[host].problems]
-    for name in names:
-        rows: dict[Host, int] = {}
-        for host in hosts:
-            if name[1] not in found[host].get(name[0], ()):
-                rows[host] = MISSING
-                continue
+    for name in reference_tables(schema, topology):
+        rows = {}
+        for host, databases in found.items():
             try:
-                with connect(host, 0) as connection, connection.cursor() as cursor:
-                    cursor.execute(any_sql(name))
-                    row = cursor.fetchone()
-                    rows[host] = int(row[0]) if row else 0
-            except pymysql.MySQLError as error:
-                reports[host].problems.append(f"{name[0]}.{name[1]} cannot be read: {_words(error)}")
+                there = name[1] in databases.get(name[0], ())
+                rows[host] = int((await hosts.query(host, any_sql(name)))[0][0]) if there else MISSING
+            except HostError as error:
+                problems.append(f"{host}: {name[0]}.{name[1]} cannot be read: {error}")
         for host, text in without_rows(name, rows).items():
             lacking.setdefault(host, {})[name] = text
-    return lacking
+    return Actual(found, lacking, problems)
 
 
-def _without(database: Physical, names: Mapping[Name, str]) -> Physical:
-    """The database without these tables: the copy makes them."""
-    return Physical(
-        database.name, tuple(one for one in database.tables if (database.name, one.name) not in names)
-    )
+async def with_rows(hosts: Hosts, operation: Operation) -> tuple[dict[Host, Existing], set[tuple[str, str]]]:
+    """For `undo_steps`: what the hosts of an operation have, and which tables of its databases have rows."""
+    names: dict[Host, set[str]] = {}
+    for planned in operation.planned.values():
+        if planned.key.startswith(_MADE):
+            names.setdefault(planned.host, set()).add(planned.key.split("\t")[2])
+    found = {host: await existing(hosts, host) for host in names}
+    full: set[tuple[str, str]] = set()
+    for host, databases in names.items():
+        tables = [(name, table) for name in sorted(databases) for table in sorted(found[host].get(name, ()))]
+        for at in range(0, len(tables), 200):
+            asked = " UNION ALL ".join(
+                f"(SELECT {number} FROM {quote(database)}.{quote(table)} LIMIT 1)"
+                for number, (database, table) in enumerate(tables[at : at + 200], at)
+            )
+            for (number,) in await hosts.query(host, asked):
+                full.add((host, ".".join(tables[int(number)])))
+    return found, full
+
+
+# --- all at once -----------------------------------------------------------------------------------
 
 
 @dataclass
-class _Part:
-    """Some databases of one host, made over one connection."""
+class Created:
+    """The outcome of `create`: sentences that begin with a host, and what was done."""
 
-    host: Host
-    databases: Sequence[Physical]
-    existing: Existing
-    connect: Connect
-    dry_run: bool = False
+    problems: list[str]
+    databases: int
+    tables: int
+    seconds: float
 
-    def run(self, meter: _Meter) -> HostReport:
-        report = HostReport(self.host)
-        if not self.databases:
-            return report
+
+async def create(
+    schema: Schema, topology: Topology, hosts: Hosts, progress: Progress | None = None
+) -> Created:
+    """Make what is missing, without a journal: for servers that are thrown away."""
+    started = time.monotonic()
+    plan = wanted(schema, topology)
+    actual = await look(schema, topology, hosts, plan)
+    report = Report()
+    await Taker(hosts, progress or Silent()).take(steps(plan, actual), report)
+    problems = [*actual.problems, *report.problems, *left_over(actual)]
+    problems += await unsound_keys(hosts, plan, actual.found)
+    return Created(problems, *made(report.done), time.monotonic() - started)
+
+
+def made(done: Iterable[Step]) -> tuple[int, int]:
+    """Databases and tables of steps that were taken."""
+    databases = tables = 0
+    for one in done:
+        create = [sql.startswith("CREATE TABLE") for sql in one.statements]
+        databases += one.key.startswith("database\t")
+        tables += sum(create)
+    return databases, tables
+
+
+def left_over(actual: Actual) -> Iterator[str]:
+    """What the operator has to make."""
+    for host, names in actual.lacking.items():
+        for text in names.values():
+            yield f"{host}: {text}"
+
+
+async def unsound_keys(hosts: Hosts, plan: Plan, found: Mapping[Host, Existing]) -> list[str]:
+    """The hashed tables whose text key calls different bytes equal."""
+    problems: list[str] = []
+    for host in found:
+        keys = {
+            (database.name, table.name): table.routing
+            for database in plan.get(host, ())
+            for table in database.tables
+            if table.kind is Kind.HASHED and table.key_type is KeyType.TEXT
+        }
+        if not keys:
+            continue
+        names = ", ".join(sorted({f"'{table}'" for _, table in keys}))
+        columns = (
+            "SELECT table_schema, table_name, column_name, collation_name, data_type"
+            f" FROM information_schema.columns WHERE table_name IN ({names})"
+        )
         try:
-            with self.connect(self.host, CLIENT.MULTI_STATEMENTS) as connection:
-                for database in self.databases:
-                    self._make(connection, database, report)
-                    meter.step()
-        except pymysql.MySQLError as error:
-            report.problems.append(f"cannot be reached: {_words(error)}")
-        return report
-
-    def _make(self, connection: Connection, database: Physical, report: HostReport) -> None:
-        """One network write for a database with all its tables."""
-        held = self.existing.get(database.name)
-        missing = [one for one in database.tables if held is None or one.name not in held]
-        statements = [one.create_sql(database.name) for one in missing]
-        if held is None:
-            statements.insert(
-                0, f"CREATE DATABASE IF NOT EXISTS {quote(database.name)} CHARACTER SET utf8mb4"
-            )
-        try:
-            if self.dry_run:
-                report.statements += statements
-            elif statements:
-                with connection.cursor() as cursor:
-                    cursor.execute(";\n".join(statements))
-                    while cursor.nextset():
-                        pass
-        except pymysql.MySQLError as error:
-            if not connection.open:
-                raise
-            report.problems.append(f"{database.name}: {_words(error)}")
-            return
-        report.databases_created += held is None
-        report.databases_found += held is not None
-        report.tables_created += len(missing)
-        report.tables_found += len(database.tables) - len(missing)
+            rows = await hosts.query(host, columns)
+        except HostError as error:
+            problems.append(f"{host}: the keys of hashed tables cannot be verified: {error}")
+            continue
+        problems += [
+            f"{host}: {unsound_key(database, table, column, collation)}"
+            for database, table, column, collation, data_type in rows
+            if keys.get((database, table), "").lower() == column.lower()
+            and collation not in SOUND_COLLATIONS
+            and data_type.lower() != "varbinary"
+        ]
+    return problems
 
 
-def _add(total: HostReport, part: HostReport) -> None:
-    total.databases_created += part.databases_created
-    total.databases_found += part.databases_found
-    total.tables_created += part.tables_created
-    total.tables_found += part.tables_found
-    total.problems += part.problems
-    total.statements += part.statements
-
-
-def _unsound(host: Host, databases: Sequence[Physical], connect: Connect) -> list[str]:
-    """The hashed tables on `host` whose text key calls different bytes equal."""
-    keys = {
-        (database.name, table.name): table.routing
-        for database in databases
-        for table in database.tables
-        if table.kind is Kind.HASHED and table.key_type is KeyType.TEXT
-    }
-    if not keys:
-        return []
-    names = sorted({table for _, table in keys})
-    marks = ", ".join(["%s"] * len(names))
-    try:
-        with connect(host, 0) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT table_schema, table_name, column_name, collation_name, data_type"
-                f" FROM information_schema.columns WHERE table_name IN ({marks})",
-                names,
-            )
-            rows = cursor.fetchall()
-    except pymysql.MySQLError as error:
-        return [f"the keys of hashed tables cannot be verified: {_words(error)}"]
-    return [
+def unsound_key(database: str, table: str, column: str, collation: str) -> str:
+    """What is wrong with it."""
+    return (
         f"{database}.{table}: the key {column} has collation {collation}, which is not binary and NO PAD:"
         f" different bytes are equal there, so rows are not found; use one of {', '.join(SOUND_COLLATIONS)}"
-        for database, table, column, collation, data_type in rows
-        if keys.get((database, table), "").lower() == column.lower()
-        and collation not in SOUND_COLLATIONS
-        and data_type.lower() != "varbinary"
-    ]
-
-
-def _words(error: pymysql.MySQLError) -> str:
-    """The server's or the driver's message, with its number."""
-    if len(error.args) > 1:
-        return f"{error.args[1]} ({error.args[0]})"
-    return str(error)
+    )

@@ -14,12 +14,13 @@ fenced off an entry for `%` by ones of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from config.backends import Account
 from config.credentials import Role
+from config.flavour import Flavour
 from config.schema import Kind, Schema, quote
 from config.topology import Host, Keyspace, Topology
 
@@ -36,6 +37,11 @@ _READ: Final = frozenset({"SELECT", "SHOW VIEW", "LOCK TABLES"})
 _WRITE: Final = _READ | {"INSERT", "UPDATE", "DELETE", "EXECUTE", "CREATE TEMPORARY TABLES"}
 _GATHER: Final = frozenset({"SELECT", "INSERT", "CREATE", "DROP", "CREATE TEMPORARY TABLES"})
 PASSES: Final = frozenset({"READ_ONLY ADMIN"})
+CHANGES: Final = frozenset(
+    {"INSERT", "UPDATE", "DELETE", "DELETE HISTORY", "CREATE", "DROP", "ALTER", "INDEX", "TRIGGER", "EVENT"}
+    | {"REFERENCES", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "EXECUTE", "CREATE TEMPORARY TABLES"}
+)
+"""What an account may not have where it must not write. EXECUTE: a routine has its owner's rights."""
 ALL: Final = frozenset({"ALL PRIVILEGES"})
 
 EVERYTHING: Final = "%"
@@ -48,7 +54,7 @@ class Server:
     `partial_revokes` takes them away); without, `databases` are those there are now.
     """
 
-    mariadb: bool
+    flavour: Flavour
     patterns: bool = True
     databases: tuple[str, ...] = ()
 
@@ -146,22 +152,39 @@ def grants(
     return found
 
 
+def grants_elsewhere(
+    schema: Schema, topology: Topology, account: Account | None, server: Server
+) -> list[Grant]:
+    """What `account` needs in the databases of keyspaces, on whichever host. One that has replicated from
+    another has these, and may get the databases by a split.
+    """
+    hosts = (*topology.hosts, *topology.slaves)
+    every = (one for host in hosts for one in grants(schema, topology, host, account, server))
+    found = {(one.database, one.table): one for one in every if one.database not in ("", EVERYTHING)}
+    return list(found.values())
+
+
 def literal_if(server: Server, name: str) -> str:
     """A name as GRANT has it on this server: without wildcards nothing is escaped."""
     return literal(name) if server.patterns else name
 
 
 def _administrator(server: Server) -> list[Grant]:
-    """All, but what passes the fence: on MariaDB the right to write on a server that is `read_only`; on MySQL
-    the fence is `super_read_only`, which nobody passes.
+    """All, but what passes a fence. On MySQL nobody passes one. On MariaDB it is the right to write on a
+    server that is `read_only`; and what changes databases comes by an entry for all of them, which goes
+    behind the entry that fences off a single one (`fence`): rights on `*.*` would go before it. SELECT, too:
+    who has it on `*.*` is told by information_schema that it is all he may do.
     """
     everything = Grant(ALL, option=True)
-    return [everything, Grant(PASSES, revoke=True)] if server.mariadb else [everything]
+    if not server.flavour.passes_read_only:
+        return [everything]
+    taken = PASSES | CHANGES | {"SELECT"}
+    return [Grant(ALL, EVERYTHING, option=True), everything, Grant(taken, revoke=True)]
 
 
 def _own(schema: Schema, topology: Topology, host: Host, server: Server) -> list[Grant]:
     found = _any(_LOOK, server)
-    if server.mariadb:
+    if server.flavour.routines_in_proc:
         found.append(Grant(frozenset({"SELECT"}), "mysql", "proc"))  # the bodies of routines
     else:
         found.append(Grant(frozenset({"SHOW_ROUTINE"})))
@@ -310,6 +333,6 @@ def _defaults(topology: Topology) -> tuple[Host | None, ...]:
     return topology.default, topology.default_slave
 
 
-def _scratch_hosts(topology: Topology) -> Iterator[Host | None]:
-    yield topology.default or (topology.hosts[0] if topology.hosts else None)
-    yield topology.default_slave
+def _scratch_hosts(topology: Topology) -> tuple[Host | None, ...]:
+    """Without a default host rows are gathered on the first of the topology, which each may come to be."""
+    return _defaults(topology) if topology.default else (*topology.hosts, *topology.slaves)

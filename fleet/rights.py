@@ -154,30 +154,40 @@ def compare(
     existing: Iterable[str],
     account: str,
     belongs: Callable[[str], bool],
+    elsewhere: Callable[[], Sequence[Grant]],
 ) -> list[Finding]:
     """What is wrong with an account. `existing`: the databases of the host; `belongs`: whether one is of the
-    topology's keyspaces.
+    topology's keyspaces; `elsewhere`: what the account needs on other hosts, and so may have here.
     """
     names = [name for name in existing if name != "information_schema"]
+    known = {one.database for one in wanted}
+    others = (
+        [] if held.databases.keys() <= known else [one for one in elsewhere() if one.database not in known]
+    )
     return [
-        *_missing(wanted, held, account),
-        *_too_much(wanted, held, names, account),
-        *_foreign(wanted, held, names, account, belongs),
+        *missing(wanted, held, account),
+        *_too_much(wanted, others, held, account),
+        *_foreign([*wanted, *others], held, names, account, belongs),
     ]
 
 
-def _missing(wanted: Sequence[Grant], held: Held, account: str) -> Iterator[Finding]:
+def missing(wanted: Sequence[Grant], held: Held, account: str) -> Iterator[Finding]:
+    """The rights that an account lacks."""
+    revokes = [one for one in wanted if one.revoke]
+    taken = frozenset().union(*(one.privileges for one in revokes))
     for grant in wanted:
         if grant.revoke or (grant.privileges == FENCE and grant.database in _SYSTEM_NAMES):
             continue
-        lacks = _lacks(grant, held)
+        lacks = _lacks(grant, held) - (_NOTHING if grant.database else taken)
         if lacks:
             shown = ", ".join(sorted(lacks))
             again = Grant(frozenset(lacks), grant.database, grant.table)
             # an entry that is made anew must have all that the account shall have there
             full = grant if grant.database and grant.database not in held.databases else again
-            remedy = (grant if ALL & grant.privileges else full).sql(account)
-            yield Finding(f"lacks {shown} on {grant.scope}", (remedy,))
+            remedy = [(grant if ALL & grant.privileges else full).sql(account)]
+            if ALL & grant.privileges and not grant.database:
+                remedy += [one.sql(account) for one in revokes]
+            yield Finding(f"lacks {shown} on {grant.scope}", tuple(remedy))
 
 
 def _lacks(grant: Grant, held: Held) -> frozenset[str]:
@@ -200,10 +210,14 @@ def _lacks(grant: Grant, held: Held) -> frozenset[str]:
 _SYSTEM_NAMES: Final = frozenset({*SYSTEM, *(name.replace("_", "\\_") for name in SYSTEM)})
 
 
-def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account: str) -> Iterator[Finding]:
+def _too_much(
+    wanted: Sequence[Grant], elsewhere: Sequence[Grant], held: Held, account: str
+) -> Iterator[Finding]:
     """Rights on all databases, or on some, that the account must not have."""
     if _administers(wanted):
-        passing = held.everywhere & frozenset().union(*(one.privileges for one in wanted if one.revoke))
+        passing = (
+            held.everywhere & PASSES & frozenset().union(*(one.privileges for one in wanted if one.revoke))
+        )
         if passing:
             shown = ", ".join(sorted(passing))
             text = f"has {shown}, and so writes on servers that are read_only"
@@ -219,7 +233,7 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
         yield Finding(f"has {shown} on all databases", remedy)
     for line in held.others:
         yield Finding(f"has more than this can look into: {line}")
-    patterns = _patterns(wanted)
+    patterns = _patterns([*wanted, *elsewhere])
     for entry, rights in held.databases.items():
         excess = rights - _allowed(patterns, entry)
         if excess and entry not in _SYSTEM_NAMES:
@@ -230,7 +244,7 @@ def _too_much(wanted: Sequence[Grant], held: Held, names: Sequence[str], account
         excess = (_NOTHING if counts is None else held.databases[counts]) - FENCE
         if excess:
             yield Finding(f"gets into {name}", _out(name, held, excess, account))
-    tables = {(one.database, one.table): one.privileges for one in wanted if one.table}
+    tables = {(one.database, one.table): one.privileges for one in (*wanted, *elsewhere) if one.table}
     for (database, table), rights in held.tables.items():
         excess = rights - tables.get((database, table), patterns.get(database, _NOTHING))
         if excess:

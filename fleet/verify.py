@@ -1,18 +1,22 @@
-"""What `shardgate check --connect` finds out about the hosts and the accounts there. Pure."""
+"""What `shardgate check --connect` finds out about the hosts: the accounts there, databases, tables. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Protocol
 
 from config.backends import Account
+from config.flavour import flavour_of
 from config.references import Name
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
-from fleet.grants import Grant, Server, grants, quoted_account
+from fleet.create import Physical, Plan, wanted
+from fleet.faults import Definition, Fault, Found, grouped, of_databases, of_tables, pairs
+from fleet.grants import Grant, Server, grants, grants_elsewhere, quoted_account
 from fleet.references import differing, shown
 from fleet.rights import Finding, compare, compare_public, of_public, read_grants
 
@@ -54,6 +58,10 @@ class Answer(Protocol):
     def rows(self) -> Mapping[Name, int | str]:
         """How many rows the reference tables have, or why that is not known."""
 
+    @property
+    def tables(self) -> Mapping[str, Collection[str]] | str:
+        """The tables of each database that has some, or why that is not known."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -70,13 +78,73 @@ def hosts_of(topology: Topology) -> tuple[Host, ...]:
 
 
 def verify(
-    settings: Settings, schema: Schema, topology: Topology, answers: Mapping[tuple[Host, str], Answer]
+    settings: Settings,
+    schema: Schema,
+    topology: Topology,
+    answers: Mapping[tuple[Host, str], Answer],
+    replication: Mapping[Host, Sequence[Finding]],
 ) -> list[Verdict]:
-    """A verdict for each host of the topology. `answers`: by host and account, "" is the proxy's own."""
-    tables = references(topology, answers)
+    """A verdict for each host of the topology. `answers`: by host and account, "" is the proxy's own.
+    `replication`: what was found of that.
+    """
+    rows = references(topology, answers)
+    lacking = missing(schema, topology, answers)
     return [
-        _verdict(settings, schema, topology, host, answers, tables.get(host, []))
+        _verdict(
+            settings,
+            schema,
+            topology,
+            host,
+            answers,
+            lacking.get(host, []),
+            [*rows.get(host, []), *replication.get(host, ())],
+        )
         for host in hosts_of(topology)
+    ]
+
+
+def missing(
+    schema: Schema, topology: Topology, answers: Mapping[tuple[Host, str], Answer]
+) -> dict[Host, list[Finding]]:
+    """The databases and tables that masters lack, and those of their masters that slaves lack."""
+    findings: dict[Host, list[Finding]] = {}
+    found: dict[Host, Found] = {}
+    for host in hosts_of(topology):
+        own = answers[host, ""]
+        if own.error:
+            continue
+        if isinstance(own.tables, str):
+            findings[host] = [Finding(f"its tables cannot be listed: {own.tables}")]
+            continue
+        names = {(database, table) for database, tables in own.tables.items() for table in tables}
+        found[host] = Found(frozenset(own.databases), dict.fromkeys(names, Definition(())))
+    plan = wanted(schema, topology)
+    masters = {host: having for host, having in found.items() if host in plan}
+    faults = _missing(plan, topology, masters)
+    for slave, master in pairs(topology):
+        if slave in found and master in found:
+            there = _only(plan[master], found[master])
+            faults += [
+                replace(one, text=f"{one.text}, which {master} has", remedy="does it replicate all?")
+                for one in _missing({slave: there}, topology, {slave: found[slave]})
+            ]
+    for group in grouped(faults):
+        text = f"{group.names}: {group.fault.text}; {group.fault.remedy}"
+        findings.setdefault(group.fault.host, []).append(Finding(text))
+    return findings
+
+
+def _missing(plan: Plan, topology: Topology, found: Mapping[Host, Found]) -> list[Fault]:
+    every = (*of_databases(plan, topology, found), *of_tables(plan, topology, found))
+    return [one for one in every if one.kind == "missing"]
+
+
+def _only(databases: Iterable[Physical], having: Found) -> list[Physical]:
+    """What of them a host has."""
+    return [
+        Physical(one.name, tuple(table for table in one.tables if (one.name, table.name) in having.tables))
+        for one in databases
+        if one.name in having.databases
     ]
 
 
@@ -105,16 +173,20 @@ def _verdict(
     topology: Topology,
     host: Host,
     answers: Mapping[tuple[Host, str], Answer],
-    tables: Sequence[Finding],
+    lacking: Sequence[Finding],
+    further: Sequence[Finding],
 ) -> Verdict:
+    """`lacking`: databases and tables, as far as the proxy's own account can see."""
     backends = settings.backends
     own = answers[host, ""]
     if own.error and not own.denied:
-        return Verdict(host, "", (Finding(f"cannot be reached: {own.error}"),))
+        text = f"cannot be reached: {own.error}. {_UNREACHED}"
+        return Verdict(host, "", (Finding(text),))
     there = [one for (at, _), one in answers.items() if at == host and not one.error]
     server = _server(there or [own])
     found: list[Finding] = []
     every: list[Sequence[Grant]] = []
+    blind = False
     accounts: list[Account | None] = [None, *backends.accounts]
     for account in accounts if backends.accounts else [None]:
         name = "" if account is None else account.user
@@ -132,22 +204,29 @@ def _verdict(
                 {name for one in there for name in one.databases},
                 shown,
                 lambda name: topology.physical(name) is not None,
+                partial(grants_elsewhere, schema, topology, account, server),
             )
             found += [Finding(f"{user} {one.text}", one.remedy) for one in others]
+            blind = blind or (account is None and bool(others))
     if backends.accounts:
         public = dict.fromkeys(line for one in there for line in of_public(one.grants))
         found += compare_public(every, list(public))
-    found += tables
-    version = there[0].version if there else ""
+    found += [*(() if blind else lacking), *further]
+    version = there[0].version.removeprefix(_FOR_REPLICATION) if there else ""
     return Verdict(host, f"{version}, {len(backends.accounts) + 1} accounts", tuple(found))
 
 
 def _server(there: Sequence[Answer]) -> Server:
-    mariadb = any("mariadb" in one.version.lower() for one in there)
+    flavour = flavour_of(" ".join(one.version for one in there))
     names = tuple(sorted({name for one in there for name in one.databases}))
-    return Server(mariadb, all(one.patterns for one in there), names)
+    return Server(flavour, all(one.patterns for one in there), names)
 
 
+_FOR_REPLICATION: Final = "5.5.5-"
+"""What MariaDB puts before its version when it greets, for old replicas."""
+_UNREACHED: Final = (
+    "Is this its address and port, does the server run, and does it listen there (bind_address)?"
+)
 _LOCKED: Final = frozenset({3118, 3955, 4151})
 _BLOCKED: Final = 4150
 _EXPIRED: Final = frozenset({1820, 1862})
@@ -168,7 +247,7 @@ def _not_in(user: str, answer: Answer, statements: Sequence[str]) -> Finding:
         )
     if answer.code in _EXPIRED:
         return Finding(f"{text}. Its password has expired", (password,))
-    text += ". The account is not there, or its password is another one"
+    text += ". The account is not there (`shardgate fleet create` makes it), or its password is another one"
     seen = _SEEN_AS.search(answer.error)
     if seen is not None and seen[1] != "%":
         text += (

@@ -7,10 +7,6 @@ and drains.
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import gc
-import socket
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,20 +18,21 @@ from config.checks import fit_problems
 from config.document import ConfigError
 from config.restart import needing_restart
 from config.schema import Schema
-from config.settings import Settings, User
+from config.settings import Listener, Settings, User
 from config.sources import TopologySource, open_source
-from config.sources.schema import SchemaFile
+from config.sources.schema import SchemaFile, SchemaNode, open_schema
 from config.topology import Topology
 from proxy.catalog.facts import ServerFacts, ask, ask_rest
 from proxy.catalog.tables import PERIOD
 from proxy.engine.services import Services
 from proxy.frontend.client import Client
+from proxy.frontend.drain import ask_to_leave
 from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users
 from rewriter.tree.start import load
 
-from . import open_files
+from . import memory, open_files
 from .backends import Backends
 from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
@@ -43,6 +40,7 @@ from .backends.own import own_connection
 from .certificates import CertificateStore
 from .errors import ProxyError
 from .in_use import Agreement, InUse, Shared
+from .listening import Door, serve_clients
 from .local.kill import end
 from .local.processes import processes
 from .local.show import sessions
@@ -59,10 +57,6 @@ log = structlog.get_logger("proxy")
 
 _TICK = 0.25
 _TRIES = 10
-#: Seconds for which a thread that binds rows may hold up the loop.
-_SWITCH = 0.0005
-#: mallopt(3): M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, each with what it is set to.
-_THRESHOLDS = ((-1, 16 << 20), (-3, 4 << 20))
 
 
 class Worker:
@@ -71,8 +65,8 @@ class Worker:
     def __init__(
         self,
         settings: Settings,
-        schema: Schema,
-        sockets: Sequence[socket.socket],
+        schema: Schema | None,
+        doors: Sequence[Door],
         rsa: RsaKey,
         secret: bytes,
         certificates: CertificateStore,
@@ -82,17 +76,18 @@ class Worker:
         shared: Shared | None = None,
         replaced: int = 0,
     ) -> None:
-        """`read_again`: the settings as they are in the file now; raises ConfigError. `shared`: what the
-        other workers serve, of which `replaced` have died.
+        """`schema`: None where it is in ZooKeeper, and was not looked at. `read_again`: the settings as they
+        are in the file now; raises ConfigError. `shared`: what the other workers serve, of which `replaced`
+        have died.
         """
         self.settings = settings
         self.schema = schema
-        self.sockets = sockets
+        self.doors = doors
         self.number = number
         self.peers = peers
         self.services: Services | None = None
         self.source: TopologySource | None = None
-        self.schema_file: SchemaFile | None = None
+        self.schema_source: SchemaFile | SchemaNode | None = None
         self.status: StatusServer | None = None
         self.tasks = Tasks()
         self._authority = Authority(lambda name: None, rsa)
@@ -145,7 +140,7 @@ class Worker:
             self.tasks.spawn(self._learn_rest(services), "facts")
             self.tasks.spawn(self._watch_tables(services), "tables")
             await services.planners.warm()
-            _settle_memory()
+            memory.settle()
             version = services.serving.topology.version
             log.info(
                 "serving",
@@ -173,16 +168,16 @@ class Worker:
         self._certificates.reload()
         if self.source is not None:
             self.source.reload()
-        if self.schema_file is not None:
-            self.schema_file.reload()
+        if self.schema_source is not None:
+            self.schema_source.reload()
 
     def addresses(self) -> list[str]:
         """Where clients connect."""
         found = []
-        for sock in self.sockets:
+        for _, sock in self.doors:
             name = sock.getsockname()
             found.append(f"unix:{name}" if isinstance(name, str) else f"{name[0]}:{name[1]}")
-        return found
+        return list(dict.fromkeys(found))
 
     # -- parts
     # ------------------------------------------------------------------------------------------------------
@@ -191,24 +186,30 @@ class Worker:
         """What to serve: what the other workers do, or the documents as they are now. Raises ConfigError."""
         resumed = self._agreement.resume()
         schema = self.schema if resumed is None else resumed.schema
-        self.source = open_source(self.settings, schema)
-        self.schema_file = SchemaFile(
-            self.settings.schema_file, self._map_in_use, self._databases_in_use, first=schema
+        zookeeper = self.settings.topology.zookeeper
+        name = zookeeper.name if zookeeper is not None else None
+        if name is not None and self.settings.workers > 1:
+            name = f"{name}-{self.number}"
+        details = {"listen": self.addresses(), "worker": self.number}
+        self.source = open_source(self.settings, schema, name, details)
+        self.schema_source = open_schema(
+            self.settings, self.source, self._map_in_use, self._databases_in_use, schema
         )
         if resumed is not None:
             self.source.resume(resumed.topology)
-            self.schema_file.digests[resumed.schema] = resumed.schema_digest
-            self.schema_file.resume(resumed.schema)
+            self.schema_source.digests[resumed.schema] = resumed.schema_digest
+            self.schema_source.resume(resumed.schema)
         self.source.in_use = self._followed
         await self.source.start(self._topology_read, self._topology_refused)
-        found = await self.schema_file.start(self._schema_read, self._schema_refused)
-        digest = self.schema_file.digests.get(found, "")
+        found = await self.schema_source.start(self._schema_read, self._schema_refused)
+        digest = self.schema_source.digests.get(found, "")
         topology = self.source.current
         assert topology is not None
         settings = self.settings
         state = InUse(topology, found, digest, settings.users, settings.backends)
         in_use = self._agreement.begin(state)
         self._follow_sources(in_use)
+        self.source.serving(in_use.topology, in_use.schema_digest)
         return in_use
 
     def _serve_with(self, facts: ServerFacts, backends: Backends) -> Services:
@@ -315,19 +316,27 @@ class Worker:
         other_schema = after.schema_digest != before.schema_digest
         if other_users:
             self._let_in(after)
-        if services is None:
-            return
-        if other_users:
-            services.set_users(after.users, after.accounts)
-            follow_users(services)
-        if after.map != before.map:
-            services.serving.set_topology(after.topology, after.schema if other_schema else None)
-        elif other_schema:
-            self.tasks.spawn(services.serving.set_schema(after.schema), "schema")
+        if services is not None:
+            if other_users:
+                services.set_users(after.users, after.accounts)
+                follow_users(services)
+            if after.map != before.map:
+                services.serving.set_topology(after.topology, after.schema if other_schema else None)
+            elif other_schema:
+                self.tasks.spawn(self._serve_schema(services, after), "schema")
+                after = before  # until then
+        assert self.source is not None
+        self.source.serving(after.topology, after.schema_digest)
+
+    async def _serve_schema(self, services: Services, wanted: InUse) -> None:
+        await services.serving.set_schema(wanted.schema)
+        in_use = self._in_use()
+        if in_use.schema_digest == wanted.schema_digest and self.source is not None:
+            self.source.serving(in_use.topology, in_use.schema_digest)
 
     def _follow_sources(self, in_use: InUse) -> None:
         """Tell the sources what is in use. One that has been refused may be right now."""
-        source, file = self.source, self.schema_file
+        source, file = self.source, self.schema_source
         assert source is not None
         assert file is not None
         other_schema = source.schema is not in_use.schema
@@ -354,13 +363,13 @@ class Worker:
     def _schema_read(self, schema: Schema) -> None:
         """The same for a schema."""
         in_use = self._agreement.current
-        assert self.schema_file is not None
-        digest = self.schema_file.digests.get(schema, "")
+        assert self.schema_source is not None
+        digest = self.schema_source.digests.get(schema, "")
         if in_use is None or digest == in_use.schema_digest:
             return
         propose = self._agreement.propose
         if fit_problems(schema, in_use.topology) or not propose(schema=schema, schema_digest=digest):
-            self.schema_file.adopt(self._in_use().schema)
+            self.schema_source.adopt(self._in_use().schema)
 
     async def _meet(self, peers: Peers, services: Services) -> None:
         """Answer the other workers' questions."""
@@ -413,10 +422,10 @@ class Worker:
         connector = LoginConnector(self._account_for, backends.connect_timeout, certificates)
         return HostPool(host, limits, connector, self.tasks.spawn, time.monotonic)
 
-    def _account_for(self, host: str, variant: int) -> tuple[str, str]:
+    def _account_for(self, host: str, capability_set: int) -> tuple[str, str]:
         """User and password for a connection to `host`, by what the settings file said last."""
         assert self._backends is not None
-        return self._in_use().accounts.user_for(host, self._backends.account_of(variant))
+        return self._in_use().accounts.user_for(host, self._backends.account_of(capability_set))
 
     async def _learn_facts(self, backends: Backends) -> ServerFacts | None:
         """Facts of the first server that answers; tries until one does, or until `stop`."""
@@ -424,7 +433,7 @@ class Worker:
         while not self._stopping.is_set():
             for host in self._in_use().topology.hosts:
                 try:
-                    async with own_connection(backends.pool(host)) as conn:
+                    async with own_connection(backends, host) as conn:
                         return await ask(conn)
                 except ProxyError as error:
                     self._trouble = str(error)
@@ -444,7 +453,7 @@ class Worker:
         """Facts that are seldom needed."""
         for host in services.serving.topology.hosts:
             try:
-                async with own_connection(services.backends.pool(host)) as conn:
+                async with own_connection(services.backends, host) as conn:
                     await ask_rest(conn, services.collations)
                 return
             except ProxyError as error:
@@ -467,16 +476,22 @@ class Worker:
             await self._look_at_tables(services)
 
     async def _listen(self, services: Services) -> None:
+        for listener, sock in self.doors:
+            self._servers.append(await serve_clients(_maker(services, listener), sock))
+
+    async def _stop_listening(self, services: Services) -> None:
+        """Who waits at a door is let in: where no successor shares the socket, its end would cut them off."""
+        let_in = []
+        for (listener, sock), server in zip(self.doors, self._servers, strict=True):
+            with suppress(OSError):
+                while True:
+                    let_in.append((listener, sock.accept()[0]))
+            server.close()
         loop = asyncio.get_running_loop()
-        for sock, listener in zip(self.sockets, self.settings.listen, strict=True):
-            make: Callable[[], asyncio.Protocol] = partial(Client, services)
-            if listener.proxy_protocol:
-                make = partial(Entrance, services, listener.proxy_protocol)
-            if sock.family == socket.AF_UNIX:
-                server = await loop.create_unix_server(make, sock=sock, backlog=1024)
-            else:
-                server = await loop.create_server(make, sock=sock, backlog=1024)
-            self._servers.append(server)
+        for listener, sock in let_in:
+            sock.setblocking(False)
+            with suppress(OSError):
+                await loop.connect_accepted_socket(_maker(services, listener), sock)
 
     async def _tick(self, backends: Backends) -> None:
         while True:
@@ -508,18 +523,17 @@ class Worker:
         self._when_serving(lambda services: services.serving.schema_refused(reason))
 
     async def _drain(self, services: Services) -> None:
-        """Take no new client, let statements and transactions end, then close everybody."""
+        """Take no new client, let the others leave, then close everybody."""
         services.clients.draining = True
-        for server in self._servers:
-            server.close()
+        since, limit = time.monotonic(), self.settings.timeouts.drain
+        await self._stop_listening(services)
         if self.status is not None:
             await self.status.step_aside()
-        deadline = time.monotonic() + self.settings.timeouts.drain
         log.info("draining", clients=len(services.clients.connections))
-        while time.monotonic() < deadline and (services.clients.connections or await self._tells_of_others()):
-            for client in list(services.clients.connections):
-                if (client.ready and not client.session.transaction.open) or client.session is None:
-                    client.close()
+        while (now := time.monotonic()) < since + limit and (
+            services.clients.connections or await self._tells_of_others()
+        ):
+            ask_to_leave(services, now, since, limit)
             await asyncio.sleep(0.02)
         left = list(services.clients.sessions.values())
         if left:
@@ -547,37 +561,21 @@ class Worker:
             self.services.planners.close()
         if self.peers is not None:
             await self.peers.stop()
+        if self.schema_source is not None:
+            await self.schema_source.stop()
         if self.source is not None:
             await self.source.stop()
-        if self.schema_file is not None:
-            await self.schema_file.stop()
         if self.status is not None:
             await self.status.stop()
-        for sock in self.sockets:
+        for _, sock in self.doors:
             sock.close()
 
 
-def _settle_memory() -> None:
-    """What was made at start stays: the garbage collector need not look at it again and again, nor at every
-    700 objects for the rings that the data path does not make.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-    sys.setswitchinterval(_SWITCH)
-    _set_thresholds()
-
-
-def _set_thresholds() -> None:
-    """Blocks of 4 MB and more are the system's again as soon as they are freed; the C library would take them
-    from its heap after it has seen one freed, up to 32 MB, and what lies above a hole there is kept: so what
-    a client sent would stay after it is gone. But up to 16 MB at the heap's end are kept: rows by the 100 KB
-    would else be fetched from the system page by page, again and again. (C libraries that have no mallopt do
-    neither.)
-    """
-    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        for name, size in _THRESHOLDS:
-            mallopt(name, size)
+def _maker(services: Services, listener: Listener) -> Callable[[], asyncio.Protocol]:
+    """Makes a protocol for each connection that comes in."""
+    if listener.proxy_protocol:
+        return partial(Entrance, services, listener.proxy_protocol)
+    return partial(Client, services)
 
 
 def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +11,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from config.checks import access_problems, fit_problems
 from config.document import ConfigError
 from config.layout import BUILTIN
 from config.load import check as check_files
-from config.load import load_settings, load_topology
+from config.load import load_schema, load_settings, load_topology
 from config.references import reference_tables
 from config.schema import Schema
-from config.settings import Settings
+from config.settings import Settings, ZooKeeper
 from config.topology import Topology
 from fleet.cli import app as fleet_app
+from fleet.schema_cli import app as schema_app
+from fleet.topology_cli import app as topology_app
 
 app = typer.Typer(
     name="shardgate",
@@ -39,6 +43,21 @@ def main() -> None:
     app()
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"shardgate {version('shardgate')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    asked: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A MySQL proxy that makes a fleet of sharded MySQL servers look like one database."""
+
+
 def _fail(message: str, status: int = 2) -> typer.Exit:
     print(f"shardgate: {message}", file=sys.stderr)
     return typer.Exit(status)
@@ -47,6 +66,8 @@ def _fail(message: str, status: int = 2) -> typer.Exit:
 @app.command()
 def serve(config: ConfigOption = _DEFAULT) -> None:
     """Run the proxy. SIGTERM drains it, SIGHUP makes it look at users, topology and certificates again."""
+    from config.sources.schema import schema_before
+
     from .logs import configure
     from .server import serve as run
 
@@ -55,10 +76,30 @@ def serve(config: ConfigOption = _DEFAULT) -> None:
     except ConfigError as error:
         raise _fail(f"the configuration cannot be used:\n{error}") from None
     configure(settings.logging)
+    schema = schema or schema_before(settings)
     raise typer.Exit(run(settings, schema, lambda: load_settings(config)))
 
 
 app.add_typer(fleet_app, name="fleet")
+app.add_typer(topology_app, name="topology")
+app.add_typer(schema_app, name="schema")
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to write; made when missing.", metavar="DIR")],
+) -> None:
+    """Write a first configuration, with comments: settings, schema, topology, and the GRANTs of the proxy's
+    accounts. Nothing that exists is overwritten.
+    """
+    from fleet.core.errors import Refused
+    from fleet.starter import NEXT, write
+
+    try:
+        write(folder)
+    except Refused as error:
+        raise _fail(str(error)) from None
+    typer.echo(NEXT.format(folder), nl=False)
 
 
 @app.command()
@@ -68,7 +109,7 @@ def check(
         bool,
         typer.Option(
             "--connect",
-            help="Ask the hosts, too: do they answer, may the accounts what they must and no more.",
+            help="Ask the hosts, too: versions, what the accounts may, databases, tables, replication.",
         ),
     ] = False,
 ) -> None:
@@ -77,22 +118,34 @@ def check(
         settings, schema, topology = check_files(config, closely=True)
     except ConfigError as error:
         raise _fail(f"the configuration cannot be used:\n{error}") from None
-    tables = sum(len(database.tables) for database in schema.databases.values())
     console.print(f"[green]ok[/]  settings  {config}: {len(settings.users)} users")
-    console.print(
-        f"[green]ok[/]  schema    {settings.schema_file}: {len(schema.databases)} databases, {tables} tables"
-    )
-    if topology is None:
-        console.print("[yellow]--[/]  topology  in ZooKeeper: not looked at")
-    else:
+    problems: list[str] = []
+    if connect and settings.topology.zookeeper is not None:
+        schema, topology, problems = _in_zookeeper(settings, settings.topology.zookeeper, schema)
+    for problem in problems:
+        console.print("[red]!![/]  zookeeper ", end="")
+        console.print(problem, markup=False, soft_wrap=True)
+    if schema is not None:
+        tables = sum(len(database.tables) for database in schema.databases.values())
+        console.print(
+            f"[green]ok[/]  schema    {settings.schema_place}: "
+            f"{len(schema.databases)} databases, {tables} tables"
+        )
+    elif not connect:
+        console.print("[yellow]--[/]  schema    in ZooKeeper: not looked at")
+    if topology is not None:
         shards = sum(len(keyspace.all_shards) for keyspace in topology.keyspaces.values())
         console.print(
-            f"[green]ok[/]  topology  {settings.topology.file}: version {topology.version}, {shards} shards "
-            f"on {len(topology.hosts)} hosts"
+            f"[green]ok[/]  topology  {_topology_place(settings)}: "
+            f"version {topology.version}, {shards} shards on {len(topology.hosts)} hosts"
         )
+    elif not connect:
+        console.print("[yellow]--[/]  topology  in ZooKeeper: not looked at")
     if not settings.backends.accounts:
         console.print(f"[yellow]--[/]  accounts  {_ONE_FOR_ALL.format(settings.backends.user)}")
-    if connect and not _connects(settings, schema, topology):
+    if not connect:
+        return
+    if schema is None or topology is None or not _connects(settings, schema, topology) or problems:
         raise typer.Exit(1)
 
 
@@ -102,21 +155,64 @@ _ONE_FOR_ALL = (
 )
 
 
-def _connects(settings: Settings, schema: Schema, topology: Topology | None) -> bool:
+def _topology_place(settings: Settings) -> str:
+    zookeeper = settings.topology.zookeeper
+    return (
+        str(settings.topology.file) if zookeeper is None else f"zookeeper {zookeeper.hosts}{zookeeper.path}"
+    )
+
+
+def _in_zookeeper(
+    settings: Settings, zookeeper: ZooKeeper, schema: Schema | None
+) -> tuple[Schema | None, Topology | None, list[str]]:
+    """What is there, `schema` if it is a file, and what is wrong."""
+    from config.sources.zookeeper_check import look
+
+    found, problems = look(zookeeper)
+    problems = [f"{zookeeper.hosts}: {one}" for one in problems]
+    topology = None
+    name = f"zookeeper {zookeeper.schema_path}"
+    try:
+        if zookeeper.schema_path in found:
+            schema = load_schema(found[zookeeper.schema_path], name=name)
+    except ConfigError as error:
+        problems += map(str, error.problems)
+    try:
+        if zookeeper.path in found:
+            topology = load_topology(
+                found[zookeeper.path], name=f"zookeeper {zookeeper.path}", layouts=settings.all_layouts
+            )
+    except ConfigError as error:
+        problems += map(str, error.problems)
+    if schema is not None and topology is not None:
+        databases = [one for user in settings.users for one in user.databases]
+        misfits = fit_problems(schema, topology, source=name)
+        misfits += access_problems(schema, topology, databases, name)
+        problems += map(str, misfits)
+    return schema, topology, problems
+
+
+def _connects(settings: Settings, schema: Schema, topology: Topology) -> bool:
     """Ask the hosts and print what is wrong there; whether nothing is."""
+    from fleet.asking import ask
     from fleet.verify import hosts_of, references, verify
 
-    from .reach import ask_hosts, topology_now
+    from .reachability import ask_hosts
 
     try:
-        topology = topology or topology_now(settings, schema)
         tables = reference_tables(schema, topology)
         answers = ask_hosts(settings, hosts_of(topology), tables)
         if references(topology, answers):  # or they were just being written
             answers = ask_hosts(settings, hosts_of(topology), tables)
-    except (ConfigError, ValueError) as error:
+    except ValueError as error:
         raise _fail(f"the hosts cannot be asked:\n{error}") from None
-    verdicts = verify(settings, schema, topology, answers)
+    try:
+        reached = [host for host in hosts_of(topology) if not answers[host, ""].error]
+        replication = ask(settings, topology, reached)
+    except ValueError as error:
+        console.print(f"[yellow]--[/]  fleet     replication is not looked at: {error}")
+        replication = {}
+    verdicts = verify(settings, schema, topology, answers, replication)
     for verdict in verdicts:
         if not verdict.findings:
             console.print(f"[green]ok[/]  host      {verdict.host}: {verdict.summary}")
@@ -197,26 +293,39 @@ def explain(
         Path | None,
         typer.Option("--topology", help="A topology file, when the settings name ZooKeeper.", metavar="FILE"),
     ] = None,
+    schema_file: Annotated[
+        Path | None,
+        typer.Option("--schema", help="A schema file, when the settings name ZooKeeper.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """Show how a statement would be routed and rewritten, without any server."""
-    from proxy.errors import told
+    from proxy.errors import error_lines
     from rewriter.env import Env
     from rewriter.explain import explain as explain_route
     from rewriter.planner import Rewriter
 
     try:
         settings, schema, topology = check_files(config)
+        if schema_file is not None:
+            schema = load_schema(schema_file)
         if topology_file is not None:
             topology = load_topology(topology_file, layouts=settings.all_layouts, schema=schema)
     except ConfigError as error:
         raise _fail(f"the configuration cannot be used:\n{error}") from None
     if topology is None:
         raise _fail("the topology is in ZooKeeper: give --topology FILE")
+    if schema is None:
+        raise _fail("the schema is in ZooKeeper: give --schema FILE")
     if database is None:
         sharded = [name for name, one in schema.databases.items() if one.keyspace is None]
         database = sharded[0] if len(sharded) == 1 else None
     rows = explain_route(
-        Rewriter(schema, topology), sql.encode(), Env(database=database), topology, lambda name: b"0", told
+        Rewriter(schema, topology),
+        sql.encode(),
+        Env(database=database),
+        topology,
+        lambda name: b"0",
+        error_lines,
     )
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold cyan", no_wrap=True)
@@ -233,6 +342,9 @@ def demo(
         int, typer.Option(help="Shards, spread evenly: one a host at least.", min=1, max=8192)
     ] = 64,
     slaves: Annotated[bool, typer.Option("--slaves", help="A replicating slave for each server.")] = False,
+    spares: Annotated[
+        int, typer.Option(help="Empty servers beside them, for the fleet tools.", min=0, max=16)
+    ] = 0,
     zookeeper: Annotated[
         bool, typer.Option("--zookeeper", help="Keep the topology in a ZooKeeper of its own.")
     ] = False,
@@ -261,6 +373,7 @@ def demo(
         hosts=hosts,
         shards=shards,
         slaves=slaves,
+        spares=spares,
         zookeeper=zookeeper,
         mysqld=mysqld,
         port=port,

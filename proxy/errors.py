@@ -74,7 +74,17 @@ class ProxyError(Exception):
         return self.kind.sqlstate
 
 
-def told(name: str, arguments: Mapping[str, Any]) -> list[str]:
+class Held(ProxyError):
+    """The statement waits for another topology; this is the client's if none comes. `until`: the shards that
+    it waits for, as (keyspace, shard).
+    """
+
+    def __init__(self, name: str, until: tuple[tuple[str, int], ...], /, **details: Any) -> None:
+        super().__init__(name, **details)
+        self.until = until
+
+
+def error_lines(name: str, arguments: Mapping[str, Any]) -> list[str]:
     """What a client would read of an error, in lines: its code and text, and what to do."""
     error = ProxyError(name, **arguments)
     text = error.kind.text.format_map(_Details(arguments))
@@ -83,8 +93,8 @@ def told(name: str, arguments: Mapping[str, Any]) -> list[str]:
 
 
 class _Details(dict[str, Any]):
-    """What fills a text. A missing detail shows as its name in angle brackets rather than failing the report of
-    an error.
+    """What fills a text. A missing detail shows as its name in angle brackets rather than failing the report
+    of an error.
     """
 
     def __init__(self, details: Mapping[str, Any]) -> None:
@@ -302,6 +312,10 @@ _KINDS = (
         "transaction_idle", 1213, "40001",
         "The transaction was rolled back after {reason} s without a statement (timeouts.idle_transaction); try restarting transaction.",
     ),
+    ErrorKind(
+        "transaction_moved", 1213, "40001",
+        "The transaction was rolled back: its shards get another master, and {host} takes no more writes; try restarting transaction.",
+    ),
     # Hosts behind
     ErrorKind("host_unreachable", 1429, "HY000", "Can't connect to MySQL server {host}: {reason}.", "Try again; see the proxy's status page."),
     ErrorKind(
@@ -342,6 +356,7 @@ _KINDS = (
     ),
     ErrorKind("statement_timeout", 3024, "HY000", "Query execution was interrupted, maximum statement execution time ({seconds} s) exceeded on {host}."),
     ErrorKind("backend_protocol", 1835, "HY000", "Malformed packet from MySQL server {host}: {reason}.", "The connection to it was closed."),
+    ErrorKind("unread_definition", 1105, "HY000", "The server's definition of a table cannot be read: it {reason}. The definition begins: {begin}", "Please report the whole of it (SHOW CREATE TABLE)."),
     ErrorKind("merge_failed", 1105, "HY000", "Cannot merge the shards' answers: {reason}.", "Check that the table is the same on all shards."),
     ErrorKind("killed", 1317, "70100", "Query execution was interrupted"),
     ErrorKind("session_ended", 3169, "HY000", "The session was ended: {reason}.", "Connect again; a transaction that was open was rolled back."),

@@ -12,47 +12,44 @@ from random import choice as choose
 from typing import TYPE_CHECKING, Any
 
 from proxy.engine.admission import (
-    check_access,
-    check_begins,
-    check_place,
-    check_results,
-    check_scatter,
-    check_single,
-    check_states,
-    refuse_lost,
-    spots_of,
+    admit_bound,
+    admit_everywhere,
+    admit_host,
+    admit_plan,
+    admit_routine,
+    scatter_ceiling,
 )
-from proxy.engine.aside import reject, run_aside, run_for_nothing
+from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
-from proxy.engine.planning import bind_insert, check_length, plan_apart, plan_masked, plan_masked_off_loop
+from proxy.engine.outside_transaction import reject, run_for_nothing, run_outside_transaction
+from proxy.engine.planning import bind_insert, check_length, plan_masked, plan_masked_off_loop, plan_off_loop
 from proxy.engine.task import TaskWork
-from proxy.engine.trace import effects_on
 from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import refuse_rounded
 from proxy.errors import ProxyError
 from proxy.execute.ddl import run_ddl
 from proxy.execute.everywhere import run_everywhere
 from proxy.execute.fan.fanout import FanOut
-from proxy.execute.files import file_relay
+from proxy.execute.files import FileRequest
 from proxy.execute.gathering.gather import start_gather
-from proxy.execute.read_first import ReadFirst, spreads, writing
+from proxy.execute.multi_statement import run_multi_statement
+from proxy.execute.read_first import read_first, spreads
 from proxy.execute.sequences import make_ids
-from proxy.execute.several import run_several
 from proxy.execute.writes import run_writes
-from proxy.local import run_builtin
+from proxy.local import BUILTINS, run_builtin
 from proxy.local.views import run_views
-from proxy.session.transaction import Spot
 from proxy.session.values import values_of
 from rewriter.plans import (
     AnyHost,
     BindError,
     Bound,
-    Builtin,
     Ddl,
     Everywhere,
     Gather,
     Insert,
     LoadLocal,
+    MultiStatement,
+    NotSupported,
     OneHost,
     Opened,
     Passthrough,
@@ -60,17 +57,16 @@ from rewriter.plans import (
     Plan,
     ReadThenWrite,
     Reject,
-    Several,
     ShardSelect,
     ShardWrite,
     SystemViews,
     Values,
 )
-from rewriter.plans.read_write import FillIn
+from rewriter.plans.builtins import Builtin
 from rewriter.text.masks import unmask
 
 if TYPE_CHECKING:
-    from proxy.engine.exchange import Exchange
+    from proxy.engine.exchange import Describe, Exchange
 
 
 def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = None) -> None:
@@ -100,10 +96,8 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
         plan, literals = found
     client.plan = plan
     client.kind = plan.kind
-    if plan.access > session.user.role or session.user.databases is not None:
-        check_access(session, plan, sql)
-    if session.transaction.lost:
-        refuse_lost(session, plan)
+    if plan.access > session.user.role or session.user.databases is not None or session.transaction.lost:
+        admit_plan(session, plan, sql)
     if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run_plan(client, plan, literals), judged=False)
     else:
@@ -123,7 +117,7 @@ def execute_long(client: Exchange, sql: bytes) -> None:
 
     async def run() -> None:
         session = client.session
-        planned = await plan_apart(client, sql, session.env)
+        planned = await plan_off_loop(client, sql, session.env)
         execute(client, sql, (planned.plan, planned.literals))
 
     check_length(client.services, sql)
@@ -157,26 +151,41 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
     if plan.session_slots and asks_holders(client, plan, lambda: _one_host(client, plan, literals)):
         return
     host = plan.host(client.snapshot.topology)
-    check_place(client, plan, host)
+    admit_host(client, plan, host)
     sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
-        check_results(client.session, sql)
-        check_begins(client, host, sql)
+        admit_routine(client, host, sql, results=client.session.multi_results)
     effects = plan.effects
     if client.services.routines.leaving or (effects is not None and effects.calls):
         effects = effects_on(client, host, plan, sql)
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, origins=plan.origins)
+    client.relay.run(
+        host,
+        sql,
+        plan.database,
+        effects=effects,
+        literals=literals,
+        column_metadata=plan.column_metadata,
+        nature=plan.nature,
+    )
 
 
 def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
     session, statement = client.session, plan.statement
     if not session.local_files:
-        raise ProxyError("local_files_off_mariadb" if session.env.mariadb else "local_files_off")
+        raise ProxyError(session.env.flavour.local_files_error)
     host = statement.host(client.snapshot.topology)
-    check_place(client, statement, host)
+    admit_host(client, statement, host)
     sql = sent(client, statement, literals)
     effects = effects_on(client, host, plan, sql)
-    file_relay(client).run(host, sql, statement.database, effects=effects, literals=literals)
+    client.relay.run(
+        host,
+        sql,
+        statement.database,
+        effects=effects,
+        literals=literals,
+        nature=plan.nature,
+        request=FileRequest(client),
+    )
 
 
 def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
@@ -187,12 +196,12 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
     host = host_of(client, plan)
     sql = sent(client, plan, literals)
     effects = effects_on(client, host, plan, sql)
-    if session.transaction.explicit and host not in held and not (effects is not None and effects.ties):
+    if session.transaction.explicit and host not in held and not (effects is not None and effects.pins):
         # the host does not take part in the transaction yet, and a statement without tables is no reason to
         # open it there
-        TaskWork(client).start(run_aside(client, host, sql, effects, literals))
+        TaskWork(client).start(run_outside_transaction(client, host, sql, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.nature)
 
 
 def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values) -> bool:
@@ -203,7 +212,7 @@ def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values)
     point = plan.at_point(values, snapshot.topology)
     if point is None:
         return False
-    client.relay.ask(point[0], point[2], plan.origins, point[3])
+    client.relay.ask(point[0], point[2], plan.column_metadata, point[3])
     return True
 
 
@@ -215,17 +224,15 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
         return
     try:
         bound = plan.bind(values, client.snapshot.topology, choose)
-    except BindError as error:
-        if plan.gather is None or error.name != "not_supported_yet":
+    except NotSupported:
+        if plan.gather is None:
             raise
         client.kind = plan.gather.kind
         _gather(client, plan.gather, literals)
         return
-    ceiling = check_scatter(client, bound) if bound.scatter else None
-    check_states(client, plan, bound, write=False)
+    admit_bound(client, plan.keyspace, bound, write=False)
+    ceiling = scatter_ceiling(client) if bound.scatter else None
     statements = bound.statements
-    if session.transaction_mode == "single":
-        check_single(client, spots_of(plan.keyspace, statements))
     if (
         len(statements) == 1
         and bound.merge is None
@@ -234,7 +241,9 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
         and ceiling is None
     ):
         host, _, sql = statements[0]
-        client.relay.run(host, sql, origins=plan.origins, effects=plan.effects, literals=literals)
+        client.relay.run(
+            host, sql, column_metadata=plan.column_metadata, effects=plan.effects, literals=literals
+        )
         return
     definitions = services.definitions.of(plan, session, values, client.snapshot.topology)
     FanOut(client, bound, definitions, ceiling).start()
@@ -242,6 +251,11 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
 
 def _gather(client: Exchange, plan: Gather, literals: Values) -> None:
     start_gather(client, plan, values_of(client.session, plan, literals), choose)
+
+
+def describe(client: Exchange, plan: Gather, values: Values, reply: Describe) -> None:
+    """Prepare what would be gathered; see `Exchange.describe`."""
+    start_gather(client, plan, values, choose, reply)
 
 
 def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> None:
@@ -260,8 +274,8 @@ def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> Non
             bound = plan.bind(values, client.snapshot.topology, choose, spread=True)
         else:
             bound = plan.bind(values, client.snapshot.topology, choose)
-    except BindError as error:
-        if not isinstance(plan, ShardWrite) or plan.found is None or error.name != "not_supported_yet":
+    except NotSupported:
+        if not isinstance(plan, ShardWrite) or plan.found is None:
             raise
         _read_write(client, plan.found, literals)
         return
@@ -269,14 +283,14 @@ def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> Non
 
 
 async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> None:
-    """Run an INSERT that needs IDs first, or so long that it is bound apart."""
+    """Run an INSERT that needs IDs first, or so long that it is bound off the loop."""
     services = client.services
     topology = client.snapshot.topology
     length, spread = len(client.sql), spreads(client)
     bind = partial(bind_insert, services, length, plan, values, topology, choose, spread=spread)
     bound, wanted = await bind({})
     if wanted:  # bound without, so that what cannot run is refused before a number is used up
-        check_states(client, plan, bound, write=True)
+        admit_bound(client, plan.keyspace, bound, write=True, joins=False)
         ids = await make_ids(services.backends, topology.keyspaces[plan.keyspace], plan.tables[0], wanted)
         bound, _ = await bind(ids)
     _run_write(client, plan, bound)
@@ -284,30 +298,36 @@ async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> No
 
 def _run_write(client: Exchange, plan: ShardWrite | Insert, bound: Bound) -> None:
     session = client.session
-    check_states(client, plan, bound, write=True)
+    admit_bound(client, plan.keyspace, bound, write=True)
     statements = bound.statements
     if not statements:
         session.refuse_in_read_only()
         update = isinstance(plan, ShardWrite) and plan.verb == "UPDATE"
         TaskWork(client).start(run_for_nothing(client, bound, update=update))
         return
-    if session.transaction_mode == "single":
-        check_single(client, spots_of(plan.keyspace, statements))
     asks = bool(bound.inserted) and bound.inserted[0].asks
     if len(statements) == 1 and not asks and (not bound.warnings or plan.returning):
         host, _, sql = statements[0]
         if bound.inserted:
             inserted = bound.inserted[0]
             keeps = not inserted.generated
-            client.relay.run(host, sql, base=inserted.base, keeps_insert_id=keeps, origins=plan.origins)
+            client.relay.run(
+                host,
+                sql,
+                id_offset=inserted.id_offset,
+                keeps_insert_id=keeps,
+                column_metadata=plan.column_metadata,
+            )
         else:
-            client.relay.run(host, sql, origins=plan.origins)
+            client.relay.run(host, sql, column_metadata=plan.column_metadata)
         return
     if plan.returning:
         refuse_rounded(client)
     work = TaskWork(client)
-    origins = plan.origins if plan.returning else None
-    work.start(run_writes(client, bound, work.conns, returning=plan.returning, origins=origins))
+    column_metadata = plan.column_metadata if plan.returning else None
+    work.start(
+        run_writes(client, bound, work.conns, returning=plan.returning, column_metadata=column_metadata)
+    )
 
 
 def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
@@ -318,31 +338,27 @@ def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
 
 def _everywhere(client: Exchange, plan: Everywhere, literals: Values) -> None:
     bound = plan.bind(values_of(client.session, plan, literals), client.snapshot.topology, choose)
-    if client.session.transaction_mode == "single":
-        check_single(client, [Spot(statement.host) for statement in bound.statements])
+    admit_everywhere(client, bound)
     work = TaskWork(client)
     work.start(run_everywhere(client, bound, work.conns))
 
 
 def _read_write(client: Exchange, plan: ReadThenWrite, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
-    before = writing(client)
-    if before is not None and plan.changes:
+    writing = client.writing
+    if writing is not None and plan.changes:
         reason = "its rows cannot be named so that every host would change the same ones"
         raise ProxyError("not_supported_yet", what="this write", reason=reason, alternative="")
-    if before is not None and isinstance(
-        before.plan.writes, FillIn
-    ):  # it would ask for the answer, and so on
+    if writing is not None and writing.fills_in:  # it would ask for the answer, and so on
         reason = "a value that names its row's shard is none that a column holds as it is"
         raise ProxyError("not_supported_yet", what="this write", reason=reason, alternative="")
     client.session.refuse_in_read_only()
-    ReadFirst(client, plan, values)
-    client.query(plan.select.render(values))
+    read_first(client, plan, values)
 
 
 def _ddl(client: Exchange, plan: Ddl, literals: Values) -> None:
     bound = plan.bind(values_of(client.session, plan, literals), client.snapshot.topology, choose)
-    check_states(client, plan, bound, write=True)
+    admit_bound(client, plan.keyspace, bound, write=True, joins=False)
     work = TaskWork(client)
     work.start(run_ddl(client, plan, bound, work))
 
@@ -351,8 +367,8 @@ def _builtin(client: Exchange, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
 
-def _several(client: Exchange, plan: Several, literals: Values) -> None:
-    run_several(client, client.sql, plan.comments)
+def _multi_statement(client: Exchange, plan: MultiStatement, literals: Values) -> None:
+    run_multi_statement(client, client.sql, plan.comments)
 
 
 def _opened(client: Exchange, plan: Opened, literals: Values) -> None:
@@ -372,9 +388,9 @@ _EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = {
     Everywhere: _everywhere,
     Ddl: _ddl,
     ReadThenWrite: _read_write,
-    Builtin: _builtin,
+    **dict.fromkeys(BUILTINS, _builtin),
     LoadLocal: _load_local,
     Reject: reject,
     Opened: _opened,
-    Several: _several,
+    MultiStatement: _multi_statement,
 }

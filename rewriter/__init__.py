@@ -2,8 +2,8 @@
 
 Read the room in this order:
 
-    shape.py       one pass over the bytes: the literals out, the shape left; rows.py folds an INSERT's rows
-    env.py         what a statement's meaning depends on besides its text
+    fingerprint.py       one pass over the bytes: the literals out, the fingerprint left; rows.py folds an
+    INSERT's rows env.py         what a statement's meaning depends on besides its text
     planner.py     the front door: `Rewriter.plan`, its cache (cache.py) and the rules, in order (rules.py)
     splice.py      changed text to templates, templates and values to SQL
     plan.py        what all plans have; bound.py: what one sends, once it is bound
@@ -20,7 +20,7 @@ and below it, each of which imports only what stands before it:
     plans/         the frozen variants: every way of running a statement; sharded.py, inserting.py, gather.py,
                    read_write.py: those that are more than a template
     plain/         statements that are not for shards, or that the proxy answers itself
-    reads/         select.py and several.py: SELECT on one shard and on several; partial.py and grouping.py:
+    reads/         select.py and scatter.py: SELECT on one shard and on several; partial.py and grouping.py:
                    groups that shards make and a server combines; pieces.py and links.py: rows to be gathered
     writes/        insert.py, change.py; found.py, filling.py, read_write.py: writes that read first
 

@@ -22,6 +22,13 @@ class BindError(Exception):
         self.arguments = arguments
 
 
+class NotSupported(BindError):
+    """With these values the plan cannot do it; another way may be able to."""
+
+    def __init__(self, *, what: str, reason: str, alternative: str) -> None:
+        super().__init__("not_supported_yet", what=what, reason=reason, alternative=alternative)
+
+
 class Notice(NamedTuple):
     """A warning for SHOW WARNINGS: `name` is an entry of the error registry."""
 
@@ -84,7 +91,7 @@ class Merge(NamedTuple):
 class Inserted(NamedTuple):
     """What one statement of an INSERT adds, for composing last_insert_id.
 
-    `base`: add it to the last_insert_id that the server reports (when not 0); None when the server's
+    `id_offset`: add it to the last_insert_id that the server reports (when not 0); None when the server's
     number is to be reported as it is (a table without composed IDs). `rows`: how many rows of the client's
     statement are in it. `first` and `last`: the indexes of its first and last row in the client's order.
     `generated`: the server made a local id for some row; when not, the OK packet has the client's own ID and
@@ -95,7 +102,7 @@ class Inserted(NamedTuple):
     """
 
     shard: int
-    base: int | None
+    id_offset: int | None
     rows: int
     first: int
     last: int
@@ -107,18 +114,18 @@ class Inserted(NamedTuple):
 
     def told(self, code: int, message: str) -> str:
         """A server's message with the composed ID in the place of the local one."""
-        return message if self.base is None else composed_message(code, message, self.base)
+        return message if self.id_offset is None else composed_message(code, message, self.id_offset)
 
 
-def composed_message(code: int, message: str, base: int) -> str:
+def composed_message(code: int, message: str, id_offset: int) -> str:
     """A server's message about a row of an object table, with the composed ID instead of the local one."""
     if code != _DUPLICATE:
         return message
-    return _ENTRY.sub(lambda found: f"{found[1]}{int(found[2]) + base}{found[3]}", message)
+    return _ENTRY.sub(lambda found: f"{found[1]}{int(found[2]) + id_offset}{found[3]}", message)
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class PerShard:
     """Another way of running the same: `make` gives it."""
 
     make: Callable[[], Bound] = field(compare=False, repr=False)
@@ -133,8 +140,8 @@ class Bound(NamedTuple):
     server is asked about (PREPARE) and that would find nothing. `warnings` are for SHOW WARNINGS.
     `inserted` goes with `statements`, one for one, for INSERT and REPLACE; else (). `scatter`: it runs
     on all shards because nothing narrows it, so the user's scatter policy applies. Statements for one
-    host stand in the order to run them in; different hosts run in parallel. `apart` gives the same without
-    any UNION: a statement for each shard.
+    host stand in the order to run them in; different hosts run in parallel. `per_shard` gives the same
+    without any UNION: a statement for each shard.
     """
 
     statements: tuple[HostStatement, ...]
@@ -143,4 +150,4 @@ class Bound(NamedTuple):
     warnings: tuple[Notice, ...] = ()
     inserted: tuple[Inserted, ...] = ()
     scatter: bool = False
-    apart: Apart | None = None
+    per_shard: PerShard | None = None

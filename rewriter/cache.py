@@ -1,11 +1,11 @@
-"""A bounded cache of plans, by the shape of a statement and the settings it was read with.
+"""A bounded cache of plans, by the fingerprint of a statement and the settings it was read with.
 
 Two generations instead of an order of use: what is found in the older one moves to the younger, and when
 the younger is half of the capacity, the older is dropped and the younger becomes it. So a hit costs a
 look-up and no bookkeeping, and what is in use stays.
 
-A plan takes some fifty times the bytes of its shape, so the shapes' bytes have a limit, too: a client that
-sends a thousand different statements of 30 KB would else fill a gigabyte.
+A plan takes some fifty times the bytes of its fingerprint, so the fingerprints' bytes have a limit, too: a
+client that sends a thousand different statements of 30 KB would else fill a gigabyte.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Final
 from .plan import Plan
 
 PlanKey = tuple[bytes, bytes]
-"""The shape (see shape.py) and the key of the session's settings (`Env.key`). A plan also depends on the
-schema and the topology, whose change clears the cache."""
+"""The fingerprint (see fingerprint.py) and the key of the session's settings (`Env.key`). A plan also depends
+on the schema and the topology, whose change clears the cache."""
 
-MAX_STEERED: Final = 64
-"""So many plans of one shape that differ in a literal (ORDER BY 2) are kept."""
+MAX_GUARDED: Final = 64
+"""So many plans of one fingerprint that differ in a literal (ORDER BY 2) are kept."""
 
 
 @dataclass(slots=True)
-class Steered:
-    """A shape with literals that steer its plan: their indexes, and the plans by their values."""
+class Guarded:
+    """A fingerprint with literals that steer its plan: their indexes, and the plans by their values."""
 
     literals: tuple[int, ...]
     plans: dict[tuple[bytes, ...], Plan] = field(default_factory=dict)
 
 
-Entry = Plan | Steered
+Entry = Plan | Guarded
 
-#: Bytes of shapes for each entry of the capacity: most have a few hundred.
-_SHAPE: Final = 800
+#: Bytes of fingerprints for each entry of the capacity: most have a few hundred.
+_FINGERPRINT: Final = 800
 
 
 class Cache:
@@ -44,8 +44,8 @@ class Cache:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._half = max(1, capacity // 2)
-        self._most_bytes = self._half * _SHAPE
-        self._bytes = 0  # of the younger generation's shapes, once for each plan
+        self._most_bytes = self._half * _FINGERPRINT
+        self._bytes = 0  # of the younger generation's fingerprints, once for each plan
         self.dropped = 0  # generations
         self._young: dict[PlanKey, Entry] = {}
         self._old: dict[PlanKey, Entry] = {}
@@ -61,13 +61,13 @@ class Cache:
 
     def put(self, key: PlanKey, entry: Entry) -> None:
         """Keep `entry`."""
-        self._weigh(key, len(entry.plans) if isinstance(entry, Steered) else 1)
+        self._weigh(key, len(entry.plans) if isinstance(entry, Guarded) else 1)
         if len(self._young) >= self._half:
             self._age()
         self._young[key] = entry
 
     def _weigh(self, key: PlanKey, plans: int) -> None:
-        """So many more plans of this shape come to the younger generation."""
+        """So many more plans of this fingerprint come to the younger generation."""
         self._bytes += len(key[0]) * plans
         if self._bytes > self._most_bytes and self._young:
             self._age()
@@ -78,15 +78,15 @@ class Cache:
         self._bytes = 0
         self.dropped += 1
 
-    def put_plan(self, key: PlanKey, plan: Plan, steering: set[int], literals: tuple[bytes, ...]) -> None:
-        """Keep a plan that depends on the values of the literals with the indexes `steering`."""
-        if not steering:
+    def put_plan(self, key: PlanKey, plan: Plan, guards: set[int], literals: tuple[bytes, ...]) -> None:
+        """Keep a plan that depends on the values of the literals with the indexes `guards`."""
+        if not guards:
             self.put(key, plan)
             return
         entry = self._young.get(key)
-        indexes = tuple(sorted(steering))
-        if not isinstance(entry, Steered) or entry.literals != indexes or len(entry.plans) >= MAX_STEERED:
-            entry = Steered(indexes)
+        indexes = tuple(sorted(guards))
+        if not isinstance(entry, Guarded) or entry.literals != indexes or len(entry.plans) >= MAX_GUARDED:
+            entry = Guarded(indexes)
             self.put(key, entry)
         self._weigh(key, 1)
         if self._young.get(key) is not entry:
@@ -99,7 +99,7 @@ class Cache:
             for key, entry in generation.items():
                 if generation is self._old and key in self._young:
                     continue
-                for plan in entry.plans.values() if isinstance(entry, Steered) else (entry,):
+                for plan in entry.plans.values() if isinstance(entry, Guarded) else (entry,):
                     yield key, plan
 
     def clear(self) -> None:

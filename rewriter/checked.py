@@ -8,10 +8,13 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from config.flavour import Flavour
+
 from .plan import Access, Plan, Reject
-from .plans import Builtin, LoadLocal, OneHost
+from .plans import LoadLocal, OneHost
+from .plans.builtins import ExplainRoute, SetVariables, ShowVariables
 from .route.context import Statement, not_yet
-from .route.reach import functions
+from .route.reachable import functions
 from .route.rights import rights_of
 from .text.calls import hidden_call, sequences
 from .text.prefixes import behind_explain, behind_set_statement, is_explain
@@ -44,10 +47,10 @@ def checked(statement: Statement, plan: Plan) -> Plan:
 
 def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
     """The refusal of what the rules do not look for; None for nothing of that kind."""
-    source, mariadb = statement.source, statement.names.env.mariadb
-    if _has_auto_is_null(source, mariadb=mariadb):
+    source, flavour = statement.source, statement.names.env.flavour
+    if _has_auto_is_null(source, flavour=flavour):
         return Reject(error="auto_is_null")
-    if mariadb:
+    if flavour.sequences:
         hidden = hidden_call(source)
         if hidden:
             reason = "it is the session's, and is known by its own name only"
@@ -55,7 +58,11 @@ def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
         if not _places_sequences(statement, plan):
             reason = "a sequence is on one host, and nothing else in the statement says on which"
             return not_yet("a sequence here", reason, "USE the sequence's database first.")
-    elif is_explain(source, 0) and behind_explain(source, 0).database is not None:
+    if (
+        flavour.explains_for_schema
+        and is_explain(source, 0)
+        and behind_explain(source, 0).database is not None
+    ):
         reason = "its names are those of another database"
         return not_yet("EXPLAIN FOR SCHEMA", reason, "USE that database first.")
     return None
@@ -66,9 +73,9 @@ _AUTO_IS_NULL: Final = re.compile(
 )
 
 
-def _has_auto_is_null(source: Source, *, mariadb: bool) -> bool:
+def _has_auto_is_null(source: Source, *, flavour: Flavour) -> bool:
     """Whether the statement is to read its connection's last insert id, which may be another session's."""
-    if not mariadb:
+    if flavour.set_var_hints:
         return any(token.kind == HINT and _AUTO_IS_NULL.search(token.text) for token in source.tokens)
     if not source.is_word(0, "SET") or not source.is_word(1, "STATEMENT"):
         return False
@@ -89,9 +96,9 @@ def _places_sequences(statement: Statement, plan: Plan) -> bool:
         return True
     if isinstance(plan, LoadLocal):
         plan = plan.statement
-    elif isinstance(plan, Builtin):
-        if plan.name == "explain_route":
-            return True
+    elif isinstance(plan, ExplainRoute):
+        return True
+    elif isinstance(plan, SetVariables | ShowVariables):
         plan = plan.home or plan
     if not isinstance(plan, OneHost):
         return False

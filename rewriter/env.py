@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from .shape import Findall, findall
+from config.flavour import MYSQL, Flavour
+
+from .fingerprint import Findall, findall
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Env:
     """Whether an UPDATE or DELETE that names no ID may run on all shards."""
     server_version: int = 80000
     """As in executable comments: 8.0.36 is 80036, 10.11.6 is 101106."""
-    mariadb: bool = False
+    flavour: Flavour = MYSQL
     charset: str = "utf8mb4"
     """The character set of statements (character_set_client), for the bytes of text keys."""
     connection: str = ""
@@ -45,7 +47,7 @@ class Env:
     key: bytes = field(init=False, repr=False, compare=False)
     """All of the above as bytes: equal keys mean equal settings."""
     findall: Findall = field(init=False, repr=False, compare=False)
-    """Cuts a statement that ends in a NUL byte into (text, literal) pairs, see shape.py."""
+    """Cuts a statement that ends in a NUL byte into (text, literal) pairs, see fingerprint.py."""
 
     def __reduce__(self) -> tuple[object, ...]:
         """For pickle: `findall` is a function, and is found again."""
@@ -59,14 +61,13 @@ class Env:
             self.high_not_precedence,
             self.ignore_space,
             self.scatter_writes,
-            self.mariadb,
             self.parameters,
             self.each_shard,
             self.database is not None,
         )
         bits = "".join("01"[flag] for flag in flags)
         charsets = f"{self.charset}/{self.connection}"
-        text = f"{bits}{self.exact} {self.server_version} {charsets} {self.database or ''}"
+        text = f"{bits}{self.exact} {self.flavour.name}{self.server_version} {charsets} {self.database or ''}"
         object.__setattr__(self, "key", text.encode("utf-8", "surrogateescape"))
         object.__setattr__(self, "findall", findall(self.ansi_quotes, self.no_backslash_escapes))
 

@@ -24,16 +24,18 @@ from .plans import (
     HostStatement,
     LoadLocal,
     Merge,
+    MultiStatement,
     Notice,
+    NotSupported,
     Opened,
     Passthrough,
     Physical,
     ReadThenWrite,
-    Several,
     SystemViews,
 )
 from .plans.gather import Gather
 from .plans.inserting import Insert
+from .plans.join import Join
 from .plans.sharded import Sharded, ShardSelect, ShardWrite
 from .route.routing import ALL, Comparison, Route
 from .text.literals import NotPlain
@@ -95,11 +97,11 @@ def _explained(
     found = plan if isinstance(plan, ReadThenWrite) else None
     if found is not None:
         pass
-    elif not isinstance(plan, Reject | Builtin | Several | Gather):
+    elif not isinstance(plan, Reject | Builtin | MultiStatement | Gather):
         try:
             bound = plan.bind(values, topology, _first)
         except BindError as error:
-            if error.name == "not_supported_yet":  # by one statement a host
+            if isinstance(error, NotSupported):  # by one statement a host
                 gather = plan.gather if isinstance(plan, ShardSelect) else None
                 found = plan.found if isinstance(plan, ShardWrite) else None
             if gather is None and found is None:
@@ -111,12 +113,15 @@ def _explained(
             rows[0] = ("plan", "groups made by the shards, combined by one server")
         values = literals + tuple(slot(name) for name in gather.session_slots)
         each = replace(env, each_shard=True)
-        rows += _gathered(
-            gather,
-            values,
-            lambda sql, groups: _bindings(rewriter, sql, each if groups else env, topology, slot),
-            topology,
-        )
+
+        def read(sql: bytes, groups: bool) -> _Rows:
+            return _bindings(rewriter, sql, each if groups else env, topology, slot)
+
+        if gather.join is not None:
+            rows[0] = ("plan", "rows of one table, then those of another that they name, joined by the proxy")
+            rows += _joined(gather.join, values, read)
+        else:
+            rows += _gathered(gather, values, read, topology)
     elif found is not None:
         rows[0] = ("plan", _title(found))
         values = literals + tuple(slot(name) for name in found.session_slots)
@@ -178,13 +183,30 @@ def _gathered(
     return rows
 
 
+def _joined(plan: Join, values: Values, read: Callable[[bytes, bool], _Rows]) -> _Rows:
+    """The two reads of a join."""
+    try:
+        rows, offset = plan.window(values)
+    except BindError as error:
+        return [("error", Notice(error.name, error.arguments))]
+    found: _Rows = [("read 1", plan.first.label)]
+    found += read(plan.first_sql(values, None if rows is None else rows + offset), False)
+    if rows is not None and not plan.outer:
+        found.append(("", "further rows only if too few of these have one in the other table"))
+    column = plan.first.column.decode("utf-8", "replace").replace("`", "")
+    kind = ", or NULLs" if plan.outer else ""
+    found.append(("read 2", f"{plan.second.label}, by the values of {column}{kind}"))
+    found.append(("", plan.second_sql(values, b"...").decode("utf-8", "replace")[:MAX_SQL]))
+    return found
+
+
 def _first(shards: Sequence[int]) -> int:
     return shards[0]
 
 
 def _title(plan: Plan) -> str:
     if isinstance(plan, Builtin):
-        return f"answered by the proxy ({plan.name.replace('_', ' ')})"
+        return f"answered by the proxy ({plan.title})"
     titles: dict[type[Plan], str] = {
         Passthrough: "passed through to one host",
         LoadLocal: "a file of the client's, to one host",
@@ -198,7 +220,7 @@ def _title(plan: Plan) -> str:
         Ddl: "definition for every shard",
         ReadThenWrite: "read by a SELECT, then written",
         Insert: "rows to shards",
-        Several: "several statements, each planned when its turn comes",
+        MultiStatement: "several statements, each planned when its turn comes",
         Reject: "refused",
     }
     return titles.get(type(plan), plan.kind)

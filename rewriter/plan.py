@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from config.topology import Topology
 
-from .bound import BindError, Bound
-from .splice import Template
+from .bound import BindError, Bound, NotSupported
 from .text.effects import Effects
+from .text.nature import UNREAD, Nature
 from .text.statement import Access as Access
 
 Values = tuple[bytes, ...]
@@ -18,10 +18,6 @@ Values = tuple[bytes, ...]
 
 Choose = Callable[[Sequence[int]], int]
 """Picks one of some shards (random among the open ones for a new object; tests pass a fixed choice)."""
-
-
-Argument = str | int | bool | None | Template
-"""An argument of a statement that the proxy answers itself."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +33,8 @@ class Plan:
     users whose list names them all. `unseen`: the routine that the statement runs, which the rewriter does
     not see: nothing for users with a list; "" for none. `effects`: what the statement leaves behind on the
     connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user variables …); None for
-    nothing. `implicit_commit`: the server commits an open transaction before it (DDL).
+    nothing. `implicit_commit`: the server commits an open transaction before it (DDL). `nature`: what the
+    statement's words tell of it.
     """
 
     kind: ClassVar[str]
@@ -49,6 +46,7 @@ class Plan:
     unseen: str = ""
     effects: Effects | None = None
     implicit_commit: bool = False
+    nature: Nature = UNREAD
 
     @property
     def scatter(self) -> bool:
@@ -75,6 +73,13 @@ class Reject(Plan):
     arguments: Mapping[str, str] = field(default_factory=dict)
     probe: bool = False
 
+    @property
+    def failure(self) -> BindError:
+        """The error, for a plan that learns as it is bound that it is refused."""
+        if self.error == "not_supported_yet":
+            return NotSupported(**self.arguments)
+        return BindError(self.error, **self.arguments)
+
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         del values, topology, choose
-        raise BindError(self.error, **self.arguments)
+        raise self.failure

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 from config.schema import Schema
 from config.topology import Topology
 
-from .cache import Cache, Steered
+from .cache import Cache, Guarded
 from .checked import checked
 from .env import Env, database_of
+from .fingerprint import digest_of
 from .plain.builtins import kill, set_, transaction, use
 from .plain.ddl import define
 from .plain.load import load
@@ -23,20 +24,21 @@ from .plain.locks import lock, switch_keys
 from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
-from .plans import Builtin, Everywhere, Gather, Insert, OneHost, Opened, ReadThenWrite, Several, Sharded
+from .plans import Everywhere, Gather, Insert, MultiStatement, OneHost, Opened, ReadThenWrite, Sharded
+from .plans.builtins import Empty
 from .reasons import Reasons, reasons
 from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
 from .rules import admin, confined, crowded, do, explain, explain_route, query, too_deep
-from .shape import digest_of
 from .text.calls import with_plain_calls
 from .text.characters import MASKED
 from .text.names import with_plain_names
 from .text.natives import foreign_calls
+from .text.nature import nature_of
 from .text.opening import opened
-from .text.split import has_several, only_first
+from .text.split import has_many_statements, only_first
 from .text.tokens import Source, Unreadable, read
 from .writes.change import change
 from .writes.insert import insert
@@ -90,7 +92,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 LONG: Final = 1 << 15
 """Statements of more bytes take a while to plan: `Rewriter.lookup`, `make` and `keep` do it in steps. Longer
-shapes are not kept: they are worth little, and many of them would fill the memory."""
+fingerprints are not kept: they are worth little, and many of them would fill the memory."""
 
 VALUES_FOR_EACH: Final = 5
 """So many times limits.in_list literals a statement on sharded tables may have, besides lists. Not INSERT."""
@@ -103,37 +105,37 @@ SHORT_TEXT: Final = 2000
 """The former have at most so many bytes."""
 
 MAX_FOLDED: Final = 1 << 21
-"""The latter's shapes have at most so many together."""
+"""The latter's fingerprints have at most so many together."""
 
 
 class Lifted(NamedTuple):
-    """A statement, cut. The shape b"" is none: it cannot be cut. `folded`: an INSERT of many rows with its
-    first one only.
+    """A statement, cut. The fingerprint b"" is none: it cannot be cut. `folded`: an INSERT of many rows with
+    its first one only.
     """
 
     sql: bytes
-    shape: bytes
+    fingerprint: bytes
     literals: tuple[bytes, ...]
     folded: Folded | None = None
 
 
 class Made(NamedTuple):
-    """A plan, and the literals that it depends on. `steering` None: it is not for other statements. `folded`:
+    """A plan, and the literals that it depends on. `guards` None: it is not for other statements. `folded`:
     the plan of the statement with less rows, of which this one was made. `differences`: what the two readers
     of the statement did not agree on, in words without literals.
     """
 
     plan: Plan
     literals: tuple[bytes, ...]
-    steering: set[int] | None = None
+    guards: set[int] | None = None
     folded: Plan | None = None
     differences: tuple[str, ...] = ()
 
 
 def lift(sql: bytes, env: Env) -> Lifted:
     """Cut a statement. For any thread."""
-    shape, literals = _shape(sql, env)
-    return Lifted(sql, shape, literals, fold(shape, literals))
+    fingerprint, literals = _fingerprint(sql, env)
+    return Lifted(sql, fingerprint, literals, fold(fingerprint, literals))
 
 
 def not_plain(sql: bytes, env: Env, *, raw: bool = False) -> Plan | None:
@@ -142,17 +144,17 @@ def not_plain(sql: bytes, env: Env, *, raw: bool = False) -> Plan | None:
     """
     if not raw and env.charset in MASKED and not sql.isascii():
         return None  # it was opened before it was masked
-    several = has_several(sql, env)
+    many = has_many_statements(sql, env)
     try:
         text = opened(sql, env)
     except Unreadable as error:
-        return Several() if several else _unreadable(str(error))
+        return MultiStatement() if many else _unreadable(str(error))
     if text is sql:
         return None
-    if several:
-        return Several(comments=only_first(sql, env))
+    if many:
+        return MultiStatement(comments=only_first(sql, env))
     if not text.strip(b" \t\r\n\f\v;"):
-        return Builtin(name="empty")  # a comment for servers of another kind
+        return Empty()  # a comment for servers of another kind
     return Opened(text=text)
 
 
@@ -181,7 +183,7 @@ class Rewriter:
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
-        self._folded_bytes = 0  # of their shapes
+        self._folded_bytes = 0  # of their fingerprints
         self.generation = object()
         """What a plan that is kept elsewhere is known by to be of this rewriter."""
         self._differ = differ
@@ -207,7 +209,7 @@ class Rewriter:
 
     @property
     def entries(self) -> int:
-        """How many shapes are in the cache."""
+        """How many fingerprints are in the cache."""
         return len(self._cache)
 
     @property
@@ -219,9 +221,9 @@ class Rewriter:
         """The plans in the cache (or `only` these), each with its statement's digest and current database (""
         for none).
         """
-        for (shape, key), plan in self._cache.items():
+        for (fingerprint, key), plan in self._cache.items():
             if only is None or plan in only:
-                yield plan, digest_of(shape), database_of(key)
+                yield plan, digest_of(fingerprint), database_of(key)
 
     def replaced(self, topology: Topology, schema: Schema | None = None) -> Rewriter:
         """One for another topology (and schema), which counts on. This one plans on for the statements at
@@ -259,7 +261,7 @@ class Rewriter:
         if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))
             if entry is not None:
-                if not isinstance(entry, Steered):
+                if not isinstance(entry, Guarded):
                     self.hits += 1
                     if literals == (last, b"") and texts == (before + b" ", b"\0"):
                         self._remember(before, env, entry)
@@ -273,9 +275,9 @@ class Rewriter:
     def parameters(self, sql: bytes, env: Env) -> Parameters:
         """Where the parameters of a prepared statement stand."""
         sql = sql.removesuffix(b"\0")
-        shape, literals = _shape(sql, env)
+        fingerprint, literals = _fingerprint(sql, env)
         try:
-            source = _without_end(read(sql, literals, env)) if shape else None
+            source = _without_end(read(sql, literals, env)) if fingerprint else None
             source = source and _plain(source, env)
         except Unreadable:
             source = None
@@ -286,9 +288,9 @@ class Rewriter:
 
     def reasons(self, sql: bytes, env: Env) -> Reasons:
         """Which conditions narrow a statement, or would: for EXPLAIN ROUTE. Never raises."""
-        shape, literals = _shape(sql.removesuffix(b"\0"), env)
+        fingerprint, literals = _fingerprint(sql.removesuffix(b"\0"), env)
         try:
-            source = _without_end(read(sql, literals, env)) if shape else None
+            source = _without_end(read(sql, literals, env)) if fingerprint else None
             names = Names(self._schema, self._topology, env, self._limits)
             return reasons(Statement(_plain(source, env), names)) if source is not None else []
         except Unreadable:
@@ -296,9 +298,9 @@ class Rewriter:
 
     def cached(self, sql: bytes, env: Env) -> bool:
         """Whether `plan` would find the statement's plan without making it."""
-        shape, literals = _shape(sql, env)
-        entry = self._cache.get((shape, env.key)) if shape else None
-        if isinstance(entry, Steered):
+        fingerprint, literals = _fingerprint(sql, env)
+        entry = self._cache.get((fingerprint, env.key)) if fingerprint else None
+        if isinstance(entry, Guarded):
             return tuple(literals[index] for index in entry.literals) in entry.plans
         return entry is not None
 
@@ -327,14 +329,14 @@ class Rewriter:
 
     def lookup(self, lifted: Lifted, env: Env) -> tuple[Plan, tuple[bytes, ...]] | None:
         """What the cache has for a statement."""
-        entry = self._cache.get((lifted.shape, env.key)) if lifted.shape else None
-        if isinstance(entry, Steered):
+        entry = self._cache.get((lifted.fingerprint, env.key)) if lifted.fingerprint else None
+        if isinstance(entry, Guarded):
             entry = entry.plans.get(tuple([lifted.literals[index] for index in entry.literals]))
         if entry is None and lifted.folded is not None:
-            plan = self._folded.get((lifted.folded.shape, env.key))
+            plan = self._folded.get((lifted.folded.fingerprint, env.key))
             entry = _unfold(plan, lifted.folded) if plan is not None else None
-            if entry is not None and 0 < len(lifted.shape) <= LONG:
-                self._cache.put((lifted.shape, env.key), entry)
+            if entry is not None and 0 < len(lifted.fingerprint) <= LONG:
+                self._cache.put((lifted.fingerprint, env.key), entry)
         if entry is None:
             return None
         self.hits += 1
@@ -344,15 +346,15 @@ class Rewriter:
         """Plan a statement that is plain (`not_plain`), without the cache. For any thread; `keep` the result
         then.
         """
-        sql, shape, literals, folded = lifted
+        sql, fingerprint, literals, folded = lifted
         if folded is not None:
-            one = self.make(Lifted(folded.sql, folded.shape, folded.literals), env)
-            if one.steering == set() and _folds(one.plan, folded):
+            one = self.make(Lifted(folded.sql, folded.fingerprint, folded.literals), env)
+            if one.guards == set() and _folds(one.plan, folded):
                 return Made(_unfold(one.plan, folded), literals, set(), one.plan)
-        several = has_several(sql, env)
-        if not shape:
+        many = has_many_statements(sql, env)
+        if not fingerprint:
             reason = "a quote or a comment is not closed, or there is a NUL byte"
-            return Made(Several() if several else _unreadable(reason), (b"",))
+            return Made(MultiStatement() if many else _unreadable(reason), (b"",))
         names = Names(self._schema, self._topology, env, self._limits)
         most = VALUES_FOR_EACH * self._limits.in_list
         if len(literals) > most and _looked_into(sql, names):
@@ -362,10 +364,10 @@ class Rewriter:
             source = _without_end(read(sql, literals, env))
             statement = Statement(_plain(source, env), names)
         except Unreadable as error:
-            return Made(Several() if several else _unreadable(str(error)), (b"",))
-        plan = Several(comments=only_first(sql, env)) if several else _planned(statement)
+            return Made(MultiStatement() if many else _unreadable(str(error)), (b"",))
+        plan = MultiStatement(comments=only_first(sql, env)) if many else _planned(statement)
         differences = tuple(statement.second.differences)
-        return Made(plan, literals, statement.steering, differences=differences)
+        return Made(plan, literals, statement.guards, differences=differences)
 
     def keep(self, lifted: Lifted, env: Env, made: Made) -> None:
         """Remember what `make` gave, for the schema and topology of now."""
@@ -373,15 +375,15 @@ class Rewriter:
         if made.differences:
             self.differences += 1
             if self._differ is not None:
-                self._differ(digest_of(lifted.shape), made.differences)
+                self._differ(digest_of(lifted.fingerprint), made.differences)
         if lifted.folded is not None and made.folded is not None:
-            self._folded_bytes += len(lifted.folded.shape)
+            self._folded_bytes += len(lifted.folded.fingerprint)
             if len(self._folded) >= MAX_SHORT or self._folded_bytes > MAX_FOLDED:
                 self._folded.clear()
-                self._folded_bytes = len(lifted.folded.shape)
-            self._folded[lifted.folded.shape, env.key] = made.folded
-        if made.steering is not None and len(lifted.shape) <= LONG:
-            self._cache.put_plan((lifted.shape, env.key), made.plan, made.steering, made.literals)
+                self._folded_bytes = len(lifted.folded.fingerprint)
+            self._folded[lifted.folded.fingerprint, env.key] = made.folded
+        if made.guards is not None and len(lifted.fingerprint) <= LONG:
+            self._cache.put_plan((lifted.fingerprint, env.key), made.plan, made.guards, made.literals)
 
 
 def _folds(plan: Plan, folded: Folded) -> bool:
@@ -389,7 +391,7 @@ def _folds(plan: Plan, folded: Folded) -> bool:
     if isinstance(plan, Insert):
         return len(plan.rows) == len(folded.repeat.widths)
     effects = plan.effects
-    counts = effects is not None and (effects.ties or effects.unties)  # they name literals by numbers
+    counts = effects is not None and (effects.pins or effects.unpins)  # they name literals by numbers
     return isinstance(plan, OneHost) and plan.unchanged and not (plan.session_slots or counts)
 
 
@@ -413,7 +415,7 @@ def _slot_of(source: Source, at: int) -> str:
     return found[0] if found is not None else ""
 
 
-def _shape(sql: bytes, env: Env) -> tuple[bytes, tuple[bytes, ...]]:
+def _fingerprint(sql: bytes, env: Env) -> tuple[bytes, tuple[bytes, ...]]:
     texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
     complete = not literals[-1] and literals.count(b"") == 1
     return (b"\0".join(texts), literals) if complete else (b"", ())
@@ -429,19 +431,24 @@ def _without_end(source: Source) -> Source:
 
 def _plain(source: Source, env: Env) -> Source:
     """The source with its names and calls as the server of `env` takes them."""
-    return with_plain_calls(with_plain_names(source, mariadb=env.mariadb), mariadb=env.mariadb)
+    return with_plain_calls(with_plain_names(source, flavour=env.flavour), flavour=env.flavour)
 
 
 def _planned(statement: Statement) -> Plan:
     if not statement.source.tokens:
         if statement.source.sql.strip(b" \t\r\n\f\v;"):
-            return Builtin(name="empty")  # comments
+            return Empty()  # comments
         return Reject(error="empty_query")
+    nature = nature_of(statement.source, flavour=statement.names.env.flavour)
+    return replace(_by_rules(statement), nature=nature)
+
+
+def _by_rules(statement: Statement) -> Plan:
     try:
         for rule in RULES:
             plan = rule(statement)
             if plan is not None:
-                return _guarded(statement, checked(statement, plan))
+                return _without_functions(statement, checked(statement, plan))
     except Refuse as refusal:
         return refused(refusal)
     except RecursionError:
@@ -454,11 +461,11 @@ def _planned(statement: Statement) -> Plan:
 _SHARDED: Final = (Sharded, Insert, Gather, ReadThenWrite, Everywhere)
 
 
-def _guarded(statement: Statement, plan: Plan) -> Plan:
+def _without_functions(statement: Statement, plan: Plan) -> Plan:
     """The plan, but stored functions are not where the shards are."""
     source = statement.source
     if isinstance(plan, _SHARDED):
-        for at in foreign_calls(source, mariadb=statement.names.env.mariadb):
+        for at in foreign_calls(source, flavour=statement.names.env.flavour):
             return Reject(error="function_not_on_shards", arguments={"function": source.at(at).name})
     return plan
 

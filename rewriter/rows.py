@@ -1,10 +1,11 @@
 r"""Many rows of INSERT … VALUES that differ in literals only: planned as one, whatever their number.
 
-Without this each number of rows were a shape of its own, and 100,000 rows took seconds to plan. Rows may be
-of some kinds (`(1, 'a')`, `(2, NULL)`), in any order; what is planned is a statement with one row of each.
+Without this each number of rows were a fingerprint of its own, and 100,000 rows took seconds to plan. Rows
+may be of some kinds (`(1, 'a')`, `(2, NULL)`), in any order; what is planned is a statement with one row of
+each.
 
 >>> one = fold(b"INSERT INTO t VALUES (\0, '\0), (\0, '\0)\0", (b"1", b"a'", b"2", b"b'", b""))
->>> one.shape, one.literals
+>>> one.fingerprint, one.literals
 (b"INSERT INTO t VALUES (\x00, '\x00)\x00", (b'1', b"a'", b''))
 >>> list(one.repeat.views((b"1", b"a'", b"2", b"b'", b""), 0))
 [(0, (b'1', b"a'", b'')), (0, (b'2', b"b'", b''))]
@@ -34,7 +35,7 @@ MAX_KINDS: Final = 16
 
 
 class Repeat(NamedTuple):
-    """The rows of one shape: `kinds`, the number of each row's kind, and where their literals are.
+    """The rows of one fingerprint: `kinds`, the number of each row's kind, and where their literals are.
 
     Before the rows `first` literals stand, behind them `behind`. `widths`: so many literals has a row of each
     kind.
@@ -64,11 +65,11 @@ class Repeat(NamedTuple):
 
 class Folded(NamedTuple):
     """A statement with the first row of each kind only, and what was folded. `begin`, `end`: where these rows
-    are in the shape. `between`: the text between any two rows.
+    are in the fingerprint. `between`: the text between any two rows.
     """
 
     sql: bytes
-    shape: bytes
+    fingerprint: bytes
     literals: tuple[bytes, ...]
     repeat: Repeat
     begin: int
@@ -82,13 +83,13 @@ class RowsTemplate(Template):
     __slots__ = ("_before", "_behind", "_between", "_repeat", "_rows")
 
     def __init__(self, folded: Folded) -> None:
-        shape, begin, end = folded.shape, folded.begin, folded.end
+        fingerprint, begin, end = folded.fingerprint, folded.begin, folded.end
         numbers = count()
         between = folded.between.join
-        self._before = Template(_parts(shape[:begin], numbers))
-        rows = _ROW.findall(shape, begin, end)
+        self._before = Template(_parts(fingerprint[:begin], numbers))
+        rows = _ROW.findall(fingerprint, begin, end)
         self._rows = [Template(_parts(row, numbers)) for row in rows]
-        self._behind = Template(_parts(shape[end:].removesuffix(b"\0"), numbers))
+        self._behind = Template(_parts(fingerprint[end:].removesuffix(b"\0"), numbers))
         texts = [row.parts for row in self._rows]
         super().__init__([*self._before.parts, *chain.from_iterable(texts), *self._behind.parts])
         self._repeat, self._between = folded.repeat, between
@@ -112,24 +113,24 @@ def _parts(text: bytes, numbers: Iterator[int]) -> Iterator[bytes | int]:
         yield part
 
 
-def fold(shape: bytes, literals: tuple[bytes, ...]) -> Folded | None:
-    """None unless the statement inserts several rows of few kinds. See shape.py for what is given."""
-    head = _HEAD.match(shape)
-    found = _ROW.match(shape, head.end()) if head is not None else None
+def fold(fingerprint: bytes, literals: tuple[bytes, ...]) -> Folded | None:
+    """None unless the statement inserts several rows of few kinds. See fingerprint.py for what is given."""
+    head = _HEAD.match(fingerprint)
+    found = _ROW.match(fingerprint, head.end()) if head is not None else None
     if found is None:
         return None
-    between = _BETWEEN.match(shape, found.end())
+    between = _BETWEEN.match(fingerprint, found.end())
     if between is None:
         return None
-    split = _rows(shape, found.start(), between.group())
+    split = _rows(fingerprint, found.start(), between.group())
     if split is None:
         return None
     numbers, kinds, end = split
     widths = tuple([row.count(b"\0") for row in numbers])
-    first = shape.count(b"\0", 0, found.start())
-    behind = shape.count(b"\0", end)
+    first = fingerprint.count(b"\0", 0, found.start())
+    behind = fingerprint.count(b"\0", end)
     rows = between.group().join(numbers)
-    folded = shape[: found.start()] + rows + shape[end:]
+    folded = fingerprint[: found.start()] + rows + fingerprint[end:]
     repeat = Repeat(tuple(kinds), widths, first, behind)
     kept = (*literals[:first], *_firsts(repeat, literals), *literals[len(literals) - behind :])
     sql = b"".join(chain.from_iterable(zip(folded.split(b"\0"), kept, strict=False)))
@@ -137,19 +138,19 @@ def fold(shape: bytes, literals: tuple[bytes, ...]) -> Folded | None:
     return Folded(sql, folded, kept, repeat, begin, begin + len(rows), between.group())
 
 
-def _rows(shape: bytes, start: int, between: bytes) -> tuple[dict[bytes, int], list[int], int] | None:
+def _rows(fingerprint: bytes, start: int, between: bytes) -> tuple[dict[bytes, int], list[int], int] | None:
     """The rows' kinds with their numbers, each row's number, and where they end. None: they do not fold."""
     numbers: dict[bytes, int] = {}
     kinds: list[int] = []
     last, kind, end = b"", 0, start - len(between)
     while True:
-        if last and shape.startswith(last, end):
+        if last and fingerprint.startswith(last, end):
             kinds.append(kind)
             end += len(last)
             continue
-        if kinds and not shape.startswith(between, end):
+        if kinds and not fingerprint.startswith(between, end):
             break
-        found = _ROW.match(shape, end + len(between))
+        found = _ROW.match(fingerprint, end + len(between))
         if found is None:
             return None
         kind = numbers.setdefault(found.group(), len(numbers))
@@ -157,7 +158,7 @@ def _rows(shape: bytes, start: int, between: bytes) -> tuple[dict[bytes, int], l
         kinds.append(kind)
         if len(numbers) > MAX_KINDS:
             return None
-    return None if len(kinds) == 1 or _BETWEEN.match(shape, end) else (numbers, kinds, end)
+    return None if len(kinds) == 1 or _BETWEEN.match(fingerprint, end) else (numbers, kinds, end)
 
 
 def _firsts(repeat: Repeat, literals: tuple[bytes, ...]) -> Iterator[bytes]:

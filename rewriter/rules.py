@@ -8,14 +8,15 @@ from typing import Final
 from .env import Env
 from .plain.nowhere import plan_nowhere
 from .plain.unsharded import About, Place, Text, on_one_host, only_sharded, plan_confined, plan_unsharded
-from .plan import Access, Argument, Plan, Reject
-from .plans import AnyHost, Builtin, Passthrough, Physical
+from .plan import Access, Plan, Reject
+from .plans import AnyHost, Passthrough, Physical
+from .plans.builtins import CreateExisting, ExplainRoute
 from .reads.pieces import or_gather
 from .reads.select import plan_select
 from .route.context import Statement, not_yet, refused
 from .route.needs import WRITING, access
 from .route.outer import strengthen
-from .route.reach import reached
+from .route.reachable import reached
 from .route.scope import Names, Refuse, Scope
 from .text.crowd import MAX_TABLES, most_tables
 from .text.effects import defines_routine
@@ -42,7 +43,7 @@ def _prepared(statement: Statement) -> Plan | None:
     inner = _inner(source.literals[source.tokens[last].literal], names.env)
     if inner is None or not inner.tokens:
         return None
-    statement.steer(Span(last, last + 1))
+    statement.guard(Span(last, last + 1))
     needed, commits = access(inner)
     outer = plan_confined(statement, needed, implicit_commit=commits and source.is_word(0, "EXECUTE"))
     if not isinstance(outer, Passthrough | Physical | AnyHost):
@@ -72,7 +73,7 @@ def explain_route(statement: Statement) -> Plan | None:
         return None
     if len(source.tokens) < 3:
         raise Unreadable("expected a statement behind EXPLAIN ROUTE")
-    return Builtin(name="explain_route", access=Access.READ, arguments={"offset": source.tokens[2].start})
+    return ExplainRoute(offset=source.tokens[2].start)
 
 
 def crowded(statement: Statement) -> Plan | None:
@@ -106,7 +107,7 @@ def query(statement: Statement) -> Plan | None:
     """SELECT, WITH, VALUES, TABLE and parenthesized queries."""
     if statement.source.tokens[0].text not in QUERIES:
         return None
-    if not statement.names.env.mariadb and changes_behind_with(statement.source):
+    if statement.names.env.flavour.changes_behind_with and changes_behind_with(statement.source):
         return None
     return _query(statement, 0)
 
@@ -394,9 +395,8 @@ def _database(statement: Statement, about: About) -> Plan:
     if logical is not None and logical.keyspace is not None:
         return Text(statement).plan(Place((logical.keyspace,)), about)
     if logical is not None and source.is_word(0, "CREATE"):
-        arguments: dict[str, Argument] = {"database": database, "if_not_exists": at > 2}
-        return Builtin(
-            name="create_existing", access=about.access, arguments=arguments, databases=(database,)
+        return CreateExisting(
+            access=about.access, database=database, if_not_exists=at > 2, databases=(database,)
         )
     if logical is not None or names.physical(database) is not None or names.topology.default is None:
         what = f"{source.tokens[0].text} DATABASE"

@@ -3,6 +3,7 @@
     flavour   "mariadb" or "mysql9": a test that uses it, or any of the following, runs on both
     servers   two bare servers            plain   one server with the demo's logical tables and rows
     demo      a running demo cluster      start_demo   starts further ones, with options
+    zookeeper a ZooKeeper
 
 Tests that change the rows of `demo` or `plain` put them back, or use rows of their own.
 """
@@ -10,24 +11,50 @@ Tests that change the rows of `demo` or `plain` put them back, or use rows of th
 from __future__ import annotations
 
 import os
+import re
+import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import pymysql
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
-from demo.programs import Program
-from demo.servers import LocalServer, start_all, stop_servers
+from demo.certificates import LocalAuthority
+from demo.programs import Program, ServerError
+from demo.servers import start_all, stop_servers
+from demo.zookeeper import LocalZooKeeper
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program
+from tests.support.servers import LocalServer
 from tests.support.template import template_of
 
 # The programs that tests start, hundreds of them, shall not compile all modules anew: half of their start
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+_Connection: Any = pymysql.connections.Connection
+_make_context: Callable[[object, Any], ssl.SSLContext] = _Connection._create_ssl_ctx
+_shared_contexts: list[ssl.SSLContext] = []
+
+
+def _context_of(connection: object, options: Any) -> ssl.SSLContext:
+    """PyMySQL makes a TLS context for each connection, reading all of the system's certificates: 50 ms of CPU
+    time. Those that ask for nothing special share one.
+    """
+    if options:
+        return _make_context(connection, options)
+    if not _shared_contexts:
+        _shared_contexts.append(_make_context(connection, {}))
+    return _shared_contexts[0]
+
+
+_Connection._create_ssl_ctx = _context_of
 
 settings.register_profile(
     "shardgate",
@@ -41,13 +68,34 @@ StartDemo = Callable[..., Demo]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses `flavour` needs servers. When tests run side by side, those of one flavour share them."""
+    """Whatever uses `flavour` needs servers."""
     for item in items:
         if "flavour" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.integration)
-            callspec = getattr(item, "callspec", None)
-            if callspec is not None:
-                item.add_marker(pytest.mark.xdist_group(callspec.params["flavour"]))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """What fails is told at once: a run that is cut off has said it."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        print(f"\n{report.nodeid} [{report.when}]: {crash.message if crash else report.longrepr}"[:2000])
+
+
+class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
+    """Side by side: tests of one flavour share a process, and its servers; so do those of one file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return shared_by(nodeid)
+
+
+def shared_by(nodeid: str) -> str:
+    """The flavour or the file whose tests share a process with this one."""
+    flavour = re.search(rf"\[({'|'.join(FLAVOURS)})[-\]]", nodeid)
+    return flavour[1] if flavour else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFlavour:
+    return ByFlavour(config, log)
 
 
 @pytest.fixture(scope="session", params=FLAVOURS)
@@ -109,3 +157,20 @@ def start_demo(program: Program, tmp_path_factory: pytest.TempPathFactory) -> It
         yield lambda *options: stack.enter_context(
             running_demo(program, tmp_path_factory.mktemp("own"), *options)
         )
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalZooKeeper]:
+    """One server for all tests, with a port for TLS beside the plain one. Each test uses nodes of its own,
+    and one that stops it starts it again.
+    """
+    folder = tmp_path_factory.mktemp("zookeeper")
+    server = LocalZooKeeper(folder, LocalAuthority(folder))
+    try:
+        server.start()
+    except ServerError as error:
+        if "install it" not in str(error):
+            raise
+        pytest.skip(str(error))
+    yield server
+    server.stop()

@@ -19,11 +19,8 @@ FLOORS = (
     "execute execute.fan execute.gathering execute.prepared local",
     "pipeline",
     "frontend status",
-    "in_use app reach server cli __main__",
+    "in_use memory app reachability server cli __main__",
 )
-
-#: The ways of running a plan are to know nothing of each other; what is left of that.
-WAYS = {"proxy.execute.prepared": "proxy.execute.gathering"}
 
 
 def imported(name: str) -> set[str]:
@@ -114,6 +111,28 @@ def test_the_floors_of_the_proxy() -> None:
 
 
 def test_ways_know_nothing_of_each_other() -> None:
+    """What one way of running a plan needs of another it has from the engine, or runs."""
     ways = {f"proxy.{name}" for name in FLOORS[4].split()}
-    known = {one: others & ways for one, others in between_rooms().items() if one in ways and others & ways}
-    assert known == {name: set(others.split()) for name, others in WAYS.items()}
+    arrows = between_rooms()
+    assert {one: arrows[one] & ways for one in ways if arrows[one] & ways} == {}
+
+
+#: What only `backends` itself may be asked for by a file of the floors above it, but for leases.
+_OF_POOLS = ("backends.pool", "backends.scratch", "owner.release", "owner.discard", "backends.release")
+
+
+def test_only_leases_call_the_pools() -> None:
+    above = [
+        name
+        for name in MODULES
+        if name.startswith(
+            ("proxy.engine.", "proxy.execute.", "proxy.local.", "proxy.pipeline", "proxy.frontend.")
+        )
+    ]
+    callers = {
+        name
+        for name in above
+        for node in ast.walk(ast.parse(MODULES[name].read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_OF_POOLS)
+    }
+    assert callers == {"proxy.engine.lease"}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -93,6 +96,21 @@ def test_no_input_or_output() -> None:
             if waits or {one.partition(".")[0] for one in imports(path)} & IO:
                 wrong.append(module(path))
     assert wrong == []
+
+
+def test_third_parties_are_those_that_the_package_requires() -> None:
+    """Not what only tests have, nor what another package brings along, like PyMySQL with aiomysql."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = {plainly(re.split(r"[^\w.-]", one)[0]) for one in project["dependencies"]}
+    packages = packages_distributions()
+    assert "pymysql" in packages
+    imported = {one.partition(".")[0] for path in FILES for one in imports(path)}
+    foreign = imported - sys.stdlib_module_names - set(ROOMS)
+    assert {plainly(one) for name in foreign for one in packages.get(name, [name])} == required
+
+
+def plainly(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def test_one_room_knows_sqlglot() -> None:

@@ -13,7 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import socket
 import threading
+import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -65,6 +68,11 @@ class TopologySource(Protocol):
 
     def adopt(self, found: Topology) -> None:
         """`found` is in use from now on, accepted elsewhere. What the source has is judged again."""
+
+    def serving(self, found: Topology, schema: str = "") -> None:
+        """This process serves `found` from now on, with the schema of that digest: say so where proxies
+        register.
+        """
 
     def again(self) -> None:
         """Judge again what the source has; what is refused for the same reasons is not told again."""
@@ -167,6 +175,17 @@ class ThreadedSource(ABC, Generic[T]):
         self.again()
         return found
 
+    def _begun(self, found: T) -> T:
+        """What to start with after all."""
+        return found
+
+    def _tell(self) -> None:
+        """After each look: say what is served."""
+
+    @abstractmethod
+    def _load(self, text: bytes) -> T:
+        """What is in `text`, if it can be used. Raises ConfigError."""
+
     @abstractmethod
     def _accept(self, text: bytes) -> T | None:
         """What is in `text`, now in use; None when it is what was in use. Raises ConfigError."""
@@ -183,6 +202,7 @@ class ThreadedSource(ABC, Generic[T]):
         try:
             try:
                 found = self._first() if self._resumed is None else self._begin(self._resumed)
+                found = self._begun(found)
             except BaseException as error:
                 self._post(_fail, first, error)
                 return
@@ -207,6 +227,7 @@ class ThreadedSource(ABC, Generic[T]):
     def _look(self, forced: bool) -> None:
         try:
             self._again(forced)
+            self._tell()
         except Exception as error:
             log.exception("looking at %s failed", self._name)
             self._refuse(b"", f"{self._name}: {type(error).__name__}: {error}")
@@ -247,14 +268,60 @@ class ThreadedSource(ABC, Generic[T]):
 
 
 class TopologyThread(ThreadedSource[Topology]):
-    """What is accepted as a topology. `schema`: what it must be able to serve, which may be another later."""
+    """What is accepted as a topology, and what this process says where proxies register. `schema`: what a
+    topology must be able to serve, which may be another later. `details`: of this process, to be registered.
+    """
 
     def __init__(
-        self, name: str, interval: float, layouts: Mapping[str, Layout] | None, schema: Schema | None
+        self,
+        name: str,
+        interval: float,
+        layouts: Mapping[str, Layout] | None,
+        schema: Schema | None,
+        details: Mapping[str, Any] | None,
     ) -> None:
         super().__init__(name, interval)
         self._layouts = BUILTIN if layouts is None else layouts
         self.schema = schema
+        self._instance = uuid.uuid4().hex
+        self._details = details or {}
+        self._registers = True
+        self._served: tuple[Topology, str] | None = None
+        self._unregistered = ""  # why the process is not registered
+
+    def serving(self, found: Topology, schema: str = "") -> None:
+        """See `TopologySource.serving`."""
+        self._served = found, schema
+        self._wake.set()
+
+    def _begun(self, found: Topology) -> Topology:
+        """Register, then look once more: who publishes from now on sees this process, and waits for it."""
+        self._served = found, ""
+        self._tell()
+        if self._registers and self._refused is None and not self._unregistered:
+            self._look(False)
+        return self._current or found
+
+    def _tell(self) -> None:
+        if self._served is None:
+            return
+        topology, schema = self._served
+        said = {
+            "version": topology.version,
+            "digest": topology.digest,
+            "schema": schema,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "instance": self._instance,
+        }
+        reason = self._register({**self._details, **said})
+        if reason and reason != self._unregistered:
+            log.warning("this proxy is not registered, so the fleet's tools do not wait for it: %s", reason)
+        self._unregistered = reason
+
+    @abstractmethod
+    def _register(self, said: Mapping[str, Any]) -> str:
+        """Say it where proxies register, unless it is said already. Why that cannot be done, or nothing."""
 
     def _load(self, text: bytes) -> Topology:
         """The topology in `text`. Raises ConfigError."""

@@ -1,20 +1,24 @@
 """A topology in a file, read again when it changes.
 
-The file is looked at every second: its identity, size and time of change first, its content when they
-differ or are too young to be trusted. It may be replaced by renaming (as editors and Kubernetes do).
-While it is missing or bad, the old topology stays.
+A topology's file is looked at ten times a second: its identity, size and time of change first, its content
+when they differ or are too young to be trusted. It may be replaced by renaming (as editors and Kubernetes
+do). While it is missing or bad, the old topology stays.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from config.document import ConfigError, Problem
 from config.layout import Layout
 from config.schema import Schema
 from config.sources.base import T, ThreadedSource, TopologyThread
+from config.sources.registry import Registration
 from config.topology import Topology
 
 YOUNG_SECONDS = 2.0
@@ -72,7 +76,7 @@ class WatchedFile(ThreadedSource[T]):
 
 
 class FileSource(WatchedFile[Topology], TopologyThread):
-    """See `TopologySource`."""
+    """See `TopologySource`. `registry`: the folder where proxies register; None: this one does not."""
 
     def __init__(
         self,
@@ -80,7 +84,34 @@ class FileSource(WatchedFile[Topology], TopologyThread):
         *,
         layouts: Mapping[str, Layout] | None = None,
         schema: Schema | None = None,
-        interval: float = 1.0,
+        registry: Path | None = None,
+        details: Mapping[str, Any] | None = None,
+        interval: float = 0.1,
     ) -> None:
-        super().__init__(str(path), interval, layouts, schema)
+        super().__init__(str(path), interval, layouts, schema, details)
         self.path = Path(path)
+        name = f"{socket.gethostname()}-{os.getpid()}"
+        self._details = {"name": name, **self._details}
+        self._registers = registry is not None
+        self._registration: Registration | None = None
+        if registry is not None:
+            self._registration = Registration(registry, f"{name}-{self._instance[:8]}")
+
+    @property
+    def status(self) -> str:
+        """One line for people."""
+        told = f" (this proxy is not registered: {self._unregistered})" if self._unregistered else ""
+        return f"file {self.path}{told}"
+
+    def _register(self, said: Mapping[str, Any]) -> str:
+        if self._registration is None:
+            return ""
+        try:
+            self._registration.say(said)
+        except OSError as error:
+            return f"{self._registration.path}: {error.strerror} (topology.proxies_path)"
+        return ""
+
+    def _close(self) -> None:
+        if self._registration is not None:
+            self._registration.end()

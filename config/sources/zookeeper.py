@@ -1,4 +1,4 @@
-"""A topology in a ZooKeeper node: watched, cached on disk, and every proxy registered beside it.
+"""Documents in ZooKeeper nodes: watched, cached on disk; beside the topology's every proxy is registered.
 
 Watching. A watch on the node wakes the source's thread, and so does every change of the connection's
 state: watches are lost with a session, so after each reconnection the node is read again (and once a
@@ -17,18 +17,19 @@ Start a source after forking: kazoo's threads do not survive a fork.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import socket
+import stat
 import tempfile
 import time
-import uuid
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
@@ -37,7 +38,8 @@ from config.document import ConfigError, Problem
 from config.layout import Layout
 from config.schema import Schema
 from config.settings import ZooKeeper
-from config.sources.base import TopologyThread, log
+from config.sources.base import T, ThreadedSource, TopologyThread, log
+from config.sources.client import Connection
 from config.topology import Topology
 
 RE_READ_SECONDS = 60.0
@@ -46,50 +48,29 @@ RETRY_SECONDS = 2.0
 _T = TypeVar("_T")
 
 
-class ZooKeeperSource(TopologyThread):
-    """See `TopologySource`.
+class WatchedNode(ThreadedSource[T]):
+    """A document in a node. Subclasses call `_watch` when they are made."""
 
-    `name`: what this process registers as. `connect_timeout`: seconds to wait for ZooKeeper at the
-    start before the cache is used.
-    """
-
-    def __init__(
-        self,
-        settings: ZooKeeper,
-        *,
-        layouts: Mapping[str, Layout] | None = None,
-        schema: Schema | None = None,
-        name: str | None = None,
-        connect_timeout: float = 5.0,
-    ) -> None:
-        super().__init__(f"zookeeper {settings.path}", RE_READ_SECONDS, layouts, schema)
-        self._settings = settings
-        self._connect_timeout = connect_timeout
-        self._proxy = name or settings.name or f"{socket.gethostname()}-{os.getpid()}"
-        self._instance = uuid.uuid4().hex
-        self._registered: tuple[object, bytes] | None = None
-        self._connected = False
-        self._client = KazooClient(
-            hosts=settings.hosts,
-            timeout=settings.session_timeout,
-            connection_retry={"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 2.0},
-            logger=log.getChild("kazoo"),
-        )
+    def _watch(self, connection: Connection, path: str, cache_file: Path) -> None:
+        self.connection, self._path, self._cache_file = connection, path, cache_file
+        self._settings, self._client = connection.settings, connection.client
         self._client.add_listener(self._on_state)
 
     @property
-    def status(self) -> str:
-        """One line for people."""
-        state = "connected" if self._connected else "not connected, serving the last good topology"
-        return f"zookeeper {self._settings.hosts}{self._settings.path} ({state})"
+    def _connected(self) -> bool:
+        return bool(self._client.connected)
+
+    @abstractmethod
+    def _connect(self) -> bool:
+        """At the start: whether there is a connection."""
+
+    def _stale(self, found: T) -> str:
+        """Why `found`, the first, is not to be used after what is in the cache file."""
+        return ""
 
     # --- in kazoo's threads ------------------------------------------------------------------------
 
     def _on_state(self, state: str) -> None:
-        self._connected = state == KazooState.CONNECTED
-        if not self._stopping.is_set():
-            level = logging.INFO if self._connected else logging.WARNING
-            log.log(level, "zookeeper %s: %s", self._settings.hosts, state.lower())
         self._wake.set()
 
     def _on_event(self, event: object) -> None:
@@ -97,36 +78,30 @@ class ZooKeeperSource(TopologyThread):
 
     # --- in the source's thread --------------------------------------------------------------------
 
-    def _first(self) -> Topology:
-        connected = self._client.start_async()
-        deadline = time.monotonic() + self._connect_timeout
-        while not connected.wait(0.05):
-            if time.monotonic() > deadline or self._stopping.is_set():
-                return self._from_cache(f"{self._settings.hosts} cannot be reached")
+    def _first(self) -> T:
+        if not self._connect():
+            trouble = self.connection.trouble
+            reason = f"{self._settings.hosts} cannot be reached"
+            return self._from_cache(f"{reason} ({trouble})" if trouble else reason)
         text, reason = self._read_node()
         if text is None:
             return self._from_cache(reason)
         try:
-            topology = self._load(text)
+            found = self._load(text)
         except ConfigError as error:
             if self._read_cache() is None:
                 raise
             return self._from_cache(str(error), text)
-        cached = self._cached_version()
-        if cached is not None and topology.version < cached:
-            return self._from_cache(f"version {topology.version} is stale, {cached} was in use", text)
-        self._current = topology
+        if stale := self._stale(found):
+            return self._from_cache(stale, text)
+        self._current = found
         self._write_cache(text)
-        self._register()
-        return topology
-
-    def _begin(self, found: Topology) -> Topology:
-        self._client.start_async()
-        return super()._begin(found)
+        return found
 
     def _again(self, forced: bool) -> None:
         self._interval = RE_READ_SECONDS
         if not self._connected:
+            self._interval = RETRY_SECONDS
             return
         text, reason = self._read_node()
         if text is not None:
@@ -134,11 +109,6 @@ class ZooKeeperSource(TopologyThread):
                 self._write_cache(text)
         elif self._connected:
             self._refuse(b"", f"{self._name}: {reason}")
-        self._register()
-
-    def _close(self) -> None:
-        self._client.stop()
-        self._client.close()
 
     def _wait(self, result: Any, kind: type[_T]) -> _T:
         """The outcome of one of kazoo's asynchronous calls; raises KazooException, also when stopping."""
@@ -151,7 +121,7 @@ class ZooKeeperSource(TopologyThread):
 
     def _read_node(self) -> tuple[bytes | None, str]:
         """The node's content, with a watch set on it; or None and why."""
-        path = self._settings.path
+        path = self._path
         try:
             text, _ = self._wait(self._client.get_async(path, watch=self._on_event), tuple)
         except NoNodeError:
@@ -162,34 +132,131 @@ class ZooKeeperSource(TopologyThread):
             return None, "the node does not exist"
         except (KazooException, KazooTimeoutError) as error:
             self._interval = RETRY_SECONDS
-            return None, f"cannot be read: {type(error).__name__} {error}".rstrip()
+            return None, self.connection.refusal(error, "the node", "read")
         return cast("bytes", text), ""
 
-    # --- registration ------------------------------------------------------------------------------
+    # --- the cache file ----------------------------------------------------------------------------
 
-    def _register(self) -> None:
-        """Make the ephemeral node say what is served now, in this session."""
-        if self._current is None or not self._connected:
-            return
-        data = json.dumps(
-            {
-                "version": self._current.version,
-                "digest": self._current.digest,
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "instance": self._instance,
-            }
-        ).encode()
-        wanted = (self._client.client_id, data)
-        if self._registered == wanted:
-            return
+    def _from_cache(self, reason: str, refused: bytes = b"") -> T:
+        """The cached document, because of `reason`. Raises ConfigError when there is none to use."""
+        place = f"cache file {self._cache_file}"
+        text = self._read_cache()
+        if text is None:
+            raise ConfigError([Problem("", f"{reason}, and there is no {place}", self._name)])
         try:
-            self._put(f"{self._settings.registry}/{self._proxy}", data)
-        except (KazooException, KazooTimeoutError) as error:
-            log.warning("registering this proxy failed, trying again: %s %s", type(error).__name__, error)
-            self._interval = RETRY_SECONDS
-        else:
+            self._current = self._load(text)
+        except ConfigError as error:
+            first = Problem("", f"{reason}, and the {place} is not usable", self._name)
+            raise ConfigError([first, *error.problems]) from error
+        self._refuse(refused, f"{self._name}: {reason}: serving the {place}")
+        return self._current
+
+    def _read_cache(self) -> bytes | None:
+        try:
+            return self._cache_file.read_bytes()
+        except OSError:
+            return None
+
+    def _write_cache(self, text: bytes) -> None:
+        """Replace the cache file by `text`, or leave it whole."""
+        try:
+            write_atomically(self._cache_file, text)
+        except OSError as error:
+            log.warning("cannot write the cache file %s: %s", self._cache_file, error.strerror)
+
+
+class ZooKeeperSource(WatchedNode[Topology], TopologyThread):
+    """See `TopologySource`.
+
+    `name`: what this process registers as. `connect_timeout`: seconds to wait for ZooKeeper at the start
+    before the cache is used. The connection is the schema's, too, if that is a node.
+    """
+
+    def __init__(
+        self,
+        settings: ZooKeeper,
+        *,
+        layouts: Mapping[str, Layout] | None = None,
+        schema: Schema | None = None,
+        name: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        connect_timeout: float = 5.0,
+    ) -> None:
+        super().__init__(f"zookeeper {settings.path}", RE_READ_SECONDS, layouts, schema, details)
+        self._connect_timeout = connect_timeout
+        self._proxy = name or settings.name or f"{socket.gethostname()}-{os.getpid()}"
+        self._registered: tuple[object, bytes] | None = None
+        self._watch(Connection(settings, self._on_trouble), settings.path, settings.cache_file)
+
+    @property
+    def status(self) -> str:
+        """One line for people."""
+        state = "connected" if self._connected else "not connected, serving the last good topology"
+        told = f": {trouble}" if (trouble := self.connection.trouble) else ""
+        if self._connected and self._unregistered:
+            told = f"; this proxy is not registered: {self._unregistered}"
+        return f"zookeeper {self._settings.hosts}{self._settings.path} ({state}{told})"
+
+    def _on_state(self, state: str) -> None:
+        if not self._stopping.is_set():
+            level = logging.INFO if state == KazooState.CONNECTED else logging.WARNING
+            log.log(level, "zookeeper %s: %s", self._settings.hosts, state.lower())
+        super()._on_state(state)
+
+    def _on_trouble(self, reason: str) -> None:
+        if not self._stopping.is_set():
+            log.warning("zookeeper: no connection, trying again: %s", reason)
+
+    def _connect(self) -> bool:
+        connected = self.connection.start()
+        deadline = time.monotonic() + self._connect_timeout
+        while not connected.wait(0.05):
+            if time.monotonic() > deadline or self._stopping.is_set():
+                return False
+        return True
+
+    def _begin(self, found: Topology) -> Topology:
+        self.connection.start()
+        return super()._begin(found)
+
+    def _again(self, forced: bool) -> None:
+        super()._again(forced)
+        if self.connection.ended:
+            self.connection.start()
+
+    def _close(self) -> None:
+        self._client.stop()
+        self._client.close()
+
+    def _stale(self, found: Topology) -> str:
+        cached = self._cached_version()
+        if cached is None or found.version >= cached:
+            return ""
+        return f"version {found.version} is stale, {cached} was in use"
+
+    def _cached_version(self) -> int | None:
+        """The version in the cache file, or None when there is none to use."""
+        text = self._read_cache()
+        try:
+            return None if text is None else self._load(text).version
+        except ConfigError as error:
+            log.warning("the cached topology is not usable: %s", error)
+            return None
+
+    def _register(self, said: Mapping[str, Any]) -> str:
+        """Make the ephemeral node say it, in this session."""
+        if not self._connected:
+            return self._unregistered
+        wanted = (self._client.client_id, json.dumps(said).encode())
+        if self._registered != wanted:
+            node = f"{self._settings.registry}/{self._proxy}"
+            try:
+                self._put(node, wanted[1])
+            except (KazooException, KazooTimeoutError) as error:
+                self._interval = RETRY_SECONDS
+                return self.connection.refusal(error, node, "written")
             self._registered = wanted
+        return ""
 
     def _put(self, node: str, data: bytes) -> None:
         client = self._client
@@ -208,53 +275,20 @@ class ZooKeeperSource(TopologyThread):
         self._wait(client.delete_async(node), object)
         self._wait(client.create_async(node, data, ephemeral=True), str)
 
-    # --- the cache file ----------------------------------------------------------------------------
-
-    def _from_cache(self, reason: str, refused: bytes = b"") -> Topology:
-        """The cached topology, because of `reason`. Raises ConfigError when there is none to use."""
-        place = f"cache file {self._settings.cache_file}"
-        text = self._read_cache()
-        if text is None:
-            raise ConfigError([Problem("", f"{reason}, and there is no {place}", self._name)])
-        try:
-            self._current = self._load(text)
-        except ConfigError as error:
-            first = Problem("", f"{reason}, and the {place} is not usable", self._name)
-            raise ConfigError([first, *error.problems]) from error
-        self._refuse(refused, f"{self._name}: {reason}: serving the {place}")
-        self._register()
-        return self._current
-
-    def _cached_version(self) -> int | None:
-        """The version in the cache file, or None when there is none to use."""
-        text = self._read_cache()
-        try:
-            return None if text is None else self._load(text).version
-        except ConfigError as error:
-            log.warning("the cached topology is not usable: %s", error)
-            return None
-
-    def _read_cache(self) -> bytes | None:
-        try:
-            return self._settings.cache_file.read_bytes()
-        except OSError:
-            return None
-
-    def _write_cache(self, text: bytes) -> None:
-        """Replace the cache file by `text`, or leave it whole."""
-        try:
-            write_atomically(self._settings.cache_file, text)
-        except OSError as error:
-            log.warning("cannot write the cache file %s: %s", self._settings.cache_file, error.strerror)
-
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: readers see the old or the new, also after a crash. Raises OSError."""
+    """Replace `path` by `content`: readers see the old or the new, also after a crash. Who may read it, and
+    whose it is, stays as it is, as far as this process may say. Raises OSError.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                was = path.stat()
+                os.fchmod(file.fileno(), stat.S_IMODE(was.st_mode))
+                os.fchown(file.fileno(), was.st_uid, was.st_gid)
             os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:

@@ -12,7 +12,7 @@ from typing import Final
 
 from .connection import BackendConnection
 from .host import HostPool
-from .pool import VARIANTS
+from .pool import CAPABILITY_SETS
 
 OWN_ACCOUNT: Final = ""
 """The proxy's own account, by the name that it has here: `backends.user`."""
@@ -32,17 +32,17 @@ class Backends:
         self._retired: list[HostPool] = []
         self._accounts = [OWN_ACCOUNT]
 
-    def variant_of(self, account: str) -> int:
+    def capability_set_of(self, account: str) -> int:
         """What connections that are logged in as `account` ("": the proxy's own) have in their variant."""
         if account not in self._accounts:
             self._accounts.append(account)
             for pool in [*self._pools.values(), *self._scratch.values()]:
                 pool.state.serve(len(self._accounts))
-        return self._accounts.index(account) * VARIANTS
+        return self._accounts.index(account) * CAPABILITY_SETS
 
-    def account_of(self, variant: int) -> str:
+    def account_of(self, capability_set: int) -> str:
         """The account of connections of this variant."""
-        return self._accounts[variant // VARIANTS]
+        return self._accounts[capability_set // CAPABILITY_SETS]
 
     def pool(self, host: str) -> HostPool:
         found = self._pools.get(host)
@@ -50,6 +50,11 @@ class Backends:
             found = self._pools[host] = self._make_pool(host)
             found.state.serve(len(self._accounts))
         return found
+
+    def up(self, host: str) -> bool:
+        """Whether a host serves, as far as is known."""
+        found = self._pools.get(host)
+        return found is None or found.up
 
     def scratch(self, host: str) -> HostPool:
         """The pool of connections that rows are gathered on. It is one of its own: who waits for one of
@@ -79,7 +84,7 @@ class Backends:
         owner = conn.owner
         assert isinstance(owner, HostPool)
         conn.doomed = True
-        owner.kill_soon(conn.thread_id, conn.variant, query_only=True)
+        owner.kill_soon(conn.thread_id, conn.capability_set, query_only=True)
 
     def discard(self, conn: BackendConnection) -> None:
         """Close `conn` in the middle of a statement, and end the statement on the server."""

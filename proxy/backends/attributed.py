@@ -14,10 +14,16 @@ class AttributedConnection(BackendConnection):
     __slots__ = ()
 
     def send(
-        self, packets: bytes, receiver: Receiver, preludes: int = 0, *, replies: int = 1, state: int = FIRST
+        self,
+        packets: bytes,
+        receiver: Receiver,
+        sync_packets: int = 0,
+        *,
+        replies: int = 1,
+        state: int = FIRST,
     ) -> None:
         packets = attributed(packets, getattr(receiver, "attributes", NOTHING))
-        super().send(packets, receiver, preludes, replies=replies, state=state)
+        super().send(packets, receiver, sync_packets, replies=replies, state=state)
 
     def ask(self, packet: bytes, receiver: Receiver) -> None:
         self.send(packet, receiver)

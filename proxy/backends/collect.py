@@ -16,6 +16,25 @@ from proxy.wire.rows import ResultReader, split_rows
 from .connection import BackendConnection
 
 
+async def end_of_reply(conn: BackendConnection, end: asyncio.Future[None], *, kill: bool = True) -> None:
+    """Wait for what a receiver on `conn` sets at the end. Cancelling closes the connection and, with `kill`,
+    ends the statement on the server.
+    """
+    try:
+        await end
+    except asyncio.CancelledError:
+        conn.owner.discard(conn, kill=kill)
+        raise
+
+
+class ServerError(Exception):
+    """A server's error, for the client as it is."""
+
+    def __init__(self, err: Err) -> None:
+        super().__init__(err.text())
+        self.err = err
+
+
 class Collector:
     """Collects the reply to one statement. After `run`: `ok`, or `err`, or `columns` (definition payloads)
     and `rows` (payloads).
@@ -55,7 +74,7 @@ class Collector:
         return self._reader.columns
 
     async def run(
-        self, conn: BackendConnection, packets: bytes, preludes: int = 0, *, kill: bool = True
+        self, conn: BackendConnection, packets: bytes, sync_packets: int = 0, *, kill: bool = True
     ) -> Collector:
         """Send and wait for the reply. ProxyError when the connection is lost, or the columns are none.
         Cancelling closes the connection and, with `kill`, ends the statement on the server.
@@ -64,12 +83,8 @@ class Collector:
         self._future = future
         self._host = conn.host
         conn.begun = monotonic()
-        conn.send(packets, self, preludes, state=self.state)
-        try:
-            await future
-        except asyncio.CancelledError:
-            conn.owner.discard(conn, kill=kill)
-            raise
+        conn.send(packets, self, sync_packets, state=self.state)
+        await end_of_reply(conn, future, kill=kill)
         return self
 
     async def query(self, conn: BackendConnection, sql: bytes) -> Collector:

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
+from config.flavour import flavour_of
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
@@ -140,9 +141,11 @@ class _LoginProtocol(asyncio.Protocol):
         self._fail(str(exc) if exc else "the server closed the connection during log-in")
 
 
-#: The current database of connections until a session chooses its own: all servers have it, and no tables of
-#: anybody's are in it. Without one MySQL answers 1046 where a function is not known.
-_DATABASE = "information_schema"
+def _first_database(version: str) -> str | None:
+    """The current database of connections until a session chooses its own: one that all servers have, and no
+    tables of anybody's, or none, by what the server says there of a function that it does not know.
+    """
+    return "information_schema" if flavour_of(version).calls_need_database else None
 
 
 class LoginConnector:
@@ -157,11 +160,11 @@ class LoginConnector:
         self._timeout = timeout
         self._certificates = certificates
 
-    async def __call__(self, host: str, owner: Owner, variant: int) -> BackendConnection:
+    async def __call__(self, host: str, owner: Owner, capability_set: int) -> BackendConnection:
         protocol: _LoginProtocol | None = None
         try:
             async with asyncio.timeout(self._timeout):
-                protocol = await self._connect(host, variant)
+                protocol = await self._connect(host, capability_set)
                 done = await protocol.done
         except TimeoutError:
             raise ProxyError(
@@ -169,8 +172,8 @@ class LoginConnector:
             ) from None
         except _Refused as error:
             assert protocol is not None
-            account, version = self._account_of(host, variant)[0], protocol.login.server_version
-            own = account_of(variant) == OWN
+            account, version = self._account_of(host, capability_set)[0], protocol.login.server_version
+            own = account_of(capability_set) == OWN
             raise AccountRefused(host, account, str(error), error.code, version, own=own) from None
         except _Full as error:
             raise ProxyError("host_unreachable", host=host, reason=str(error), full=error.whose) from None
@@ -182,14 +185,14 @@ class LoginConnector:
             if protocol is not None and protocol.transport is not None and not _succeeded(protocol.done):
                 protocol.transport.abort()
         assert protocol.transport is not None
-        if variant & EXTENDED_METADATA and not done.extended & MariaCapability.EXTENDED_METADATA:
+        if capability_set & EXTENDED_METADATA and not done.extended & MariaCapability.EXTENDED_METADATA:
             protocol.transport.abort()
             reason = "it lacks MariaDB's extended metadata, which clients were offered: the fleet is mixed"
             raise ProxyError("host_unreachable", host=host, reason=reason)
         made = AttributedConnection if Capability.QUERY_ATTRIBUTES in done.capabilities else BackendConnection
         conn = made(host, owner)
-        conn.variant = variant
-        conn.database = _DATABASE
+        conn.capability_set = capability_set
+        conn.database = _first_database(done.greeting.server_version)
         conn.thread_id = done.greeting.connection_id
         conn.version = done.greeting.server_version
         conn.offers = done.greeting.extended
@@ -201,24 +204,26 @@ class LoginConnector:
             raise ProxyError("host_unreachable", host=host, reason="the server closed the connection at once")
         return conn
 
-    async def _connect(self, host: str, variant: int) -> _LoginProtocol:
-        user, password = self._account_of(host, variant)
+    async def _connect(self, host: str, capability_set: int) -> _LoginProtocol:
+        user, password = self._account_of(host, capability_set)
         capabilities = CAPABILITIES
-        if variant & FOUND_ROWS:
+        if capability_set & FOUND_ROWS:
             capabilities |= Capability.FOUND_ROWS
-        if variant & ATTRIBUTES:
+        if capability_set & ATTRIBUTES:
             capabilities |= Capability.QUERY_ATTRIBUTES
         secure = host.startswith("unix:")
         certificates = None if secure else self._certificates
         options = LoginOptions(
             user,
             password,
-            database=_DATABASE,
+            database_of=_first_database,
             capabilities=capabilities,
             secure=secure,
             attributes=_ATTRIBUTES,
             tls=Tls.OFF if certificates is None else Tls.REQUIRED,
-            extended=EXTENDED if variant & EXTENDED_METADATA else int(MariaCapability.STMT_BULK_OPERATIONS),
+            extended=EXTENDED
+            if capability_set & EXTENDED_METADATA
+            else int(MariaCapability.STMT_BULK_OPERATIONS),
         )
         loop = asyncio.get_running_loop()
         if secure:

@@ -2,9 +2,9 @@
 
 A statement's reply goes to a `Receiver`. The session that relays bytes is one (`Relay`), a collector for the
 proxy's own questions another. Before the statement the connection may have to be brought into the session's
-state (settings, START TRANSACTION): these *preludes* travel in the same network write and each is answered by
-an OK packet, which is taken off here. A connection that saw an unexpected byte, a protocol error or a
-cancelled statement is closed, never given back.
+state (settings, START TRANSACTION): these *session sync* travel in the same network write and each is
+answered by an OK packet, which is taken off here. A connection that saw an unexpected byte, a protocol error
+or a cancelled statement is closed, never given back.
 
 Each reply is held against what the connection is to be like: autocommit as its settings have it, a
 transaction only where one may be, and no word of the server's session tracking that something was changed
@@ -71,7 +71,7 @@ class Unheard:
     own = True
 
     def accepts(self, conn: BackendConnection, changed: bool) -> bool:
-        """Never asked: its OK is a prelude's."""
+        """Never asked: its OK is a sync statement's."""
         return True
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
@@ -106,11 +106,12 @@ class BackendConnection(asyncio.Protocol):
         "_held",
         "_numbers",
         "_plain",
-        "_prelude_error",
-        "_prelude_tail",
-        "_preludes",
+        "_sync_error",
+        "_sync_packets",
+        "_sync_tail",
         "_torn",
         "begun",
+        "capability_set",
         "closed",
         "database",
         "doomed",
@@ -121,6 +122,7 @@ class BackendConnection(asyncio.Protocol):
         "idle_since",
         "offers",
         "owner",
+        "pinned",
         "receiver",
         "replies",
         "resetting",
@@ -128,11 +130,9 @@ class BackendConnection(asyncio.Protocol):
         "settings",
         "statements",
         "thread_id",
-        "tied",
         "transport",
         "unclean",
         "unread",
-        "variant",
         "version",
         "without_autocommit",
     )  # fmt: skip
@@ -145,11 +145,11 @@ class BackendConnection(asyncio.Protocol):
         self.receiver: Receiver | None = None
         self.settings: Settings = FRESH
         self.database: str | None = None
-        self.variant = 0  # see `pool`
+        self.capability_set = 0  # see `pool`
         self.thread_id = 0
         self.version = ""
         self.offers = 0  # the server's MariaCapability flags
-        self.tied = False  # the server keeps state for one session: never shared before a reset
+        self.pinned = False  # the server keeps state for one session: never shared before a reset
         self.unclean = False  # nobody knows what state it is in: reset before another session gets it
         self.unread = False  # the server may know of a change that its last reply could not tell
         self.without_autocommit = (
@@ -165,11 +165,13 @@ class BackendConnection(asyncio.Protocol):
         self.given = 0  # sequence number of the last packet that the receiver got, 0 for none
         self.begun = 0.0  # loop time when the running statement was sent
         self.idle_since = 0.0
-        self._plain = False  # nothing of the reply was read yet, and it is one, with no prelude before it
-        self._preludes = 0
+        self._plain = (
+            False  # nothing of the reply was read yet, and it is one, with no sync statement before it
+        )
+        self._sync_packets = 0
         self._numbers: list[int] | None = None  # of the replies' first packets, where one is not 1
-        self._prelude_error: Err | None = None
-        self._prelude_tail = b""
+        self._sync_error: Err | None = None
+        self._sync_tail = b""
         self._held = b""  # the unfinished packet at the end of what was read: given on when it is whole
         self._torn = False  # what was given on ends within a packet, or within a row of several
 
@@ -177,10 +179,16 @@ class BackendConnection(asyncio.Protocol):
     # -------------------------------------------------------------------------------------------------
 
     def send(
-        self, packets: bytes, receiver: Receiver, preludes: int = 0, *, replies: int = 1, state: int = FIRST
+        self,
+        packets: bytes,
+        receiver: Receiver,
+        sync_packets: int = 0,
+        *,
+        replies: int = 1,
+        state: int = FIRST,
     ) -> None:
-        """Write `packets`: `preludes` commands answered by OK, then those whose `replies` the receiver gets
-        one by one.
+        """Write `packets`: `sync_packets` commands answered by OK, then those whose `replies` the receiver
+        gets one by one.
 
         `reply_done` is called for each reply; the connection is free after the last. On a connection that is
         closed already the receiver hears `reply_lost`, from the event loop.
@@ -188,9 +196,13 @@ class BackendConnection(asyncio.Protocol):
         numbers = None if len(packets) <= MAX_PAYLOAD else reply_numbers(packets)
         if self.receiver is _UNHEARD:
             if numbers is not None or self._numbers is not None:
-                begun = self._numbers[-self._preludes :] if self._numbers else [FIRST_NUMBER] * self._preludes
-                numbers = begun + (numbers or [FIRST_NUMBER] * (preludes + replies))
-            preludes += self._preludes
+                begun = (
+                    self._numbers[-self._sync_packets :]
+                    if self._numbers
+                    else [FIRST_NUMBER] * self._sync_packets
+                )
+                numbers = begun + (numbers or [FIRST_NUMBER] * (sync_packets + replies))
+            sync_packets += self._sync_packets
         elif self.receiver is not None:
             raise RuntimeError("a statement is under way on this connection")
         self.receiver = receiver
@@ -198,8 +210,8 @@ class BackendConnection(asyncio.Protocol):
         self.scanner.start(state)
         self._numbers = numbers
         self.scanner.first_number = FIRST_NUMBER if numbers is None or not replies else numbers[-replies]
-        self._preludes = preludes
-        self._plain = not preludes and replies == 1 and state == FIRST
+        self._sync_packets = sync_packets
+        self._plain = not sync_packets and replies == 1 and state == FIRST
         if self.closed:
             asyncio.get_running_loop().call_soon(self._lost, "the server closed the connection")
         else:
@@ -240,7 +252,7 @@ class BackendConnection(asyncio.Protocol):
 
     def _let_go(self) -> None:
         """What has come of a reply goes now, not when the garbage collector finds the time."""
-        self._held = self._prelude_tail = b""
+        self._held = self._sync_tail = b""
         self.filled = None
 
     @property
@@ -270,16 +282,16 @@ class BackendConnection(asyncio.Protocol):
                 return
             self._plain = False
         try:
-            if self._preludes:
-                data = self._take_preludes(data)
-                if receiver is _UNHEARD and not self._preludes:
+            if self._sync_packets:
+                data = self._take_sync(data)
+                if receiver is _UNHEARD and not self._sync_packets:
                     self._heard()
                 if not data:
                     return
             end = self.scanner.feed(data)
-            if self._prelude_error is not None:
+            if self._sync_error is not None:
                 if end >= 0:
-                    reason = self._prelude_error.text()
+                    reason = self._sync_error.text()
                     self._fail(ProxyError("settings_failed", host=self.host, reason=reason))
                 return
             while 0 <= end < len(data):
@@ -374,32 +386,32 @@ class BackendConnection(asyncio.Protocol):
     def _heard(self) -> None:
         """What nobody waited for is answered."""
         self.receiver = None
-        error, self._prelude_error = self._prelude_error, None
+        error, self._sync_error = self._sync_error, None
         if error is not None:
             self.close()
 
-    def _take_preludes(self, data: bytes) -> bytes:
-        """Take the preludes' replies off; returns what follows them."""
-        data = self._prelude_tail + data
+    def _take_sync(self, data: bytes) -> bytes:
+        """Take the sync statements' replies off; returns what follows them."""
+        data = self._sync_tail + data
         pos, numbers = 0, self._numbers
-        while self._preludes and len(data) - pos >= 4:
+        while self._sync_packets and len(data) - pos >= 4:
             stop = pos + 4 + int.from_bytes(data[pos : pos + 3], "little")
             if stop > len(data):
                 break
             payload = data[pos + 4 : stop]
-            number = FIRST_NUMBER if numbers is None else numbers[-self._preludes - self.replies]
+            number = FIRST_NUMBER if numbers is None else numbers[-self._sync_packets - self.replies]
             if not FIRST_NUMBER <= data[pos + 3] <= number:
                 raise ProtocolError("what was sent is not an answer to what was asked")
             pos = stop
-            self._preludes -= 1
+            self._sync_packets -= 1
             if payload[:1] == b"\xff":
-                self._prelude_error = self._prelude_error or parse_err(payload)
+                self._sync_error = self._sync_error or parse_err(payload)
             elif payload[:1] == b"\0":
                 self.scanner.status = parse_ok(payload).status & ~_CHANGED  # a SET is one
             else:
                 raise ProtocolError("a command that sets something was answered by rows")
-        self._prelude_tail = data[pos:] if self._preludes else b""
-        return b"" if self._preludes else data[pos:]
+        self._sync_tail = data[pos:] if self._sync_packets else b""
+        return b"" if self._sync_packets else data[pos:]
 
     def _fail(self, error: ProxyError) -> None:
         """The connection cannot be used any more: tell the receiver and close."""

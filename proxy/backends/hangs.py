@@ -71,8 +71,8 @@ class HangWatch:
         begun = self._now()
         alive = False
         try:
-            for account in {account_of(conn.variant) for conn in silent}:
-                asked = [conn for conn in silent if account_of(conn.variant) == account]
+            for account in {account_of(conn.capability_set) for conn in silent}:
+                asked = [conn for conn in silent if account_of(conn.capability_set) == account]
                 working: list[int] | None = None
                 while working is None and (left := begun + self._patience - self._now()) > 0:
                     working = await self._working(account, asked, left)

@@ -1,9 +1,9 @@
 """One host: its pool put to work. Opens connections, hands them out, takes them back clean, watches time.
 
-All entry points are plain calls; a connection that is free is returned at once, else `Want.granted` is called
-later. Only opening, resetting and killing take tasks. `tick`, called a few times a second, does everything
-that time asks for: waiters whose time is up, statements that run too long, connections idle too long, another
-try at a host that was away.
+All entry points are plain calls; a connection that is free is returned at once, else `Waiter.granted` is
+called later. Only opening, resetting and killing take tasks. `tick`, called a few times a second, does
+everything that time asks for: waiters whose time is up, statements that run too long, connections idle too
+long, another try at a host that was away.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .collect import Collector
 from .connection import BackendConnection
 from .hangs import HangWatch
 from .kills import Kills
-from .pool import VARIANTS, PoolState, account_of
-from .waiting import NOBODY, Want
+from .pool import CAPABILITY_SETS, PoolState, account_of
+from .waiting import NOBODY, Waiter
 
 log = structlog.get_logger("backends")
 
@@ -86,14 +86,14 @@ class Refusal:
 class Connector(Protocol):
     """Opens a logged-in connection to a host, or raises ProxyError."""
 
-    async def __call__(self, host: str, owner: HostPool, variant: int) -> BackendConnection: ...
+    async def __call__(self, host: str, owner: HostPool, capability_set: int) -> BackendConnection: ...
 
 
 class Take(Protocol):
     """`PoolState.take`."""
 
     def __call__(
-        self, settings: Settings, database: str | None, variant: int, user: str = NOBODY
+        self, settings: Settings, database: str | None, capability_set: int, user: str = NOBODY
     ) -> BackendConnection | None: ...
 
 
@@ -196,30 +196,30 @@ class HostPool:
         self,
         settings: Settings,
         database: str | None,
-        variant: int,
+        capability_set: int,
         granted: Callable[[BackendConnection], None],
         refused: Callable[[Exception], None],
         user: str = NOBODY,
-    ) -> Want[BackendConnection]:
+    ) -> Waiter[BackendConnection]:
         """Queue for a connection. `refused` may be called before this returns."""
         now = self._now()
         deadline = now + self.limits.wait_timeout
-        want = Want(settings, database, variant, deadline, granted, refused, user)
+        waiter = Waiter(settings, database, capability_set, deadline, granted, refused, user)
         if self.failures and now < self._retry_at and not self.state.size:
-            self._refuse(want)
-        elif self.refusals and (refusal := self._refusal(variant, now)) is not None:
+            self._refuse(waiter)
+        elif self.refusals and (refusal := self._refusal(capability_set, now)) is not None:
             refused(refusal)
-        elif not self.state.wait(want):
-            refused(self._crowded(want))
+        elif not self.state.wait(waiter):
+            refused(self._crowded(waiter))
         else:
             self._open_more()
-        return want
+        return waiter
 
     async def connection(
-        self, settings: Settings, database: str | None, variant: int, user: str = NOBODY
+        self, settings: Settings, database: str | None, capability_set: int, user: str = NOBODY
     ) -> BackendConnection:
         """`take` or `wait` for a coroutine. Cancelling it leaves the queue or gives the connection back."""
-        conn = self.state.take(settings, database, variant, user)
+        conn = self.state.take(settings, database, capability_set, user)
         if conn is not None:
             return conn
         future: asyncio.Future[BackendConnection] = asyncio.get_running_loop().create_future()
@@ -234,11 +234,11 @@ class HostPool:
             if not future.cancelled():
                 future.set_exception(error)
 
-        want = self.wait(settings, database, variant, granted, refused, user)
+        waiter = self.wait(settings, database, capability_set, granted, refused, user)
         try:
             return await future
         except asyncio.CancelledError:
-            want.cancelled = True
+            waiter.cancelled = True
             if future.done() and not future.cancelled() and future.exception() is None:
                 self.release(future.result())  # granted in the same turn of the loop
             raise
@@ -256,16 +256,16 @@ class HostPool:
             receiver.reply_lost(conn, error, clean)
         elif conn.doomed or (self.retired and not self.state.waiting):
             conn.close()
-        elif conn.tied or conn.unclean or conn.scanner.status & _IN_TRANS:
+        elif conn.pinned or conn.unclean or conn.scanner.status & _IN_TRANS:
             conn.resetting = True
             self._spawn(self._reset(conn), f"reset {self.host}")
         elif conn.unread:
             conn.resetting, conn.unread, conn.begun = True, False, self._now()
             conn.ask(_PING, _Look(self))
         else:
-            want = self.state.give(conn, self._clock)
-            if want is not None:
-                want.granted(conn)
+            waiter = self.state.give(conn, self._clock)
+            if waiter is not None:
+                waiter.granted(conn)
             elif self.retired:
                 conn.close()
             if self.state.waiting:
@@ -284,7 +284,7 @@ class HostPool:
             return
         conn.close()
         if kill and conn.thread_id:
-            self.kill_soon(conn.thread_id, conn.variant)
+            self.kill_soon(conn.thread_id, conn.capability_set)
 
     def database_changed(self) -> None:
         """A database of this host was altered or dropped: its connections have its old character set, or one
@@ -293,11 +293,11 @@ class HostPool:
         for conn in chain(self.state.busy, *self.state.idle):
             conn.database = None
 
-    def kill_soon(self, thread_id: int, variant: int, *, query_only: bool = False) -> None:
+    def kill_soon(self, thread_id: int, capability_set: int, *, query_only: bool = False) -> None:
         """KILL a connection of this host, or only what it runs, over a connection of its own, as the same
-        account: so it takes no privilege. `variant`: that of the connection.
+        account: so it takes no privilege. `capability_set`: that of the connection.
         """
-        if self._kills.add(thread_id, account_of(variant), query_only=query_only):
+        if self._kills.add(thread_id, account_of(capability_set), query_only=query_only):
             self._kill_pending()
 
     def _kill_pending(self) -> None:
@@ -307,7 +307,7 @@ class HostPool:
 
     async def _connect_apart(self, account: int) -> BackendConnection:
         """A connection outside of the pool."""
-        return await self._connect(self.host, self, account * VARIANTS)
+        return await self._connect(self.host, self, account * CAPABILITY_SETS)
 
     # -- a host that hangs
     # ------------------------------------------------------------------------------------------------------
@@ -365,8 +365,8 @@ class HostPool:
 
     def close(self) -> None:
         """Close everything, now."""
-        for want in self.state.all_waiting():
-            want.refused(ProxyError("shutting_down"))
+        for waiter in self.state.all_waiting():
+            waiter.refused(ProxyError("shutting_down"))
         self.retire()
         for conn in list(self.state.busy):
             conn.close()
@@ -379,8 +379,8 @@ class HostPool:
         one may have to make.
         """
         while self.state.waiting and (found := self.state.assign()) is not None:
-            want, conn = found
-            want.granted(conn)
+            waiter, conn = found
+            waiter.granted(conn)
         if self.state.waiting:
             self._open_more()
 
@@ -391,51 +391,53 @@ class HostPool:
         if misfit is not None:
             misfit.close()  # which comes back here
         while self.state.can_open():
-            variant = self.state.next_variant()
+            capability_set = self.state.next_capability_set()
             self.state.opening += 1
-            self._spawn(self._open(variant), f"connect {self.host}")
+            self._spawn(self._open(capability_set), f"connect {self.host}")
 
-    async def _open(self, variant: int) -> None:
+    async def _open(self, capability_set: int) -> None:
         try:
-            conn = await self._connect(self.host, self, variant)
+            conn = await self._connect(self.host, self, capability_set)
         except AccountRefused as refusal:
             self.state.opening -= 1
-            self._account_refused(account_of(variant), refusal)
+            self._account_refused(account_of(capability_set), refusal)
             return
         except ProxyError as error:
             self.state.opening -= 1
             self._failed(error)
             if error.details.get("full"):
-                self._make_room(variant, of_account=error.details["full"] == "account")
+                self._make_room(capability_set, of_account=error.details["full"] == "account")
             return
         except BaseException:
             self.state.opening -= 1
             raise
         self.state.opening -= 1
-        self._connected(variant)
+        self._connected(capability_set)
         self.opened_total += 1
         self.version = conn.version
         self.state.busy[conn] = NOBODY
         self.release(conn)
 
-    def _connected(self, variant: int) -> None:
+    def _connected(self, capability_set: int) -> None:
         """The host has let a connection of this variant in."""
         if self.failures:
             log.info("host is back", host=self.host, after_failures=self.failures)
         self.failures = 0
         self._retry_at = 0.0
         self._made_room = 0
-        self.refusals.pop(account_of(variant), None)
+        self.refusals.pop(account_of(capability_set), None)
         self._heard = self._now()
 
-    def _make_room(self, variant: int, *, of_account: bool) -> None:
+    def _make_room(self, capability_set: int, *, of_account: bool) -> None:
         """The server takes no more connections, or none `of_account`: what is idle here goes for those who
         wait, one for each. The server takes a moment to notice.
         """
-        needed = sum(not want.cancelled and want.variant == variant for want in self.state.waiting)
+        needed = sum(
+            not waiter.cancelled and waiter.capability_set == capability_set for waiter in self.state.waiting
+        )
         if (
             self._made_room < needed
-            and (conn := self.state.spare(variant, of_account=of_account)) is not None
+            and (conn := self.state.spare(capability_set, of_account=of_account)) is not None
         ):
             self._made_room += 1
             self._retry_at = self._now() + _ROOM
@@ -454,8 +456,8 @@ class HostPool:
     def _refuse_all(self) -> None:
         """Nobody can be served, if there is no connection at all."""
         if not self.state.size:
-            for want in self.state.all_waiting():
-                self._refuse(want)
+            for waiter in self.state.all_waiting():
+                self._refuse(waiter)
 
     def _account_refused(self, account: int, refusal: AccountRefused) -> None:
         """The host is there, but it does not let this account in: whoever needs another does not notice."""
@@ -469,29 +471,29 @@ class HostPool:
         if count == 1 or count % 20 == 0:
             reason = str(refusal.details.get("reason", refusal))
             log.error("account refused", host=self.host, account=refusal.account, reason=reason)
-        for want in self.state.waiting_for(account):
-            want.refused(refusal)
+        for waiter in self.state.waiting_for(account):
+            waiter.refused(refusal)
         if self.state.waiting:
             self._open_more()
 
-    def _refusal(self, variant: int, now: float) -> AccountRefused | None:
+    def _refusal(self, capability_set: int, now: float) -> AccountRefused | None:
         """The error for who needs an account that the host has just refused."""
-        found = self.refusals.get(account_of(variant))
+        found = self.refusals.get(account_of(capability_set))
         return found.error if found is not None and now < found.until else None
 
-    def _refuse(self, want: Want[BackendConnection], seconds: float = 0.0) -> None:
+    def _refuse(self, waiter: Waiter[BackendConnection], seconds: float = 0.0) -> None:
         """`seconds`: how long it has waited for one of the connections that there are."""
         reason = self.last_error
         if seconds:
             reason += f"; and no other connection to it became free within {seconds:g} s"
-        want.refused(ProxyError("host_unreachable", host=self.host, reason=reason))
+        waiter.refused(ProxyError("host_unreachable", host=self.host, reason=reason))
 
-    def _crowded(self, want: Want[BackendConnection], seconds: float = 0.0) -> ProxyError:
+    def _crowded(self, waiter: Waiter[BackendConnection], seconds: float = 0.0) -> ProxyError:
         """Why there is no connection, or no place in the queue, for this one."""
         state, host = self.state, self.host
-        if not state.may(want.user) and state.has(want.user) < state.max_connections:
-            have, waiting = state.has(want.user), state.waiting.of(want.user)
-            return ProxyError("user_share", user=want.user, host=host, have=have, waiting=waiting)
+        if not state.may(waiter.user) and state.has(waiter.user) < state.max_connections:
+            have, waiting = state.has(waiter.user), state.waiting.of(waiter.user)
+            return ProxyError("user_share", user=waiter.user, host=host, have=have, waiting=waiting)
         if seconds:
             return ProxyError("pool_timeout", host=host, seconds=seconds, limit=state.max_connections)
         return ProxyError("pool_full", host=host, waiting=len(state.waiting))
@@ -502,16 +504,19 @@ class HostPool:
         conn.settings = UNKNOWN
         try:
             async with asyncio.timeout(self.limits.connect_timeout):
-                await collector.run(conn, _RESET, preludes=1)
+                await collector.run(conn, _RESET, sync_packets=1)
         except (ProxyError, TimeoutError):
             conn.close()
             return
+        except Exception:  # a bug must not keep a place in the pool for ever
+            conn.close()
+            raise
         if collector.ok is None or conn.in_transaction:
             conn.close()
             return
         conn.settings = LOGIN
         conn.without_autocommit = not conn.scanner.status & _AUTOCOMMIT
-        conn.tied = conn.for_cursors = conn.unclean = conn.unread = False
+        conn.pinned = conn.for_cursors = conn.unclean = conn.unread = False
         conn.statements = None
         conn.resetting = False
         conn.database = None  # it has one still, but on MariaDB no more its character set and collation
@@ -523,11 +528,11 @@ class HostPool:
     def tick(self) -> None:
         """What time asks for; call it a few times a second."""
         now = self._clock = self._now()
-        for want in self.state.expired(now):
+        for waiter in self.state.expired(now):
             if self.failures:
-                self._refuse(want, self.limits.wait_timeout)
+                self._refuse(waiter, self.limits.wait_timeout)
             else:
-                want.refused(self._crowded(want, self.limits.wait_timeout))
+                waiter.refused(self._crowded(waiter, self.limits.wait_timeout))
         for conn in self.state.idle_too_long(now - self.limits.idle_timeout, keep=1):
             conn.close()
         for conn in [conn for idle in self.state.idle for conn in idle if conn.settings.user_bytes > _HEAVY]:
@@ -550,30 +555,30 @@ class HostPool:
 
     def _look(self, now: float) -> None:
         """Whether what was wrong still is, though nobody has needed a new connection for a while."""
-        variant = 0
+        capability_set = 0
         if not self.failures:
             due = [account for account, one in self.refusals.items() if now >= one.look_at]
             if not due:
                 return
-            variant = due[0] * VARIANTS
+            capability_set = due[0] * CAPABILITY_SETS
         elif now < self._look_at:
             return
         if self.state.size < self.limits.max_connections:
             self.state.opening += 1
-            self._spawn(self._open(variant), f"look at {self.host}")
+            self._spawn(self._open(capability_set), f"look at {self.host}")
         else:
             self._looks = True
-            self._spawn(self._look_apart(variant), f"look at {self.host}")
+            self._spawn(self._look_apart(capability_set), f"look at {self.host}")
 
-    async def _look_apart(self, variant: int) -> None:
+    async def _look_apart(self, capability_set: int) -> None:
         """The same, where the pool has no place for another connection."""
         try:
-            (await self._connect_apart(account_of(variant))).close()
+            (await self._connect_apart(account_of(capability_set))).close()
         except AccountRefused as refusal:
-            self._account_refused(account_of(variant), refusal)
+            self._account_refused(account_of(capability_set), refusal)
         except ProxyError as error:
             self._failed(error)
         else:
-            self._connected(variant)
+            self._connected(capability_set)
         finally:
             self._looks = False

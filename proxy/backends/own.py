@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from proxy.backends.settings import LOGIN, Settings
 from proxy.errors import ProxyError
 
 from .collect import Collector
 from .connection import BackendConnection
-from .host import HostPool
 from .pool import OWN
+
+if TYPE_CHECKING:
+    from . import Backends
 
 
 @asynccontextmanager
-async def own_connection(pool: HostPool) -> AsyncIterator[BackendConnection]:
+async def own_connection(backends: Backends, host: str) -> AsyncIterator[BackendConnection]:
     """One under the proxy's own account. Raises ProxyError."""
+    pool = backends.pool(host)
     conn = await pool.connection(LOGIN, None, OWN)
     try:
         await apply(conn, LOGIN)
@@ -32,6 +36,6 @@ async def apply(conn: BackendConnection, settings: Settings) -> None:
         return
     reply = await Collector().run(conn, packets, count - 1)
     if reply.err is not None:
-        conn.tied = True  # nobody else gets it before a reset
+        conn.pinned = True  # nobody else gets it before a reset
         raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
     conn.settings = settings

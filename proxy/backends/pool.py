@@ -18,7 +18,7 @@ from typing import Generic
 
 from proxy.backends.settings import Settings
 
-from .waiting import NOBODY, C, Share, Waiting, Want
+from .waiting import NOBODY, C, Share, Waiter, Waiting
 
 #: A connection's *variant* is what was agreed on at its log-in, since a client agreed on it too: the sum of
 #: CLIENT_FOUND_ROWS: affected rows count matched ones;
@@ -27,15 +27,15 @@ FOUND_ROWS = 1
 EXTENDED_METADATA = 2
 #: CLIENT_QUERY_ATTRIBUTES, for sessions that have sent some (see `attributed`).
 ATTRIBUTES = 4
-VARIANTS = 8
+CAPABILITY_SETS = 8
 #: And the number of the server account it is logged in as, times VARIANTS. 0 is the proxy's own, which never
 #: runs a client's text.
 OWN = 0
 
 
-def account_of(variant: int) -> int:
+def account_of(capability_set: int) -> int:
     """The number of the account that connections of this variant are logged in as."""
-    return variant // VARIANTS
+    return capability_set // CAPABILITY_SETS
 
 
 #: How many idle connections are looked at for one that already fits.
@@ -49,7 +49,7 @@ class PoolState(Generic[C]):
         self.share = Share(max_connections, user_share)
         self._places = Share(max_waiting, user_share)
         #: By variant, most recently used last.
-        self.idle: tuple[list[C], ...] = tuple([] for _ in range(VARIANTS))
+        self.idle: tuple[list[C], ...] = tuple([] for _ in range(CAPABILITY_SETS))
         #: Those in use, each with its user.
         self.busy: dict[C, str] = {}
         self.opening = 0
@@ -65,7 +65,7 @@ class PoolState(Generic[C]):
 
     def serve(self, accounts: int) -> None:
         """Serve so many accounts, or more: all of them share `max_connections`."""
-        missing = accounts * VARIANTS - len(self.idle)
+        missing = accounts * CAPABILITY_SETS - len(self.idle)
         self.idle += tuple([] for _ in range(missing))
 
     @property
@@ -76,9 +76,11 @@ class PoolState(Generic[C]):
     def size(self) -> int:
         return len(self.busy) + self.idle_count + self.opening
 
-    def take(self, settings: Settings, database: str | None, variant: int, user: str = NOBODY) -> C | None:
+    def take(
+        self, settings: Settings, database: str | None, capability_set: int, user: str = NOBODY
+    ) -> C | None:
         """The best idle connection, now busy; None when there is none, or the user has its share."""
-        idle = self.idle[variant]
+        idle = self.idle[capability_set]
         if not idle or (len(self.busy) >= self.share.scarce and not self.may(user)):
             return None
         conn = idle[-1]
@@ -105,7 +107,7 @@ class PoolState(Generic[C]):
         """Whether the user may have one more, if one is free."""
         return self.share.allows(self.has(user), len(self.busy), user)
 
-    def _coming(self) -> list[Want[C]]:
+    def _coming(self) -> list[Waiter[C]]:
         """Who waits for the connections that are being opened, and one more who would for another."""
         if not self.waiting:
             return []
@@ -124,91 +126,93 @@ class PoolState(Generic[C]):
         coming = self._coming()
         if len(coming) <= self.opening:
             return None
-        needed = coming[-1].variant
+        needed = coming[-1].capability_set
         return self.spare(needed, of_account=False)
 
-    def spare(self, variant: int, *, of_account: bool) -> C | None:
+    def spare(self, capability_set: int, *, of_account: bool) -> C | None:
         """The connection that has been idle for longest of those that are not of this variant, for another in
         its place; `of_account`: of the same account, whose limit it is.
         """
         others = (
             idle
             for other, idle in enumerate(self.idle)
-            if idle and other != variant and (not of_account or account_of(other) == account_of(variant))
+            if idle
+            and other != capability_set
+            and (not of_account or account_of(other) == account_of(capability_set))
         )
         found = min(others, key=lambda idle: idle[0].idle_since, default=None)
         return found.pop(0) if found else None
 
-    def wait(self, want: Want[C]) -> bool:
-        """Queue `want`; False when the queue is full, or its user's share of it."""
-        if not self._has_place(want.user):
+    def wait(self, waiter: Waiter[C]) -> bool:
+        """Queue `waiter`; False when the queue is full, or its user's share of it."""
+        if not self._has_place(waiter.user):
             self.waiting.keep(lambda one: not one.cancelled)
-            if not self._has_place(want.user):
+            if not self._has_place(waiter.user):
                 return False
-        self.waiting.add(want)
+        self.waiting.add(waiter)
         return True
 
     def _has_place(self, user: str) -> bool:
         return self._places.allows(self.waiting.of(user), len(self.waiting), user)
 
-    def give(self, conn: C, now: float) -> Want[C] | None:
+    def give(self, conn: C, now: float) -> Waiter[C] | None:
         """`conn` is free and clean: who gets it next, or None and it is idle. With this one more may be free
         for others who wait: `assign` tells.
         """
         del self.busy[conn]  # KeyError: it was not lent, so somebody gave it back twice
-        want = self._next(conn.variant) if self.waiting else None
-        if want is not None:
-            self.busy[conn] = want.user
-            return want
+        waiter = self._next(conn.capability_set) if self.waiting else None
+        if waiter is not None:
+            self.busy[conn] = waiter.user
+            return waiter
         conn.idle_since = now
-        self.idle[conn.variant].append(conn)
+        self.idle[conn.capability_set].append(conn)
         return None
 
-    def assign(self) -> tuple[Want[C], C] | None:
+    def assign(self) -> tuple[Waiter[C], C] | None:
         """One who waits and an idle connection for it, which is busy now: a user had its share and has it no
         more.
         """
-        for variant, idle in enumerate(self.idle):
-            want = self._next(variant) if idle else None
-            if want is not None:
-                conn = self._fitting(idle, want.settings, want.database)
-                self.busy[conn] = want.user
-                return want, conn
+        for capability_set, idle in enumerate(self.idle):
+            waiter = self._next(capability_set) if idle else None
+            if waiter is not None:
+                conn = self._fitting(idle, waiter.settings, waiter.database)
+                self.busy[conn] = waiter.user
+                return waiter, conn
         return None
 
-    def _next(self, variant: int) -> Want[C] | None:
+    def _next(self, capability_set: int) -> Waiter[C] | None:
         """Take the next one out of the queue that a connection of this variant is for."""
         have = Counter(self.busy.values())
         used = len(self.busy)
-        return self.waiting.next(variant, lambda user: self.share.allows(have[user], used, user))
+        return self.waiting.next(capability_set, lambda user: self.share.allows(have[user], used, user))
 
     def forget(self, conn: C) -> None:
         """`conn` is closed."""
         self.busy.pop(conn, None)
-        idle = self.idle[conn.variant]
+        idle = self.idle[conn.capability_set]
         if conn in idle:
             idle.remove(conn)
 
-    def next_variant(self) -> int:
+    def next_capability_set(self) -> int:
         """The variant that the next connection to open needs: the first waiter's that no opening one
         will serve.
         """
         coming = self._coming()
-        return coming[-1].variant if coming else 0
+        return coming[-1].capability_set if coming else 0
 
-    def expired(self, now: float) -> list[Want[C]]:
+    def expired(self, now: float) -> list[Waiter[C]]:
         """Waiters whose deadline has passed, and cancelled ones, leave the queue; the former are returned."""
-        gone = self.waiting.keep(lambda want: not want.cancelled and want.deadline > now)
-        return [want for want in gone if not want.cancelled]
+        gone = self.waiting.keep(lambda waiter: not waiter.cancelled and waiter.deadline > now)
+        return [waiter for waiter in gone if not waiter.cancelled]
 
-    def all_waiting(self) -> list[Want[C]]:
+    def all_waiting(self) -> list[Waiter[C]]:
         """Everybody leaves the queue: the host cannot be reached."""
-        return [want for want in self.waiting.keep(lambda want: False) if not want.cancelled]
+        return [waiter for waiter in self.waiting.keep(lambda waiter: False) if not waiter.cancelled]
 
-    def waiting_for(self, account: int) -> list[Want[C]]:
+    def waiting_for(self, account: int) -> list[Waiter[C]]:
         """Those who need this account leave the queue: the host refuses it."""
-        gone = self.waiting.keep(lambda want: account_of(want.variant) != account)
-        return [want for want in gone if not want.cancelled]
+        gone = self.waiting.keep(lambda waiter: account_of(waiter.capability_set) != account)
+        return [waiter for waiter in gone if not waiter.cancelled]
 
     def idle_too_long(self, before: float, keep: int) -> list[C]:
         """Idle connections not used since `before`, taken out, as long as more than `keep` stay open."""

@@ -15,7 +15,7 @@ class Poolable(Protocol):
 
     settings: Settings
     database: str | None
-    variant: int
+    capability_set: int
     idle_since: float
 
 
@@ -25,18 +25,27 @@ C = TypeVar("C", bound=Poolable)
 NOBODY = ""
 
 
-class Want(Generic[C]):
+class Waiter(Generic[C]):
     """A statement that needs a connection. `granted` or `refused` is called once, unless `cancelled` is set
     before.
     """
 
-    __slots__ = ("cancelled", "database", "deadline", "granted", "refused", "settings", "user", "variant")
+    __slots__ = (
+        "cancelled",
+        "capability_set",
+        "database",
+        "deadline",
+        "granted",
+        "refused",
+        "settings",
+        "user",
+    )
 
     def __init__(
         self,
         settings: Settings,
         database: str | None,
-        variant: int,
+        capability_set: int,
         deadline: float,
         granted: Callable[[C], None],
         refused: Callable[[Exception], None],
@@ -44,7 +53,7 @@ class Want(Generic[C]):
     ) -> None:
         self.settings = settings
         self.database = database
-        self.variant = variant
+        self.capability_set = capability_set
         self.deadline = deadline
         self.granted = granted
         self.refused = refused
@@ -93,13 +102,13 @@ class Waiting(Generic[C]):
 
     def __init__(self) -> None:
         #: By user, whose turn is next first; none is empty.
-        self._queues: dict[str, deque[Want[C]]] = {}
+        self._queues: dict[str, deque[Waiter[C]]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Want[C]]:
+    def __iter__(self) -> Iterator[Waiter[C]]:
         for queue in self._queues.values():
             yield from queue
 
@@ -108,20 +117,20 @@ class Waiting(Generic[C]):
         queue = self._queues.get(user)
         return len(queue) if queue else 0
 
-    def add(self, want: Want[C]) -> None:
+    def add(self, waiter: Waiter[C]) -> None:
         """At the end of its user's queue."""
-        queue = self._queues.get(want.user)
+        queue = self._queues.get(waiter.user)
         if queue is None:
-            queue = self._queues[want.user] = deque()
-        queue.append(want)
+            queue = self._queues[waiter.user] = deque()
+        queue.append(waiter)
         self._count += 1
 
-    def keep(self, wanted: Callable[[Want[C]], bool]) -> list[Want[C]]:
+    def keep(self, wanted: Callable[[Waiter[C]], bool]) -> list[Waiter[C]]:
         """Leave only the wanted ones; the others."""
-        gone = [want for want in self if not wanted(want)]
+        gone = [waiter for waiter in self if not wanted(waiter)]
         if gone:
             for user, queue in list(self._queues.items()):
-                left = deque(want for want in queue if wanted(want))
+                left = deque(waiter for waiter in queue if wanted(waiter))
                 if left:
                     self._queues[user] = left
                 else:
@@ -129,11 +138,11 @@ class Waiting(Generic[C]):
             self._count -= len(gone)
         return gone
 
-    def next(self, variant: int, may: Callable[[str], bool]) -> Want[C] | None:
+    def next(self, capability_set: int, may: Callable[[str], bool]) -> Waiter[C] | None:
         """Take out the next one that wants this variant, of a user who may have a connection."""
         for user, queue in self._queues.items():
-            for index, want in enumerate(queue):
-                if want.cancelled or want.variant != variant:
+            for index, waiter in enumerate(queue):
+                if waiter.cancelled or waiter.capability_set != capability_set:
                     continue
                 if not may(user):
                     break
@@ -141,21 +150,21 @@ class Waiting(Generic[C]):
                 if queue:
                     self._queues[user] = queue  # at the end: others have their turns first
                 self._count -= 1
-                return want
+                return waiter
         return None
 
-    def coming(self, most: int, have: dict[str, int], used: int, share: Share) -> list[Want[C]]:
+    def coming(self, most: int, have: dict[str, int], used: int, share: Share) -> list[Waiter[C]]:
         """Those who would be served next, at most so many, were there connections for them. `have`: what
         users have now, of `used` in all.
         """
-        found: list[Want[C]] = []
+        found: list[Waiter[C]] = []
         turns = deque((user, iter(queue)) for user, queue in self._queues.items())
         while turns and len(found) < most:
             user, queue = turns.popleft()
-            want = next((one for one in queue if not one.cancelled), None)
-            if want is None or not share.allows(have.get(user, 0), used, user):
+            waiter = next((one for one in queue if not one.cancelled), None)
+            if waiter is None or not share.allows(have.get(user, 0), used, user):
                 continue
-            found.append(want)
+            found.append(waiter)
             have[user] = have.get(user, 0) + 1
             used += 1
             turns.append((user, queue))

@@ -44,7 +44,7 @@ async def _host(host: Host, names: Sequence[Name], backends: Backends) -> dict[N
     """Which tables have rows there; None for one that is not there, or a host that does not answer."""
     found: dict[Name, bool | None] = {}
     try:
-        async with own_connection(backends.pool(host)) as conn:
+        async with own_connection(backends, host) as conn:
             for name in names:
                 reply = await Collector().query(conn, any_sql(name).encode())
                 if reply.err is not None and reply.err.code not in _MISSING:

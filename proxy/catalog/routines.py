@@ -50,7 +50,7 @@ async def look(topology: Topology, backends: Backends, hosts: Iterable[str]) -> 
     found: dict[str, Routines | None] = {}
     for host in hosts:
         try:
-            async with own_connection(backends.pool(host)) as conn:
+            async with own_connection(backends, host) as conn:
                 found[host] = await routines_on(conn, topology)
         except ProxyError as error:
             log.info("routines not looked at", host=host, reason=str(error))

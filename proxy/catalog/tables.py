@@ -240,7 +240,7 @@ def text_literal(value: str | bytes) -> str:
 
 async def _asked(host: str, sql: str, backends: Backends) -> list[list[str]]:
     """The rows that a host gives. Raises ProxyError."""
-    async with own_connection(backends.pool(host)) as conn:
+    async with own_connection(backends, host) as conn:
         reply = await Collector().query(conn, sql.encode())
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())

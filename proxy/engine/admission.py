@@ -1,173 +1,372 @@
-"""Whether a statement may run: by the user's rights, the transaction, the state of its shards.
+"""Whether a statement may run now: an ordered tuple of checks at each point of its way.
 
-transaction_mode = 'single': a transaction stays on the shard it began on. Tables that are not sharded are on
-no shard, so they may take part as long as they are on the same host.
+    RIGHTS    the plan is known (PREPARE, which runs nothing)
+    PLANNED   the plan is known, and is to run
+    PLACED    the shards and hosts are known, and nothing has been sent
+    SENT      what the one host of a statement with routines gets is known
+
+A check is a function of values that answers Proceed, Wait or Refuse, and does nothing else; the first that
+does not say Proceed decides. A new check is one more entry. `admit…` run them, and act.
+
+Where nothing restricts a statement (the usual point select) the callers' own tests find that out, and no
+check runs: `pipeline.execute`, `pipeline._ask_point`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from config.topology import State, Topology
-from proxy.errors import ProxyError
+from proxy.errors import Held, ProxyError
 from proxy.session.transaction import Spot
 from rewriter.plan import Access
-from rewriter.plans import (
-    Bound,
-    Builtin,
-    Ddl,
-    HostStatement,
-    Insert,
-    OneHost,
-    Opened,
-    Physical,
-    Plan,
-    Several,
-    ShardSelect,
-    ShardWrite,
-)
+from rewriter.plans import Bound, HostStatement, MultiStatement, OneHost, Opened, Physical, Plan
+from rewriter.plans.builtins import Begin, Commit, Rollback, SetVariables, ShowDiagnostics
 
 if TYPE_CHECKING:
-    from proxy.session.state import Session
+    from proxy.session.state import Session, User
+    from rewriter.text.routines import Routines
 
     from .exchange import Exchange
 
 
-def check_results(session: Session, sql: bytes) -> None:
-    """Refuse CALL to a client that does not understand more than one result. A server would let procedures
-    without result sets run, but which these are, only it knows.
+# -- what a check says
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """Nothing is against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now: when another topology serves the shards that `error` names. It is the client's if none
+    comes.
     """
-    words = sql.replace(b"(", b" ").split(None, 2)
-    if not session.multi_results and len(words) > 1 and words[0].upper() == b"CALL":
-        raise ProxyError("one_result_only", procedure=words[1].decode("utf-8", "replace").strip(";"))
+
+    error: Held
 
 
-def check_begins(client: Exchange, host: str, sql: bytes) -> None:
-    """Refuse a CALL of what begins a transaction of its own while the client's is on other hosts, too: it
-    would commit one host's part of it, and nothing would tell.
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """`error` is the client's. `ends`: and its transaction is over."""
+
+    error: ProxyError
+    ends: bool = False
+
+
+Verdict = Proceed | Wait | Refuse
+PROCEED: Final = Proceed()
+
+
+# -- what a check is given
+
+
+class Planned(NamedTuple):
+    """A statement whose plan is known."""
+
+    session: Session
+    plan: Plan
+    sql: bytes
+
+
+class Placed(NamedTuple):
+    """A statement whose shards and hosts are known. `scatter`: it has no condition that names its shards;
+    `joins`: it takes part in the client's transaction.
     """
-    bodies = client.services.routines.bodies.get(host)
-    if bodies is not None and client.session.transaction.elsewhere(host) and bodies.begins(sql):
-        raise ProxyError(
-            "not_supported_yet",
-            what="CALL of a procedure that begins a transaction",
-            reason="the transaction that is open is on several hosts",
-            alternative="COMMIT first.",
-        )
+
+    session: Session
+    topology: Topology
+    spots: Sequence[Spot]
+    write: bool = False
+    scatter: bool = False
+    joins: bool = True
 
 
-def check_access(session: Session, plan: Plan, sql: bytes) -> None:
-    """Refuse what the user's role or list of databases does not allow."""
-    user = session.user
-    needed = plan.access
+class Sent(NamedTuple):
+    """A statement that may run routines, as its host gets it. `bodies`: what is known of the routines there;
+    `results`: whether the client understands more than one result.
+    """
+
+    session: Session
+    host: str
+    sql: bytes
+    bodies: Routines | None
+    results: bool = True
+
+
+# -- the plan is known
+
+
+def check_reserved(asked: Planned) -> Verdict:
+    """Databases that only those may use who have them in their list, and admins."""
+    user, plan = asked.session.user, asked.plan
     if plan.reserved and user.role < Access.ADMIN:
-        for database in plan.reserved:
-            if not user.may_use(database):
-                raise ProxyError("database_denied", user=user.name, database=database)
-        needed = plan.listed_access
-    if needed > user.role:
-        words = sql.split(None, 1)
-        raise ProxyError(
+        return _listed(user, (one for one in plan.reserved if not user.may_use(one)))
+    return PROCEED
+
+
+def check_role(asked: Planned) -> Verdict:
+    """What the user's role allows."""
+    user, plan = asked.session.user, asked.plan
+    needed = plan.listed_access if plan.reserved and user.role < Access.ADMIN else plan.access
+    if needed <= user.role:
+        return PROCEED
+    words = asked.sql.split(None, 1)
+    return Refuse(
+        ProxyError(
             "role_denied",
             statement=words[0].decode("latin-1").upper()[:20] if words else "",
             user=user.name,
             role=user.role.name.lower(),
             needed=Access(needed).name.lower(),
         )
-    if user.databases is not None:
-        for database in plan.databases:
-            if database not in user.databases:
-                raise ProxyError("database_denied", user=user.name, database=database)
-        if plan.unseen and not user.account:  # an account of their own is what holds a routine
-            raise ProxyError("routine_denied", user=user.name, routine=plan.unseen)
+    )
 
 
-def refuse_lost(session: Session, plan: Plan) -> None:
+def check_databases(asked: Planned) -> Verdict:
+    """The user's list of databases."""
+    user = asked.session.user
+    if user.databases is None:
+        return PROCEED
+    return _listed(user, (one for one in asked.plan.databases if one not in user.databases))
+
+
+def _listed(user: User, missing: Iterable[str]) -> Verdict:
+    database = next(iter(missing), None)
+    if database is None:
+        return PROCEED
+    return Refuse(ProxyError("database_denied", user=user.name, database=database))
+
+
+def check_unseen(asked: Planned) -> Verdict:
+    """Routines, whose databases nobody sees, for those with a list; unless an account of their own holds
+    them.
+    """
+    user, unseen = asked.session.user, asked.plan.unseen
+    if user.databases is None or not unseen or user.account:
+        return PROCEED
+    return Refuse(ProxyError("routine_denied", user=user.name, routine=unseen))
+
+
+def check_lost(asked: Planned) -> Verdict:
     """After a transaction was lost with a connection, only its end may follow: nothing of it may run by
     itself.
     """
-    if isinstance(plan, Several | Opened):
-        return  # each statement comes here by itself
-    if isinstance(plan, Builtin) and plan.name in (
-        "rollback",
-        "begin",
-        "show_warnings",
-        "show_errors",
-        "set",
-    ):
-        return
-    reason = session.transaction.lost
-    lost_by = session.transaction.lost_by
-    if isinstance(plan, Builtin) and plan.name == "commit":
-        session.transaction.end()
-    raise ProxyError(lost_by, reason=reason, limit=reason)
+    transaction, plan = asked.session.transaction, asked.plan
+    # of several statements each comes by itself
+    if not transaction.lost or isinstance(plan, MultiStatement | Opened | _AFTER_LOSS):
+        return PROCEED
+    error = ProxyError(transaction.lost_by, reason=transaction.lost, limit=transaction.lost)
+    return Refuse(error, ends=isinstance(plan, Commit))
 
 
-def check_scatter(client: Exchange, bound: Bound) -> int | None:
-    """Whether the user may scatter; the most rows such a read may give, None for no limit."""
-    user = client.session.user
-    if not user.scatter_allowed:
-        shards = sum(len(statement.shards) for statement in bound.statements)
-        raise ProxyError(
+_AFTER_LOSS: Final = Rollback | Begin | ShowDiagnostics | SetVariables
+
+
+# -- shards and hosts are known
+
+
+def check_scatter(placed: Placed) -> Verdict:
+    """Whether the user may scatter. (Of writes the plan has decided that.)"""
+    user = placed.session.user
+    if not placed.scatter or user.scatter_allowed:
+        return PROCEED
+    return Refuse(
+        ProxyError(
             "scatter_denied",
             statement="SELECT",
-            shards=shards,
+            shards=sum(spot.shard is not None for spot in placed.spots),
             reason=f"user '{user.name}' may not scatter",
             column="the routing column",
             alternative="ask for scatter: allow",
         )
-    return user.scatter_rows or client.services.settings.limits.scatter_rows or None
+    )
 
 
-def check_states(
-    client: Exchange, plan: Ddl | ShardSelect | ShardWrite | Insert, bound: Bound, *, write: bool
-) -> None:
-    """Refuse shards whose state does not allow the statement."""
-    if client.snapshot.all_serving or not plan.keyspace:
-        return
-    shards = (shard for statement in bound.statements for shard in statement.shards)
-    check_places(client.snapshot.topology, ((plan.keyspace, shard) for shard in shards), write=write)
-
-
-def check_places(topology: Topology, places: Iterable[tuple[str, int | None]], *, write: bool) -> None:
-    """The same for (keyspace, shard) pairs; shard None is of no sharded keyspace."""
-    refused = {State.OFFLINE, State.FROZEN, State.READ_ONLY} if write else {State.OFFLINE}
-    for name, shard in places:
-        found = topology.keyspaces[name].range_of(shard) if shard is not None else None
-        if found is not None and found.state in refused:
-            raise ProxyError("shard_offline", shard=shard, keyspace=name, state=found.state.value)
-
-
-def check_place(client: Exchange, plan: OneHost, host: str) -> None:
-    """Refuse what one host would run, when the state of a shard that it names does not allow it, or it would
-    be a second shard.
+def check_states(placed: Placed) -> Verdict:
+    """Shards whose state does not allow the statement. On a frozen one it waits, unless it is of a
+    transaction that is open on the master already: that one ends there.
     """
-    places = plan.locations if isinstance(plan, Physical) else ()
-    if places and not client.snapshot.all_serving:
-        check_places(client.snapshot.topology, places, write=plan.access > Access.READ)
-    if client.session.transaction_mode == "single":
-        check_single(client, [Spot(host, *place) for place in places] or [Spot(host)])
+    frozen: list[tuple[str, int]] = []
+    for host, name, shard in placed.spots:
+        found = placed.topology.keyspaces[name].range_of(shard) if name and shard is not None else None
+        if found is None or shard is None or found.state is State.SERVING:
+            continue
+        if found.state is State.OFFLINE or (found.state is State.READ_ONLY and placed.write):
+            error = ProxyError("shard_offline", shard=shard, keyspace=name, state=found.state.value)
+            return Refuse(error)
+        if found.state is State.FROZEN and not _begun(placed, host):
+            frozen.append((name, shard))
+    if not frozen:
+        return PROCEED
+    name, shard = frozen[0]
+    until = tuple(frozen[:_NAMED])  # behind them it waits again
+    return Wait(Held("shard_offline", until, shard=shard, keyspace=name, state=State.FROZEN.value))
+
+
+_NAMED: Final = 10
+"""So many shards of a scatter are kept while it waits."""
+
+
+def _begun(placed: Placed, host: str) -> bool:
+    """Whether the statement's transaction is open on the host."""
+    conn = placed.session.transaction.held.get(host)
+    return placed.joins and conn is not None and conn.in_transaction
+
+
+def check_single(placed: Placed) -> Verdict:
+    """transaction_mode = 'single': a transaction stays on the shard it began on. Tables that are not sharded
+    are on no shard, so they may take part as long as they are on the same host.
+    """
+    if not placed.joins or not _stays(placed.session):
+        return PROCEED
+    transaction = placed.session.transaction
+    found = list(transaction.spots) if transaction.open else []
+    for spot in placed.spots:
+        for other in found:
+            if other.excludes(spot):
+                return Refuse(ProxyError("second_shard", first=str(other), second=str(spot)))
+        found.append(spot)
+    return PROCEED
+
+
+def _stays(session: Session) -> bool:
+    """Whether the statement is of a transaction that may be on one shard only."""
+    within = session.transaction.explicit or not session.autocommit
+    return within and session.transaction_mode == "single"
+
+
+# -- the text is known
+
+
+def check_results(sent: Sent) -> Verdict:
+    """CALL, for a client that does not understand more than one result. A server would let procedures without
+    result sets run, but which these are, only it knows.
+    """
+    words = sent.sql.replace(b"(", b" ").split(None, 2)
+    if not sent.results and len(words) > 1 and words[0].upper() == b"CALL":
+        procedure = words[1].decode("utf-8", "replace").strip(";")
+        return Refuse(ProxyError("one_result_only", procedure=procedure))
+    return PROCEED
+
+
+def check_begins(sent: Sent) -> Verdict:
+    """CALL of what begins a transaction of its own while the client's is on other hosts, too: it would commit
+    one host's part of it, and nothing would tell.
+    """
+    elsewhere = sent.bodies is not None and sent.session.transaction.elsewhere(sent.host)
+    if not elsewhere or sent.bodies is None or not sent.bodies.begins(sent.sql):
+        return PROCEED
+    return Refuse(
+        ProxyError(
+            "not_supported_yet",
+            what="CALL of a procedure that begins a transaction",
+            reason="the transaction that is open is on several hosts",
+            alternative="COMMIT first.",
+        )
+    )
+
+
+# -- the lists
+
+RIGHTS: Final = (check_reserved, check_role, check_databases, check_unseen)
+PLANNED: Final = (*RIGHTS, check_lost)
+PLACED: Final = (check_scatter, check_states, check_single)
+SENT: Final = (check_results, check_begins)
+
+Known = TypeVar("Known", Planned, Placed, Sent)
+
+
+def decide(checks: Iterable[Callable[[Known], Verdict]], known: Known) -> Verdict:
+    """What the first check says that does not say Proceed."""
+    for check in checks:
+        verdict = check(known)
+        if verdict is not PROCEED:
+            return verdict
+    return PROCEED
+
+
+def _act(verdict: Verdict, session: Session) -> None:
+    if isinstance(verdict, Proceed):
+        return
+    if isinstance(verdict, Refuse) and verdict.ends:
+        session.transaction.end()
+    raise verdict.error
+
+
+# -- who runs them
+
+
+def admit_plan(
+    session: Session, plan: Plan, sql: bytes, checks: Iterable[Callable[[Planned], Verdict]] = PLANNED
+) -> None:
+    """PLANNED, or RIGHTS. Raises ProxyError."""
+    _act(decide(checks, Planned(session, plan, sql)), session)
+
+
+def admit_bound(client: Exchange, keyspace: str, bound: Bound, *, write: bool, joins: bool = True) -> None:
+    """PLACED for a statement on the tables of `keyspace` ("": of none that is sharded). Raises ProxyError."""
+    scatter = bound.scatter and not write
+    if scatter or not _free(client):
+        _admit_placed(client, spots_of(keyspace, bound.statements), write=write, scatter=scatter, joins=joins)
+
+
+def admit_everywhere(client: Exchange, bound: Bound) -> None:
+    """PLACED for a write to reference tables, which has no shard. While shards are frozen, it waits: the host
+    that is to be their master has not what is written now. Raises ProxyError.
+    """
+    admit_bound(client, "", bound, write=True)
+    if client.snapshot.all_serving:
+        return
+    topology = client.snapshot.topology
+    frozen = [
+        Spot(one.master, name, one.first)
+        for name, keyspace in topology.keyspaces.items()
+        for one in keyspace.ranges
+        if one.state is State.FROZEN
+    ]
+    _act(decide((check_states,), Placed(client.session, topology, frozen, write=True)), client.session)
+
+
+def admit_host(client: Exchange, plan: OneHost, host: str) -> None:
+    """PLACED for what one host runs. Raises ProxyError."""
+    if not _free(client):
+        places = plan.locations if isinstance(plan, Physical) else ()
+        spots = [Spot(host, *place) for place in places] or [Spot(host)]
+        _admit_placed(client, spots, write=plan.access > Access.READ)
+
+
+def _free(client: Exchange) -> bool:
+    """The usual case: neither a shard's state nor the transaction's mode restricts anything."""
+    return client.snapshot.all_serving and client.session.transaction_mode != "single"
+
+
+def _admit_placed(
+    client: Exchange, spots: Sequence[Spot], *, write: bool, scatter: bool = False, joins: bool = True
+) -> None:
+    session = client.session
+    placed = Placed(session, client.snapshot.topology, spots, write, scatter, joins)
+    _act(decide(PLACED, placed), session)
+    if joins and _stays(session):
+        before = session.transaction.spots if session.transaction.open else []
+        session.transaction.spots = list(dict.fromkeys((*before, *spots)))
+
+
+def admit_routine(client: Exchange, host: str, sql: bytes, *, results: bool) -> None:
+    """SENT. Raises ProxyError."""
+    session = client.session
+    bodies = client.services.routines.bodies.get(host)
+    _act(decide(SENT, Sent(session, host, sql, bodies, results)), session)
 
 
 def spots_of(keyspace: str, statements: Iterable[HostStatement]) -> list[Spot]:
-    """Where statements on sharded tables run."""
+    """Where statements run: `keyspace` is that of their tables."""
     return [Spot(one.host, keyspace, shard) for one in statements for shard in one.shards or (None,)]
 
 
-def check_single(client: Exchange, spots: Iterable[Spot]) -> None:
-    """Refuse a statement that would take the transaction to a second shard, naming both; note where it is."""
-    session = client.session
-    transaction = session.transaction
-    if not transaction.explicit and session.autocommit:
-        return
-    if not transaction.open:
-        transaction.spots = []
-    found = list(transaction.spots)
-    for spot in spots:
-        for other in found:
-            if other.excludes(spot):
-                raise ProxyError("second_shard", first=str(other), second=str(spot))
-        if spot not in found:
-            found.append(spot)
-    transaction.spots = found
+def scatter_ceiling(client: Exchange) -> int | None:
+    """The most rows that a scatter of the user may give, None for no limit."""
+    return client.session.user.scatter_rows or client.services.settings.limits.scatter_rows or None

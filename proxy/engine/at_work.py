@@ -16,7 +16,7 @@ class AtWork(Protocol):
     """A command at work. `kind`: of its plan; `sql`: b"" where it is no COM_QUERY."""
 
     kind: str
-    look_after: float
+    observe_after: float
     plan: Plan | None
     services: Services
     session: Session

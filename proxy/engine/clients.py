@@ -15,7 +15,7 @@ from proxy.session.reading import sql_modes
 from proxy.session.state import Role, Session, User
 from proxy.throttle import FailedLogins, Logins
 
-from .work import Phase, Work
+from .work import Leaving, Phase, Work
 
 if TYPE_CHECKING:
     from proxy.wire.packets import Err
@@ -32,6 +32,7 @@ class Connected(Protocol):
     closed: bool
     held: int
     kind: str
+    leaving: Leaving
     phase: Phase | None
     plan: Plan | None
     ready: bool
@@ -113,11 +114,11 @@ class Clients:
         return session
 
     def lock_holders(self, host: str) -> dict[int, int]:
-        """The sessions that are tied to a connection of `host`, by its number there: so those that may have a
-        lock.
+        """The sessions that are pinned to a connection of `host`, by its number there: so those that may have
+        a lock.
         """
-        ties = ((client.session.transaction.held.get(host), id) for id, client in self.sessions.items())
-        return {conn.thread_id: id for conn, id in ties if conn is not None and conn.tied}
+        pins = ((client.session.transaction.held.get(host), id) for id, client in self.sessions.items())
+        return {conn.thread_id: id for conn, id in pins if conn is not None and conn.pinned}
 
     def gone(self, client: Connected) -> None:
         """A client has closed its connection, or was ended."""

@@ -1,5 +1,5 @@
-"""Replies of servers with what they cannot know: the composed ID where a shard has a local one, and that the
-session has no current database any more.
+"""Replies of servers with what they cannot know: the composed ID where a shard has a local one, and the
+logical database's name.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.connection import BackendConnection
 from proxy.engine.naming import logical_error
 from proxy.session.outcome import Diagnostics
-from proxy.session.state import Session
-from proxy.wire.packets import err_packet, ok_packet, tracked_ok_packet
+from proxy.wire.packets import err_packet, ok_packet
 from rewriter.bound import composed_message
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _ERR = 0xFF
 _BEFORE_MESSAGE = 13  # the packet's header, 0xFF, the code, # and the SQLSTATE
 
 
-def told(client: Exchange, conn: BackendConnection, data: bytes) -> bytes:
+def logical_reply(client: Exchange, conn: BackendConnection, data: bytes) -> bytes:
     """A reply that ends with an error: that with the logical database in the place of the shard's."""
     err = conn.scanner.err
     first = len(data) - len(err.message) - _BEFORE_MESSAGE if err is not None else -1
@@ -35,16 +34,16 @@ def told(client: Exchange, conn: BackendConnection, data: bytes) -> bytes:
     return data[:first] + err_packet(data[first + 3], err.code, err.sqlstate, shown.message)
 
 
-def composed(conn: BackendConnection, data: bytes, base: int) -> bytes:
+def composed(conn: BackendConnection, data: bytes, id_offset: int) -> bytes:
     """The reply with the composed ID in the place of the local one."""
     ok, err = conn.scanner.ok, conn.scanner.err
     if err is not None and not conn.scanner.rows_begun:
-        text = composed_message(err.code, err.text(), base).encode()
+        text = composed_message(err.code, err.text(), id_offset).encode()
         conn.scanner.err = replace(err, message=text)
         return err_packet(data[3], err.code, err.sqlstate, text)
     if ok is None or not ok.insert_id:
         return data
-    ok = conn.scanner.ok = ok._replace(insert_id=ok.insert_id + base)
+    ok = conn.scanner.ok = ok._replace(insert_id=ok.insert_id + id_offset)
     return ok_packet(
         data[3],
         ok.status,
@@ -55,22 +54,10 @@ def composed(conn: BackendConnection, data: bytes, base: int) -> bytes:
     )
 
 
-def composed_rows(rows: Diagnostics, base: int) -> Diagnostics:
+def composed_rows(rows: Diagnostics, id_offset: int) -> Diagnostics:
     """The same of what SHOW WARNINGS shows."""
-    shown = Diagnostics(replace(one, message=composed_message(one.code, one.message, base)) for one in rows)
+    shown = Diagnostics(
+        replace(one, message=composed_message(one.code, one.message, id_offset)) for one in rows
+    )
     shown.total = rows.total
     return shown
-
-
-def leaves_database(session: Session, dropped: str) -> bool:
-    """Whether the session has no current database any more when this one (`Effects.database`) is dropped."""
-    return bool(dropped) and session.database == dropped
-
-
-def left_database(session: Session, conn: BackendConnection, data: bytes, dropped: str) -> bytes:
-    """The reply to DROP DATABASE. Who tracks the session learns that its current database is gone."""
-    tracker, ok = session.tracker, conn.scanner.ok
-    if tracker is None or ok is None or not leaves_database(session, dropped):
-        return data
-    state = tracker.take(session, left=True)
-    return tracked_ok_packet(data[3], ok, state) if state else data

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from proxy.engine.origins import place_of
+from proxy.engine.column_metadata import place_of
+from proxy.wire.column_metadata import Place, changed
 from proxy.wire.constants import MAX_PAYLOAD, ColumnFlag, ColumnType
-from proxy.wire.origins import Place, changed
 from proxy.wire.packets import frame
 from proxy.wire.resultset import Column, decode_column, decode_row, encode_row
 from proxy.wire.rows import split_rows
@@ -98,6 +98,18 @@ class Definitions:
         return shown
 
 
+class JoinDefinitions:
+    """The column definitions that a join's client gets: `shown`, while the second read's own are among those
+    that were `seen` with them.
+    """
+
+    __slots__ = ("seen", "shown")
+
+    def __init__(self, shown: list[bytes]) -> None:
+        self.shown = shown
+        self.seen: list[list[bytes]] = []
+
+
 MOST_DEFINITIONS: Final = 16
 """So many of one plan are kept, by what else they depend on."""
 
@@ -107,19 +119,24 @@ class PlansDefinitions:
 
     def __init__(self) -> None:
         self._kept: WeakKeyDictionary[Plan, dict[tuple[object, ...], Definitions]] = WeakKeyDictionary()
+        self._joined: WeakKeyDictionary[Plan, dict[tuple[object, ...], JoinDefinitions]] = WeakKeyDictionary()
+
+    def of_join(self, plan: Plan) -> dict[tuple[object, ...], JoinDefinitions]:
+        """The column definitions of a join's result, by what else they depend on."""
+        return self._joined.setdefault(plan, {})
 
     def of(self, plan: ShardSelect, session: Session, values: Values, topology: Topology) -> Definitions:
         """Those of a plan: one for each state of settings and for the values that the select list shows, with
         and without extended metadata.
         """
         kept = self._kept.setdefault(plan, {})
-        several = None if isinstance(plan.several, Reject) else plan.several
-        shown = () if several is None else tuple([values[one] for one in several.values])
+        scattered = None if isinstance(plan.scattered, Reject) else plan.scattered
+        shown = () if scattered is None else tuple([values[one] for one in scattered.values])
         key = session.settings.system, session.extended, shown
         found = kept.get(key)
         if found is None:
             if len(kept) >= MOST_DEFINITIONS:
                 kept.clear()
-            place = None if plan.origins is None else place_of(plan.origins, topology)
+            place = None if plan.column_metadata is None else place_of(plan.column_metadata, topology)
             found = kept[key] = Definitions(place, exact=plan.exact)
         return found

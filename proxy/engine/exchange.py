@@ -21,43 +21,22 @@ from proxy.wire.packets import Err, Ok, err_packet, ok_packet, tracked_ok_packet
 
 from .failures import note_error
 from .naming import logical_error
-from .watch import look_at
-from .work import Phase, Work
+from .observe import observe
+from .waiting_room import Ticket
+from .work import Leaving, Phase, Work, Writing
 
 if TYPE_CHECKING:
     from proxy.session.state import Session
     from rewriter.plan import Plan
-    from rewriter.plans import Values
-    from rewriter.route.origins import Origins
-    from rewriter.text.effects import Effects
+    from rewriter.plans import Gather, Values
 
+    from .passthrough import Passthrough
     from .services import Services
 
 log = structlog.get_logger("session")
 
-
-class Passthrough(Work, Protocol):
-    """Sends one statement to one host, and its reply to the client as it comes."""
-
-    def ask(self, host: str, sql: bytes, origins: Origins | None, shard: bytes) -> None:
-        """A point select in the database `shard`."""
-
-    def run(
-        self,
-        host: str,
-        sql: bytes,
-        database: str | None = None,
-        *,
-        base: int | None = None,
-        keeps_insert_id: bool = False,
-        effects: Effects | None = None,
-        literals: Values = (),
-        origins: Origins | None = None,
-    ) -> None:
-        """Any statement; see `relay.Relay`."""
-
-    def forget(self) -> None:
-        """Let go of the last statement."""
+Describe = Callable[[list[bytes], list[bytes]], bytes]
+"""Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns."""
 
 
 class Standing(Protocol):
@@ -67,8 +46,14 @@ class Standing(Protocol):
     def under(self) -> Standing | None:
         """What it stands on."""
 
-    def answered(self, outcome: str) -> None:
-        """The command, or one of its statements, is answered."""
+    def answered(self, outcome: str) -> bool:
+        """The command, or one of its statements, is answered. True: the command goes on."""
+
+    def abandon(self) -> None:
+        """The client is gone, and the command at work with it."""
+
+    def remove(self) -> None:
+        """Take it away, unanswered; it is the one on top."""
 
 
 class Exchange(ABC):
@@ -78,14 +63,15 @@ class Exchange(ABC):
         "_next_up",
         "_stalled",
         "_waiting",
+        "again",
         "attributes",
         "begun",
+        "below",
         "closed",
-        "compressed",
-        "killed",
         "kind",
-        "look_after",
+        "leaving",
         "named",
+        "observe_after",
         "phase",
         "plan",
         "ready",
@@ -96,8 +82,11 @@ class Exchange(ABC):
         "sink",
         "snapshot",
         "sql",
+        "ticket",
         "transport",
+        "whole",
         "work",
+        "writing",
         "writing_paused",
     )
 
@@ -116,20 +105,24 @@ class Exchange(ABC):
         self.ready = False  # the command phase, and no command at work
         self.attributes = False  # CLIENT_QUERY_ATTRIBUTES: they stand before the text of every COM_QUERY
         self.named = NOTHING  # those of the latest
-        self.compressed = False  # compression was agreed at log-in
+        self.whole = False  # packets of a reply go on whole, however large they are
         self.closed = False
-        self.killed = False
+        self.leaving = Leaving.NOT
         self.seq = 0  # sequence number of the last packet of the command at work
         self.begun = 0.0
-        self.look_after = services.slow_after  # seconds from which on a command is looked at when it is over
+        self.observe_after = (
+            services.slow_after
+        )  # seconds from which on a command is looked at when it is over
         self.kind = ""  # kind of plan at work, for the metrics
         self.plan: Plan | None = None  # of the statement at work
         self.sql = b""
         self.work: Work | None = None
+        self.again: Callable[[], None] | None = None  # how to run what is no COM_QUERY a second time
+        self.below: Standing | None = None  # the sink that stands while it does
+        self.ticket: Ticket | None = None  # the last place that it had in the waiting room
         self.sink: Standing | None = None  # stands on the transport while the command is at work
-        self._next_up: tuple[int, bytes] | Callable[[], None] | None = (
-            None  # goes before what the client has sent
-        )
+        self.writing: Writing | None = None  # the statement at work writes what the command has read
+        self._next_up: Callable[[], None] | None = None  # goes before what the client has sent
         self._waiting = False  # something may have come behind the command at work
         self._stalled = False  # the next command waits until the client has read
         self.writing_paused = False  # the client reads slowly: whoever streams into it pauses its backends
@@ -142,8 +135,22 @@ class Exchange(ABC):
         """Run a statement, as COM_QUERY does."""
 
     @abstractmethod
+    def execute(self, sql: bytes) -> None:
+        """Run a statement, and answer. Raises ProxyError."""
+
+    @abstractmethod
     def run_plan(self, plan: Plan, values: Values) -> None:
         """Run a plan in the place of the one at work."""
+
+    @abstractmethod
+    def start_again(self) -> None:
+        """Plan and run the command at work anew, by the topology of now; nothing of it was answered."""
+
+    @abstractmethod
+    def describe(self, plan: Gather, values: Values, reply: Describe) -> None:
+        """Learn the parameters and columns of a plan that it takes several servers for, and answer with
+        `reply` of their definitions.
+        """
 
     @abstractmethod
     def hush(self, who: int) -> None:
@@ -201,7 +208,11 @@ class Exchange(ABC):
         )
 
     def fail(self, error: ProxyError | Err, seq: int | None = None) -> None:
-        """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS."""
+        """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS. Unless another
+        topology may mend it: then the command waits for that.
+        """
+        if seq is None and self.services.waiting_room.hold(self, error):
+            return
         if isinstance(error, Err):
             error = logical_error(self, error)
         message = error.text() if isinstance(error, Err) else str(error)
@@ -221,15 +232,15 @@ class Exchange(ABC):
     def finish(self, outcome: str) -> None:
         """The command at work is answered; take the next one."""
         self.work = None
-        if self.sink is not None:
-            self.sink.answered(outcome)
+        if self.sink is not None and self.sink.answered(outcome):
+            return
         now = monotonic()
         seconds = now - self.begun
         self.begun = now  # idle from now on
         self.services.stats.observe(self.kind, outcome, seconds, self.plan)
-        if seconds > self.look_after:
-            look_at(self, outcome, seconds)
-        if self.killed:
+        if seconds > self.observe_after:
+            observe(self, outcome, seconds)
+        if self.leaving and self._leaves():
             self.close()
             return
         if self.writing_paused:
@@ -241,20 +252,17 @@ class Exchange(ABC):
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
 
-    def go_on(self, seq: int, sql: bytes) -> None:
-        """The command at work has another statement, which comes before whatever else waits. `seq`: number of
-        the last packet so far. For command sinks, from `answered`.
+    def runs_again_by(self, run: Callable[[], None]) -> None:
+        """The command at work, which is no COM_QUERY, can be run a second time by `run`, with the sinks that
+        stand now.
         """
-        self.go_on_with(seq, (b"\x03" + self.named if self.attributes else b"\x03") + sql)
+        self.again, self.below = run, self.sink
 
     def go_on_by(self, run: Callable[[], None]) -> None:
-        """`go_on` by whatever `run` does."""
+        """The command at work has another statement, which comes before whatever else waits. For command
+        sinks, from `answered`.
+        """
         self._next_up = run
-        self._waiting = True
-
-    def go_on_with(self, seq: int, payload: bytes) -> None:
-        """`go_on` with any command."""
-        self._next_up = seq, payload
         self._waiting = True
 
     def unanswered(self) -> None:
@@ -279,9 +287,13 @@ class Exchange(ABC):
 
     def end_soon(self) -> None:
         """Close when what is at work is answered."""
-        self.killed = True
+        self.leaving = Leaving.NOW
         if self.work is None and self.phase is None:
             self.close()
+
+    def _leaves(self) -> bool:
+        """Whether the session ends now that a command is answered. Commands behind it are answered, too."""
+        return self.leaving is Leaving.NOW or not (self.session.transaction.open or self._waiting)
 
     def cut_off(self) -> None:
         """No answer any more to what the session runs, which ends."""
@@ -291,5 +303,13 @@ class Exchange(ABC):
             self.transport.abort()
         else:
             self.close()
+        self.abandon(work)
+
+    def abandon(self, work: Work | None) -> None:
+        """The client is gone: end `work`, and the commands that have run it."""
         if work is not None:
             work.cancel()
+        sink = self.sink
+        while sink is not None:
+            sink.abandon()
+            sink = sink.under

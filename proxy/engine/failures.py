@@ -38,7 +38,7 @@ def note_error(client: AtWork, host: str, error: Err) -> None:
     )
     if error.code in DENIED:
         own = services.settings.backends.user_for(host)[0]
-        account = services.backends.account_of(client.session.variant) or own
+        account = services.backends.account_of(client.session.capability_set) or own
         services.serving.problems.denied(host, account, client.session.user.name, error.code, text[:_SHOWN])
         return
     if error.code == UNKNOWN_COLUMN:

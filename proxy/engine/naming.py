@@ -57,7 +57,7 @@ def logical(client: AtWork, text: str) -> str:
 def _of_user(client: AtWork, text: str) -> str:
     """The message with the user in the place of the account that the user's statements run under."""
     session = client.session
-    account = client.services.backends.account_of(session.variant)
+    account = client.services.backends.account_of(session.capability_set)
 
     def shown(found: re.Match[str]) -> str:
         ours = account in (OWN_ACCOUNT, found[2].replace("''", "'"))

@@ -17,16 +17,16 @@ from rewriter.env import Env
 from rewriter.planner import not_plain
 from rewriter.plans import (
     AnyHost,
-    Builtin,
     LoadLocal,
+    MultiStatement,
     Opened,
     Passthrough,
     Physical,
     Plan,
     Reject,
-    Several,
     Values,
 )
+from rewriter.plans.builtins import Empty, SetVariables
 from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
 from rewriter.text.split import first_of
 
@@ -78,7 +78,7 @@ async def plan_for(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values
     if found is None and services.plans_at_once(len(sql)):
         found = client.snapshot.rewriter.plan(sql, env)
     if found is None:
-        planned = await plan_apart(client, sql, env)
+        planned = await plan_off_loop(client, sql, env)
         found = planned.plan, planned.literals
     return found
 
@@ -94,7 +94,7 @@ class Planned(NamedTuple):
     within: bool = True
 
 
-async def plan_apart(client: Exchange, sql: bytes, env: Env, *, masked: bool = False) -> Planned:
+async def plan_off_loop(client: Exchange, sql: bytes, env: Env, *, masked: bool = False) -> Planned:
     """As `Rewriter.plan`, off the loop, when it is the turn of the client's user; `masked`: with the
     characters of its set masked. Raises ProxyError.
     """
@@ -112,7 +112,7 @@ async def plan_apart(client: Exchange, sql: bytes, env: Env, *, masked: bool = F
 
 
 #: Plans that send a server the client's own text, or nearly so.
-_WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, Several, Opened)
+_WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, MultiStatement, Opened)
 
 
 def plan_masked(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
@@ -136,7 +136,7 @@ async def plan_masked_off_loop(client: Exchange, sql: bytes, env: Env) -> Planne
     check_length(client.services, sql)
     if not can_mask(env.charset):
         raise ProxyError("charset_refused", charset=env.charset)
-    planned = await plan_apart(client, sql, env, masked=True)
+    planned = await plan_off_loop(client, sql, env, masked=True)
     plan, literals = _unmasked(planned.plan, planned.literals, planned.within, env)
     return planned._replace(plan=plan, literals=literals, parameters=None)
 
@@ -144,7 +144,7 @@ async def plan_masked_off_loop(client: Exchange, sql: bytes, env: Env) -> Planne
 def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tuple[Plan, Values]:
     if isinstance(plan, _WHOLE):
         return plan, literals
-    if isinstance(plan, Builtin) and plan.name in ("set", "empty") and in_literals:
+    if isinstance(plan, SetVariables | Empty) and in_literals:
         return plan, tuple(unmask(literal) for literal in literals)
     raise ProxyError("charset_refused", charset=env.charset)
 

@@ -3,41 +3,41 @@
 This is the way of most statements, so it makes no object: every client has one `Relay`, used again for each
 statement. It is the `Receiver` of the reply and the client's `Work`. After the reply it notes what the
 session must know (insert id, status, warnings) and gives the connection back, or keeps it when a transaction
-is open.
+is open. What is not sent as a COM_QUERY (a prepared statement), or has more behind it (a file), is a
+`Request` that the relay is given: it stands between the connection and the relay.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.waiting import Want
-from proxy.engine.composed import composed, composed_rows, left_database, told
-from proxy.engine.ends import (
-    connection_lost_in_transaction,
-    discard,
-    give_back,
-    needs_settling,
-    opens,
-    settle,
-)
+from proxy.backends.waiting import Waiter
+from proxy.engine import lease
+from proxy.engine.column_metadata import place_of
+from proxy.engine.composed import composed, composed_rows, logical_reply
+from proxy.engine.diagnostics import drain_diagnostics, needs_draining, opens
 from proxy.engine.failures import note_error
-from proxy.engine.origins import place_of
-from proxy.engine.preludes import effects_preludes, keeps_warnings, opens_none, preludes
+from proxy.engine.left_behind import left_behind
+from proxy.engine.passthrough import Request
 from proxy.engine.problems import NOTED
-from proxy.engine.trace import left_behind
+from proxy.engine.session_sync import effects_packets, keeps_warnings, opens_none, sync_packets
+from proxy.engine.tracked import tracked_reply
+from proxy.engine.waiting_room import fenced, read_only
 from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, Outcome
+from proxy.wire.column_metadata import Header, Placing
 from proxy.wire.constants import Status
-from proxy.wire.origins import Header, Placing
-from proxy.wire.packets import err_packet, frame, query_packet
+from proxy.wire.packets import Err, err_packet, frame, query_packet
 from proxy.wire.replies import DONE
 from rewriter.plans import Values
-from rewriter.route.origins import Origins
+from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.text.effects import Effects
 from rewriter.text.found_rows import KEEP, PRIMED
+from rewriter.text.nature import UNREAD, Nature
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -50,32 +50,37 @@ class Relay:
     """A client's relay. `conn` is the connection whose reply is awaited."""
 
     __slots__ = (
-        "base",
         "broken",
         "client",
+        "column_metadata",
         "conn",
         "database",
+        "draining",
         "effects",
+        "fresh",
+        "id_offset",
         "keeps_insert_id",
         "literals",
-        "origins",
+        "nature",
+        "once",
         "placing",
         "plain",
-        "settling",
+        "refused",
+        "request",
         "sql",
         "stale",
         "task",
-        "want",
+        "waiter",
     )
 
     own = False
 
     @property
     def whole(self) -> bool:
-        """Large rows go on in pieces. But where they are compressed each piece is a frame, and
-        mysql-connector-python reads no packet that is in more than two: there they go whole.
+        """Large rows go on in pieces, but where they are read on the way; and where they are compressed: each
+        piece would be a frame, and mysql-connector-python reads no packet that is in more than two.
         """
-        return self.client.compressed
+        return self.client.whole
 
     @property
     def attributes(self) -> bytes:
@@ -86,33 +91,38 @@ class Relay:
         self.client = client
         self.conn: BackendConnection | None = None
         self.task: asyncio.Task[None] | None = None
-        self.want: Want[BackendConnection] | None = None
-        self.settling: BackendConnection | None = None  # its reply is complete, what it has left is asked for
+        self.waiter: Waiter[BackendConnection] | None = None
+        self.draining: BackendConnection | None = None  # its reply is complete, what it has left is asked for
         self.sql = b""
         self.plain = True  # of the following, none holds
         self.database: str | None = None
-        self.base: int | None = None
+        self.id_offset: int | None = None
         self.keeps_insert_id = False
         self.broken: ProxyError | None = None  # what the reply became
         self.effects: Effects | None = None
         self.literals: Values = ()
+        self.nature = UNREAD
+        self.request: Request | None = None
+        self.once: Callable[[bytes], Request] | None = None  # see `Passthrough`
         self.stale = False
-        self.origins: Origins | None = None
+        self.fresh = False  # the connection is the pool's, not the session's
+        self.refused: Err | None = None  # the master takes no writes, and another may come
+        self.column_metadata: ColumnMetadata | None = None
         self.placing: Placing | None = None  # while the definitions of a result are being changed
 
-    def ask(self, host: str, sql: bytes, origins: Origins | None, shard: bytes) -> None:
+    def ask(self, host: str, sql: bytes, column_metadata: ColumnMetadata | None, shard: bytes) -> None:
         """Send `sql` to `host`, with nothing special about it: a point select in the database `shard`."""
         client = self.client
+        session = client.session
+        if session.tracks_replies or self.once is not None:
+            self.run(host, sql, column_metadata=column_metadata)
+            return
         client.work = self
         self.plain = True
-        self.database = None
-        self.origins = origins
-        session = client.session
+        self.column_metadata = column_metadata
         transaction = session.transaction
         if not transaction.held:
-            conn = client.services.backends.pool(host).take(
-                session.settings, None, session.variant, session.user.name
-            )
+            conn = lease.take(client, host)
             if (
                 conn is not None
                 and conn.settings is session.settings
@@ -122,13 +132,14 @@ class Relay:
                 self.conn = conn
                 conn.begun = client.begun
                 conn.ask(query_packet(sql), self)
-                if origins is not None:
-                    conn.scanner.expected = origins.headers.get(conn.variant)
+                if column_metadata is not None:
+                    conn.scanner.expected = column_metadata.headers.get(conn.capability_set)
                     conn.scanner.database = shard
                 return
         else:
             conn = transaction.held.get(host)
         self.sql = sql
+        self.database = None
         self._take(host, conn)
 
     def run(
@@ -137,64 +148,85 @@ class Relay:
         sql: bytes,
         database: str | None = None,
         *,
-        base: int | None = None,
+        id_offset: int | None = None,
         keeps_insert_id: bool = False,
         effects: Effects | None = None,
         literals: Values = (),
-        origins: Origins | None = None,
+        column_metadata: ColumnMetadata | None = None,
+        nature: Nature = UNREAD,
+        request: Request | None = None,
     ) -> None:
         """Send `sql` to `host`; with `database`, after making that the connection's current one.
 
-        `base`: added to the insert id of the reply (it makes a local id a composed one). `keeps_insert_id`:
-        the reply's is the client's own, so LAST_INSERT_ID() stays. `effects`: what the statement leaves
-        behind on the connection; `literals` are the statement's own, to which they refer. `origins`: of the
-        result's columns, where they are not those that the server tells.
+        `id_offset`: added to the insert id of the reply (it makes a local id a composed one).
+        `keeps_insert_id`: the reply's is the client's own, so LAST_INSERT_ID() stays. `effects`: what the
+        statement leaves behind on the connection; `literals` are the statement's own, to which they refer.
+        `column_metadata`: of the result's columns, where they are not those that the server tells. `nature`:
+        of the statement. `request`: what is sent, where that is no COM_QUERY of `sql` alone.
         """
         client = self.client
         client.work = self
         self.sql = sql
         self.plain = False
         self.database = database
-        self.base = base
+        self.id_offset = id_offset
         self.keeps_insert_id = keeps_insert_id
         self.effects = effects
         self.literals = literals
-        self.origins = origins
+        self.column_metadata = column_metadata
+        self.nature = nature
+        self.request = self.once(sql) if request is None and self.once is not None else request
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
 
+    def fetch(self, conn: BackendConnection, request: Request) -> None:
+        """Send `request`, which asks for more of a result that `conn` still has."""
+        client = self.client
+        client.work = self
+        self.plain = True
+        self.fresh = False
+        self.database = self.column_metadata = None
+        self.conn = conn
+        conn.begun = client.begun
+        if client.writing_paused:
+            conn.transport.pause_reading()
+        request.send(conn)
+
     def forget(self) -> None:
         """Let go of the last statement."""
-        self.sql, self.literals, self.effects = b"", (), None
+        self.sql, self.literals, self.effects, self.request = b"", (), None, None
 
     def _take(self, host: str, conn: BackendConnection | None) -> None:
         """Send over `conn` or, without one, over one of the pool's."""
         client = self.client
-        session = client.session
+        self.fresh = conn is None
         if conn is None:
-            pool = client.services.backends.pool(host)
-            user = session.user.name
-            conn = pool.take(session.settings, self.database, session.variant, user)
+            conn = lease.take(client, host, self.database)
             if conn is None:
-                want = pool.wait(
-                    session.settings, self.database, session.variant, self._granted, self._refused, user
-                )
-                self.want = want if client.work is self else None  # refused already
+                waiter = lease.wait(client, host, self._granted, self._refused, self.database)
+                self.waiter = waiter if client.work is self else None  # refused already
                 return
-        self._send(conn)
+        self.send(conn)
 
     def _granted(self, conn: BackendConnection) -> None:
-        self.want = None
-        self._send(conn)
+        self.waiter = None
+        client = self.client
+        if client.snapshot.topology is client.services.serving.topology:
+            self.send(conn)
+        else:  # it was changed while the statement waited for the connection
+            lease.free(conn)
+            client.work = None
+            client.start_again()
 
     def _refused(self, error: Exception) -> None:
-        self.want = None
+        self.waiter = None
         if isinstance(error, ProxyError):
             self.client.fail(error)
         else:
             self.client.crashed(error)
 
-    def _send(self, conn: BackendConnection) -> None:
+    def send(self, conn: BackendConnection) -> None:
+        """Send the statement over `conn`, from the beginning."""
         client = self.client
         session = client.session
         self.conn = conn
@@ -203,31 +235,40 @@ class Relay:
             self.task = client.services.spawn(change, "change database")
             return
         conn.begun = client.begun
+        if self.request is not None and not self.plain:
+            self.request.send(conn)
+            return
         if client.writing_paused:
             conn.transport.pause_reading()
-        if conn.settings is not session.settings or session.transaction.explicit or not session.autocommit:
-            pending = session.transaction.next_isolation
-            opens = not (pending and opens_none(self.sql, mariadb=session.env.mariadb))
-            if opens and session.settings is not session.settings.base and not session.transaction.explicit:
-                self._use_up()
-            packets, count = preludes(session, conn, opens=opens)
-            self._send_after(conn, packets, count)
-        elif self.effects is not None and not self.plain:
-            self._send_after(conn, b"", 0)
+        if (
+            conn.settings is not session.settings
+            or session.transaction.explicit
+            or not session.autocommit
+            or (self.effects is not None and not self.plain)
+        ):
+            packets, count = self.packets_before(conn)
+            conn.send(packets + query_packet(self.sql), self, count)
         else:
             conn.send(query_packet(self.sql), self)
 
-    def _send_after(self, conn: BackendConnection, packets: bytes, count: int) -> None:
-        """Send the statement after these preludes."""
+    def packets_before(self, conn: BackendConnection) -> tuple[bytes, int]:
+        """The sync statements to be sent before the statement, and how many they are."""
+        session = self.client.session
+        pending = session.transaction.next
+        opens = self.plain or pending is None or not opens_none(self.nature, self.sql)
+        if opens and session.settings is not session.settings.base and not session.transaction.explicit:
+            self._use_up()
+        packets, count = sync_packets(session, conn, opens=opens)
         if self.effects is not None and not self.plain:
-            more, number = effects_preludes(self.client.session, conn, self.effects)
+            more, number = effects_packets(session, conn, self.effects)
             packets, count = packets + more, count + number
-        conn.send(packets + query_packet(self.sql), self, count)
+        return packets, count
 
     def _use_up(self) -> None:
         """The statement is the next transaction, for which something was set."""
         if self.plain:
-            self.plain, self.base, self.keeps_insert_id, self.effects = False, None, False, None
+            self.plain, self.id_offset, self.keeps_insert_id, self.effects = False, None, False, None
+            self.request = None
         self.effects = (self.effects or Effects())._replace(transaction=True)
 
     async def _change_database(self, conn: BackendConnection, database: str) -> None:
@@ -244,11 +285,11 @@ class Relay:
         self.task = None
         if reply.err is not None:
             self.conn = None
-            give_back(client, conn)
+            lease.give_back(client, conn)
             client.fail(reply.err)
             return
         conn.database = database
-        self._send(conn)
+        self.send(conn)
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------
@@ -258,42 +299,47 @@ class Relay:
         effects = None if self.plain else self.effects
         if changed and not self.plain:
             effects = self.effects = (effects or Effects())._replace(changed=True)
-        opened = effects is not None and (effects.routine or bool(effects.ties))
+        opened = effects is not None and (effects.routine or bool(effects.pins))
         return opened or opens(self.client.session, conn)
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        if self.origins is not None:
+        if self.column_metadata is not None:
             header = conn.scanner.matched
             if header is not None:
                 data = header.shown + data[header.size :]
+            elif conn.scanner.err is not None and self._moves(conn, conn.scanner.err):
+                return
             else:
-                data = self._placed(conn, data, self.origins)
+                data = self._placed(conn, data, self.column_metadata)
         elif conn.scanner.err is not None:
-            data = told(self.client, conn, data)
+            if self._moves(conn, conn.scanner.err):
+                return
+            data = logical_reply(self.client, conn, data)
         if not self.plain:
-            if self.base is not None:
-                data = composed(conn, data, self.base)
+            if self.id_offset is not None:
+                data = composed(conn, data, self.id_offset)
             elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
                 return
-            elif self.effects is not None and self.effects.database:
-                data = left_database(self.client.session, conn, data, self.effects.database)
+            session = self.client.session
             if conn.scanner.state == DONE and self._ends_one_part(conn):
                 data = self._breaks(conn, data)
+            elif session.tracker is not None:
+                data = tracked_reply(session, session.tracker, conn, data, self.sql, self.effects)
         self.client.transport.write(data)
 
     def _ends_one_part(self, conn: BackendConnection) -> bool:
         """Whether code that the host has run has ended its part of a transaction that is on others, too."""
-        effects, said = self.effects, conn.scanner
+        effects, scanned = self.effects, conn.scanner
         if effects is None or not (effects.routine or effects.changed or effects.calls):
             return False
-        if said.err is not None or said.status & _IN_TRANS:
+        if scanned.err is not None or scanned.status & _IN_TRANS:
             return False
         transaction = self.client.session.transaction
         return transaction.held.get(conn.host) is conn and transaction.elsewhere(conn.host)
 
     def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
         """The reply with an error at its end: whether it was COMMIT or ROLLBACK nobody knows, so the other
-        hosts cannot follow.
+        hosts cannot follow. Such effects are asked after (`left_behind`); then `_give_back` answers.
         """
         reason = f"a procedure has ended its part on {conn.host}; what it had done elsewhere was rolled back"
         self.broken = ProxyError("transaction_lost", reason=reason)
@@ -304,30 +350,32 @@ class Relay:
     def _give_back(self, conn: BackendConnection, *, failed: bool) -> None:
         """Give the connection back, and answer."""
         client, broken = self.client, self.broken
-        give_back(client, conn, failed=failed or broken is not None)
+        lease.give_back(client, conn, failed=failed or broken is not None)
         if broken is not None:
             self.broken = None
             client.session.note_error(broken.code, str(broken))
             client.session.transaction.refuse("transaction_lost", str(broken.details["reason"]))
         client.finish("error" if failed or broken is not None else "ok")
 
-    def _placed(self, conn: BackendConnection, data: bytes, origins: Origins) -> bytes:
+    def _placed(self, conn: BackendConnection, data: bytes, column_metadata: ColumnMetadata) -> bytes:
         """The reply with the origins of its columns as a client must see them."""
         if conn.scanner.err is not None:
-            data = told(self.client, conn, data)
+            data = logical_reply(self.client, conn, data)
             if not conn.scanner.rows_begun:
                 return data
         placing, first = self.placing, self.placing is None
         if placing is None:
-            placing = self.placing = Placing(place_of(origins, self.client.snapshot.topology))
+            placing = self.placing = Placing(place_of(column_metadata, self.client.snapshot.topology))
         shown, size = placing.feed(data)
         if placing.done:
-            self.origins = self.placing = None
+            self.column_metadata = self.placing = None
             shard = conn.scanner.database
             if first and self.plain and shard and conn.scanner.rows_begun:
                 # the same columns of another shard: so no statement of the plan needs to be looked into again
                 head = shown[: len(shown) - len(data) + size]
-                origins.headers[conn.variant] = Header(size, data[:size].replace(shard, b""), head)
+                column_metadata.headers[conn.capability_set] = Header(
+                    size, data[:size].replace(shard, b""), head
+                )
         return shown
 
     def _is_stale(self, conn: BackendConnection) -> bool:
@@ -338,89 +386,117 @@ class Relay:
         self.stale = err is not None and err.code == _NO_DATABASE and not conn.scanner.rows_begun
         return self.stale
 
+    def _moves(self, conn: BackendConnection, error: Err) -> bool:
+        """Whether the error is that the master takes no writes, while another may be coming: nothing has run,
+        so the client is not told of it.
+        """
+        client = self.client
+        error = fenced(error, client.snapshot.topology)
+        if not read_only(error) or conn.scanner.rows_begun or client.phase is not None:
+            return False
+        if client.services.waiting_room.takes(client, conn.host):
+            self.refused = error
+        return self.refused is not None
+
+    def _moved(self, conn: BackendConnection, error: Err) -> None:
+        """`_moves`, and the reply is complete."""
+        client = self.client
+        transaction = client.session.transaction
+        if self.fresh and transaction.held.get(conn.host) is conn:
+            del transaction.held[conn.host]  # the transaction has not begun there
+            transaction.opened.discard(conn.host)
+        problem = lease.refused_by_master(client, conn.host, error)
+        if isinstance(problem, Err) and transaction.held.get(conn.host) is not conn:
+            conn.unclean = conn.unclean or opens(client.session, conn)
+            lease.free(conn)
+        client.fail(problem)
+
     def reply_done(self, conn: BackendConnection) -> None:
         client = self.client
         session = client.session
-        said = conn.scanner
+        scanned = conn.scanner
         effects = None if self.plain else self.effects
         self.conn = None
         if client.writing_paused:
             conn.transport.resume_reading()
-        if said.err is not None:
+        if scanned.err is not None:
+            refused, self.refused = self.refused, None
+            if refused is not None:
+                self._moved(conn, refused)
+                return
             if self.stale:
                 self.stale = False
                 conn.database = None
-                self._send(conn)
+                self.send(conn)
                 return
-            session.note_error(said.err.code, said.err.text())
-            if said.err.code in NOTED:
-                note_error(client, conn.host, said.err)
-            if not self.plain or needs_settling(session):
-                self._begin_to_settle(conn)
+            session.note_error(scanned.err.code, scanned.err.text())
+            if scanned.err.code in NOTED:
+                note_error(client, conn.host, scanned.err)
+            if not self.plain or needs_draining(session):
+                self.begin_to_drain(conn)
             else:
-                give_back(client, conn)
+                lease.give_back(client, conn)
                 client.finish("error")
             return
-        ok = said.ok
+        ok = scanned.ok
         if ok is not None:
             made = effects is None and (self.plain or not self.keeps_insert_id)
             affected = None if effects is not None and effects.keeps_row_count else ok.affected
             session.apply(Outcome(affected, (ok.insert_id or None) if made else None))
         elif effects is None or effects.found_rows not in (KEEP, PRIMED):
-            session.passed(said.rows)
+            session.passed(scanned.rows)
         else:
             session.apply(Outcome(RESULT_SET))
-        if (effects is not None and left_behind(session, conn, effects, self.literals)) or said.warnings:
-            self._begin_to_settle(conn)
+        if (effects is not None and left_behind(session, conn, effects, self.literals)) or scanned.warnings:
+            self.begin_to_drain(conn)
             return
         if session.diagnostics and not self._keeps_warnings():
             session.apply(Outcome(diagnostics=[]))
-        if self.broken is not None:
-            self._give_back(conn, failed=False)
-            return
-        if session.transaction.held or said.status & _IN_TRANS or conn.tied:
-            give_back(client, conn)
+        if session.transaction.held or scanned.status & _IN_TRANS or conn.pinned:
+            lease.give_back(client, conn)
         else:
-            conn.owner.release(conn)
+            lease.free(conn)
         client.finish("ok")
 
     def _keeps_warnings(self) -> bool:
         """Whether SHOW WARNINGS tells what it did before the statement, which has given none."""
-        return not self.plain and self.client.session.env.mariadb and keeps_warnings(self.sql)
+        theirs = self.client.session.env.flavour.keeps_warnings
+        return not self.plain and theirs and keeps_warnings(self.nature, self.sql)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = self.placing = None
         client = self.client
-        connection_lost_in_transaction(client, conn, error)
+        lease.lost(client, conn, error)
         if clean:
             client.fail(error, conn.given + 1 if conn.given else None)
         else:
             # half a row is out: only the end of the connection says that it will never be whole
             client.close()
 
-    def _begin_to_settle(self, conn: BackendConnection) -> None:
+    def begin_to_drain(self, conn: BackendConnection) -> None:
         """The connection is at work from now on, not only when the task takes its first step."""
-        self.settling = conn
-        self.task = self.client.services.spawn(self._settle(conn), "settle")
+        self.draining = conn
+        drained = self._drain(conn, None if self.plain else self.effects, self.literals)
+        self.task = self.client.services.spawn(drained, "settle")
 
-    async def _settle(self, conn: BackendConnection) -> None:
+    async def _drain(self, conn: BackendConnection, effects: Effects | None, literals: Values) -> None:
         client = self.client
         failed = conn.scanner.err is not None
         noted = client.session.diagnostics[1:] if failed else []
         held = client.session.transaction.held.get(conn.host) is conn
-        found = await settle(client, conn, None if self.plain else self.effects, self.literals)
-        self.settling = self.task = None
+        found = await drain_diagnostics(client, conn, effects, literals)
+        self.draining = self.task = None
         if found or not (failed or self._keeps_warnings()):
-            composed = None if self.plain else self.base
+            composed = None if self.plain else self.id_offset
             shown = found if composed is None else composed_rows(found, composed)
             shown += noted
             client.session.apply(Outcome(diagnostics=shown))
         if client.closed:
             if not held:  # what the session held was given back when the client went
-                client.services.backends.release(conn)
+                lease.free(conn)
             return
         if conn.closed:
-            connection_lost_in_transaction(client, conn, None)
+            lease.lost(client, conn, None)
         else:
             self._give_back(conn, failed=failed)
             return
@@ -430,26 +506,26 @@ class Relay:
     # -------------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        if self.want is not None:
-            self.want.cancelled = True
-            self.want = None
-        settling, self.settling = self.settling, None
+        if self.waiter is not None:
+            self.waiter.cancelled = True
+            self.waiter = None
+        draining, self.draining = self.draining, None
         held = self.client.session.transaction.held
-        if settling is not None and held.get(settling.host) is not settling:
-            return  # `_settle` gives it back
+        if draining is not None and held.get(draining.host) is not draining:
+            return  # `_drain` gives it back
         if self.task is not None:
             self.task.cancel()
             self.task = None
-        conn, self.conn = self.conn or settling, None
+        conn, self.conn = self.conn or draining, None
         if conn is not None:
-            discard(self.client, conn)
+            lease.discard(self.client, conn)
 
     def kill_query(self) -> None:
         if self.conn is not None:
             self.client.services.backends.kill_query(self.conn)
-        elif self.want is not None:
-            self.want.cancelled = True
-            self.want = None
+        elif self.waiter is not None:
+            self.waiter.cancelled = True
+            self.waiter = None
             self.client.fail(ProxyError("killed"))
 
     def flow(self) -> None:

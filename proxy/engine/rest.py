@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from proxy.backends.collect import end_of_reply
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, ROWS_SENT, Diagnostic, Outcome
-from proxy.wire.origins import Place, changed
+from proxy.wire.column_metadata import Place, changed
 from proxy.wire.packets import Err, Ok, eof_packet
 from proxy.wire.resultset import header_packets
 from proxy.wire.rows import ResultReader, renumber
@@ -43,15 +44,17 @@ class Rest:
         self._reader = ResultReader()
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def run(self, conn: BackendConnection, packets: bytes, preludes: int) -> None:
-        """Send, and wait for the end. ProxyError when the connection is lost before anything was sent on."""
+    async def run(self, conn: BackendConnection, packets: bytes, sync_packets: int) -> None:
+        """Send, and wait for the end. ProxyError when the connection is lost before anything was sent on.
+        Cancelling closes it, and ends the statement on the server.
+        """
         self._conn = conn
         conn.begun = self.client.begun
         if self.client.writing_paused:
             conn.transport.pause_reading()
-        conn.send(packets, self, preludes)
+        conn.send(packets, self, sync_packets)
         try:
-            await self._done
+            await end_of_reply(conn, self._done)
         finally:
             self._conn = None
             if not conn.closed:
@@ -108,8 +111,8 @@ class Rest:
             client.transport.write(out)
 
     def reply_done(self, conn: BackendConnection) -> None:
-        said = conn.scanner
-        self.err, self.ok, self.warnings = said.err, said.ok, said.warnings
+        scanned = conn.scanner
+        self.err, self.ok, self.warnings = scanned.err, scanned.ok, scanned.warnings
         if not self._done.done():
             self._done.set_result(None)
 

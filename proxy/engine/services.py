@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import structlog
 
 from config.backends import Backends as BackendSettings
+from config.flavour import Flavour, flavour_of
 from config.schema import Schema
 from config.settings import Settings as ProxySettings
 from config.settings import User as UserSettings
@@ -24,6 +25,7 @@ from proxy.certificates import Certificates
 from proxy.engine.clients import Clients, Connected
 from proxy.engine.definitions import PlansDefinitions
 from proxy.engine.serving import Serving
+from proxy.engine.waiting_room import WaitingRoom
 from proxy.peers import Peers
 from proxy.planning.pool import Planners
 from proxy.session.state import Session
@@ -76,13 +78,13 @@ class Services:
         self.collations: Collations = facts.collations
         self.pads = facts.collations.pads
         self.server_version = settings.server_version or facts.version
-        mariadb = "mariadb" in self.server_version.lower()
+        extended = flavour_of(self.server_version).own_capabilities
         #: MariaDB's capabilities that clients are offered.
-        self.extended = facts.extended & OFFERED if mariadb else 0
+        self.extended = facts.extended & OFFERED if extended else 0
         slow = settings.logging.slow_query_ms
         self.slow_after = float("inf") if slow is None else slow / 1000  # seconds
         self.max_statement = settings.limits.max_statement
-        self.long_statement = min(LONG, self.max_statement)  # bytes; longer ones are planned apart
+        self.long_statement = min(LONG, self.max_statement)  # bytes; longer ones are planned off the loop
         self.spawn = tasks.spawn
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
@@ -94,8 +96,15 @@ class Services:
             parse_depth=settings.limits.parse_depth,
             differ=_log_difference,
         )
+        self.waiting_room = WaitingRoom(settings.limits.buffered, settings.timeouts.buffer, backends.up)
         self.serving = Serving(
-            rewriter, backends, self.stats, tasks, peers, settings.backends.connect_timeout
+            rewriter,
+            backends,
+            self.stats,
+            tasks,
+            peers,
+            settings.backends.connect_timeout,
+            self.waiting_room.topology_changed,
         )
         self.routines = KnownRoutines(backends, tasks, peers)
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))
@@ -126,7 +135,7 @@ class Services:
         for user in users:
             account = accounts.account_for(user.role, user.databases)
             name = OWN_ACCOUNT if account is None else account.user
-            found.append((user, self.backends.variant_of(name)))
+            found.append((user, self.backends.capability_set_of(name)))
         self.clients.set_users(found)
 
     def lock_holders(self) -> dict[int, int]:
@@ -152,15 +161,16 @@ class Services:
     def tick(self) -> None:
         """A few times a second: what time asks for."""
         self.backends.tick()
+        self.waiting_room.tick()
         self.planners.tend()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
             self.stats.forget({plan for plan, _, _ in self.serving.snapshot.rewriter.kept()})
 
-    def statistics_line(self, mariadb: bool) -> str:
+    def statistics_line(self, flavour: Flavour) -> str:
         """COM_STATISTICS, in mysqladmin's words, which drivers look for."""
         uptime = max(1, int(self.stats.uptime))
         total = self.stats.total
-        flushes = "" if mariadb else "Flush tables: 1  "
+        flushes = "Flush tables: 1  " if flavour.counts_flushed_tables else ""
         threads = len(self.clients.sessions)
         return (
             f"Uptime: {uptime}  Threads: {threads}  Questions: {total}  Slow queries: 0  Opens: 0  "
@@ -177,6 +187,8 @@ class Services:
             "Client_memory": self.clients.memory.used,
             "Client_memory_refused": self.clients.memory.refused,
             "Statements": self.stats.total,
+            "Statements_waiting": len(self.waiting_room),
+            "Statements_waited_seconds": round(self.waiting_room.seconds, 3),
             "Topology_version": self.serving.topology.version,
             "Topology_changes": self.stats.topology_changes,
             "Topology_refused": self.stats.topology_refused,

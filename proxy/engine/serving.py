@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import structlog
@@ -40,8 +40,11 @@ class Serving:
         tasks: Tasks,
         peers: Peers | None,
         patience: float,
+        changed: Callable[[Topology], None],
     ) -> None:
-        """`patience`: seconds that a new schema waits for the tables to be looked at."""
+        """`patience`: seconds that a new schema waits for the tables to be looked at. `changed`: called when
+        another topology is in use.
+        """
         self.snapshot = Snapshot.of(rewriter)
         self.problems = ShardProblems()
         self.columns_seen: Mapping[str, frozenset[str]] = {}  # the tables that have a column, on some shard
@@ -50,6 +53,7 @@ class Serving:
         self._spawn = tasks.spawn
         self._peers = peers
         self._patience = patience
+        self._changed = changed
         self._coming, self._settled = rewriter.schema, True  # the schema's document, and whether it is in use
         self._looks = 0
         self._doubt_from = 0.0  # when to look at the tables again after an unknown column
@@ -83,6 +87,7 @@ class Serving:
         self._stats.topology_changes += 1
         self._stats.remember(f"version {topology.version} in use")
         log.info("topology changed", version=topology.version, hosts=len(topology.hosts))
+        self._changed(topology)
 
     async def set_schema(self, schema: Schema) -> None:
         """Serve a new schema from the next statement on, with the columns that the tables have now."""

@@ -8,7 +8,7 @@ change. There are two kinds:
 - A `Sink` for the connection's life (compression) is at the bottom, on the real transport.
 - A `CommandSink` stands for one command, on top of whatever is there: making one puts it in place, and when
   the command is answered (`Exchange.finish`) it goes by itself. They are a pile: the last put in
-  place is written to first, and goes first.
+  place is written to first, and goes first. Those that read what is written are `ResultSink`s (`result`).
 """
 
 from __future__ import annotations
@@ -71,14 +71,17 @@ class CommandSink(Sink):
         client.transport = self
         client.sink = self
 
-    def answered(self, outcome: str) -> None:
+    def answered(self, outcome: str) -> bool:
         """A statement is answered: `outcome` is what `Exchange.finish` was told ("ok", "error", or
         the name of an error of the proxy). Subclasses write what they still hold, then call this, which takes
-        the sink away; one that stays, because the command has more statements, does not.
+        the sink away; one that stays, because the command has more statements, does not. True: the statement
+        was run by the command at work, which goes on.
         """
         self.remove()
-        if self.under is not None:
-            self.under.answered(outcome)
+        return self.under is not None and self.under.answered(outcome)
+
+    def abandon(self) -> None:
+        """The client is gone, and the command at work with it."""
 
     def remove(self) -> None:
         """Take the sink out of its place. The one on top goes first."""

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from proxy.backends.connection import BackendConnection
-from proxy.engine.ends import forget_closed
+from proxy.engine.lease import forget_closed
 from proxy.errors import ProxyError
+
+from .result import Failed
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
-    from proxy.engine.rest import Rest
+
+
+class Streams(Protocol):
+    """What gives rows to the client as they come."""
+
+    def flow(self) -> None:
+        """The client reads slowly, or goes on reading."""
 
 
 class TaskWork:
     """Runs a coroutine as the client's work. It must answer the client (`finish`, `fail`, …) or raise
-    ProxyError.
+    ProxyError or Failed.
 
     A KILL, or the client's end, cancels it. While statements of `conns` are at work, a KILL goes to these
     instead, and what they answer decides. With `steady` nothing stops it: a COMMIT over several hosts must
@@ -30,7 +38,7 @@ class TaskWork:
         self.client = client
         self.task: asyncio.Task[None] | None = None
         self.conns: set[BackendConnection] = set()
-        self.rest: Rest | None = None  # set while rows stream to the client
+        self.rest: Streams | None = None  # set while rows stream to the client
         self.killed = False  # it ends by that
         self.stopping = False  # KILL was said: what has several steps takes no further one
         self.steady = steady
@@ -51,6 +59,9 @@ class TaskWork:
         except ProxyError as error:
             if not client.closed:
                 client.fail(error)
+        except Failed as failed:
+            if not client.closed:
+                failed.tell(client)
         except asyncio.CancelledError:
             if not self.killed or client.closed:
                 raise

@@ -1,55 +1,47 @@
-"""The relay of a session that wants to be told of its transactions: servers' OK packets are added to."""
+"""Servers' OK packets with what a session's tracker has to tell."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from proxy.backends.connection import BackendConnection
-from proxy.session.tracking import follows_replies
+from proxy.session.state import Session
+from proxy.session.tracking import Tracker
 from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet
-from proxy.wire.replies import DONE
-from rewriter.route.origins import Origins
-
-from .composed import composed, leaves_database
-from .relay import Relay
-
-if TYPE_CHECKING:
-    from .exchange import Exchange
+from rewriter.text.effects import Effects
 
 _STATE_WORDS = (b"PREPARE", b"DEALLOCATE", b"CREATE TEMPORARY", b"DROP TEMPORARY", b"DROP PREPARE")
 
 
-class TrackedRelay(Relay):
-    """Takes the usual way for every statement, and looks at what comes back."""
-
-    __slots__ = ()
-
-    def ask(self, host: str, sql: bytes, origins: Origins | None, shard: bytes) -> None:
-        del shard
-        self.run(host, sql, origins=origins)
-
-    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        said, session = conn.scanner, self.client.session
-        tracker = session.tracker
-        ends = said.state == DONE and self._ends_one_part(conn)
-        if tracker is not None and said.err is None and not ends:
-            ok = said.ok
-            if ok is None:
-                if said.rows_begun:  # else it is the request for a file
-                    tracker.touched |= {"R", "S"}
-            elif data[4:5] == b"\0":
-                word = self.sql.lstrip()[:20].upper()
-                tracker.changed = word.startswith(_STATE_WORDS)
-                tracker.touched |= _touched(word, self.sql)
-                if self.base is not None and ok.insert_id:
-                    data = composed(conn, data, self.base)
-                    ok = said.ok or ok
-                left = self.effects is not None and leaves_database(session, self.effects.database)
-                state = tracker.take(session, bool(ok.status & Status.IN_TRANS), left=left)
-                self.client.transport.write(tracked_ok_packet(data[3], ok, state) if state else data)
-                return
-        super().reply_data(conn, data)
+def tracked_reply(
+    session: Session,
+    tracker: Tracker,
+    conn: BackendConnection,
+    data: bytes,
+    sql: bytes,
+    effects: Effects | None,
+) -> bytes:
+    """`data`, some of the reply to `sql`, as a client with CLIENT_SESSION_TRACK gets it. A result set is only
+    noted. Who drops the current database learns that there is none, whatever else is tracked.
+    """
+    scanned = conn.scanner
+    ok = scanned.ok
+    left = effects is not None and bool(effects.database) and session.database == effects.database
+    if scanned.err is not None or not (session.tracks_replies or left):
+        return data
+    if ok is None:
+        if scanned.rows_begun:  # else it is the request for a file
+            tracker.touched |= {"R", "S"}
+        return data
+    if data[4:5] != b"\0":
+        return data  # there are result sets before it
+    in_transaction = None
+    if session.tracks_replies:
+        word = sql.lstrip()[:20].upper()
+        tracker.changed = word.startswith(_STATE_WORDS)
+        tracker.touched |= _touched(word, sql)
+        in_transaction = bool(ok.status & Status.IN_TRANS)
+    state = tracker.take(session, in_transaction, left=left)
+    return tracked_ok_packet(data[3], ok, state) if state else data
 
 
 def _touched(word: bytes, sql: bytes) -> set[str]:
@@ -57,15 +49,3 @@ def _touched(word: bytes, sql: bytes) -> set[str]:
     if not word.startswith((b"INSERT", b"REPLACE", b"LOAD", b"UPDATE", b"DELETE")):
         return set()
     return {"R", "W"} if b"SELECT" in sql.upper() else {"W"}
-
-
-def is_told(client: Exchange) -> bool:
-    """Whether its `session_track_*` variables ask for it."""
-    return client.session.tracker is not None and follows_replies(client.session)
-
-
-def choose_relay(client: Exchange) -> None:
-    """Give the client the relay that its `session_track_*` variables ask for."""
-    wanted = TrackedRelay if is_told(client) else Relay
-    if type(client.relay) is not wanted:
-        client.relay = wanted(client)

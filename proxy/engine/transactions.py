@@ -2,59 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.engine.aside import syntax_error
-from proxy.engine.ends import connection_lost_in_transaction, fetch_warnings
+from proxy.engine import lease
+from proxy.engine.diagnostics import fetch_warnings
 from proxy.engine.locks import host_of
-from proxy.engine.preludes import preludes
-from proxy.engine.relay import Relay
+from proxy.engine.outside_transaction import syntax_error
+from proxy.engine.session_sync import sync_packets
 from proxy.engine.task import TaskWork
+from proxy.engine.waiting_room import read_only
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Diagnostic, Outcome
-from proxy.session.transaction import LOCKED, START, XA, modes_of
+from proxy.session.transaction import LOCKED, XA, completion_of, modes_of
 from proxy.wire.packets import Err, query_packet
-from rewriter.plans import AnyHost, BindError, Builtin, Passthrough, Physical, Plan, Values
-from rewriter.splice import Template
+from rewriter.plans import AnyHost, BindError, Passthrough, Physical, Plan, Values
+from rewriter.plans.builtins import (
+    Begin,
+    Commit,
+    EndTransaction,
+    ReleaseSavepoint,
+    Rollback,
+    RollbackTo,
+    SetSavepoint,
+)
+from rewriter.plans.characteristics import PLAIN, Characteristics, Completion
 from rewriter.text.tokens import quote_name
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
-    from proxy.session.state import Session
 
 _PLAIN: Final = b" AND NO CHAIN NO RELEASE"
 """Whatever the session's completion_type is."""
 
 
-def begin(client: Exchange, plan: Builtin, values: Values) -> None:
+def begin(client: Exchange, plan: Begin, values: Values) -> None:
     """BEGIN sends nothing: the first statement on each host will carry it."""
-    sql = plan.arguments["sql"]
-    assert isinstance(sql, Template)
-    text = sql.render(values)
-    transaction = client.session.transaction
-    if not client.session.env.mariadb and transaction.explicit and b"READ" not in text.upper():
+    said, transaction = plan.characteristics, client.session.transaction
+    nested = transaction.explicit and client.session.env.flavour.nested_begin_keeps_mode
+    if nested and said.read_only is None:
         # MySQL's transaction that begins within another is as that one was
-        mode = b"READ ONLY" if client.session.in_read_only else b"READ WRITE"
-        text += (b", " if b"SNAPSHOT" in text.upper() else b" ") + mode
+        said = replace(said, read_only=client.session.in_read_only)
     active = xa_host(client)
     if active is not None:
-        client.relay.run(active, text)  # which refuses it in its own words
+        client.relay.run(active, said.start, nature=plan.nature)  # which refuses it in its own words
     elif transaction.open:
-        commit_then(client, lambda: _begun(client, text))
+        commit_then(client, lambda: _begun(client, said))
     else:
-        _begun(client, text)
+        _begun(client, said)
 
 
-def _begun(client: Exchange, sql: bytes) -> None:
+def _begun(client: Exchange, said: Characteristics) -> None:
     session = client.session
     unlock_tables(client)
-    session.transaction.start(sql, modes_of(session.settings))
+    session.transaction.start(said, modes_of(session.settings))
     session.use_up()
     session.apply(Outcome(0, diagnostics=session.without_tables()))
-    if b"SNAPSHOT" in sql.upper():
+    if said.snapshot:
         if session.tracker is not None:
             session.tracker.touched = {"R"}
         TaskWork(client).start(_open_snapshot(client))
@@ -65,10 +72,10 @@ def _begun(client: Exchange, sql: bytes) -> None:
 def unlock_tables(client: Exchange) -> None:
     """A transaction that begins ends LOCK TABLES: at once, though its first statement opens it."""
     transaction = client.session.transaction
-    for host, kept in list(transaction.ties.items()):
+    for host, kept in list(transaction.pins.items()):
         if LOCKED in kept:
             conn = transaction.held[host]
-            conn.tell(query_packet(START))
+            conn.tell(query_packet(PLAIN.start))
             conn.tell(query_packet(b"ROLLBACK"))
             kept[:] = [one for one in kept if one != LOCKED]
 
@@ -77,75 +84,61 @@ async def _open_snapshot(client: Exchange) -> None:
     """START TRANSACTION WITH CONSISTENT SNAPSHOT: the snapshot is of now, so it is opened at once: on the one
     host of a database that is not sharded, or else on all.
     """
-    services, session = client.services, client.session
+    session = client.session
     plan, _ = client.snapshot.rewriter.plan(b"DO 0", session.env)
     if isinstance(plan, Passthrough | Physical):
         hosts = [plan.host(client.snapshot.topology)]
     else:
         hosts = sorted(client.snapshot.topology.hosts)
     for host in hosts:
-        conn = session.transaction.held.get(host)
-        if conn is None:
-            pool = services.backends.pool(host)
-            conn = await pool.connection(session.settings.base, None, session.variant, session.user.name)
-        packets, count = preludes(session, conn)
+        conn = await lease.connection(client, host, settings=session.settings.base)
+        packets, count = sync_packets(session, conn)
         reply = await Collector().run(conn, packets + query_packet(b"DO 0"), count)
         if reply.err is not None:
             conn.close()
-            connection_lost_in_transaction(client, conn, None)
+            lease.lost(client, conn, None)
             raise ProxyError("transaction_lost", reason=reply.err.text())
     client.reply_ok()
 
 
-def commit(client: Exchange, plan: Builtin, values: Values) -> None:
+def commit(client: Exchange, plan: Commit, values: Values) -> None:
     _end(client, plan, b"COMMIT")
 
 
-def rollback(client: Exchange, plan: Builtin, values: Values) -> None:
+def rollback(client: Exchange, plan: Rollback, values: Values) -> None:
     _end(client, plan, b"ROLLBACK")
 
 
 def xa_host(client: Exchange) -> str | None:
     """The host where the session has an XA transaction that the client itself began."""
-    ties = client.session.transaction.ties
-    return next((host for host, kept in ties.items() if XA in kept), None)
+    pins = client.session.transaction.pins
+    return next((host for host, kept in pins.items() if XA in kept), None)
 
 
-def _completion(session: Session, plan: Builtin) -> tuple[bool, bool]:
-    """Whether another transaction follows at once, and whether the session ends: as the statement says, or
-    else the session's completion_type.
-    """
-    chain, release = plan.arguments.get("chain"), plan.arguments.get("release")
-    if chain is None and release is None:
-        kind = (session.settings.get("completion_type") or b"").strip(b"'").upper()
-        return kind in (b"1", b"CHAIN"), kind in (b"2", b"RELEASE")
-    return bool(chain), bool(release)
-
-
-def _end(client: Exchange, plan: Builtin, sql: bytes) -> None:
+def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
     active = xa_host(client)
     if active is not None:
-        client.relay.run(active, sql)
+        client.relay.run(active, sql, nature=plan.nature)
         return
     transaction = client.session.transaction
-    chain, release = _completion(client.session, plan)
     session = client.session
-    begun, characteristics, modes = START, transaction.next_isolation, modes_of(session.settings)
+    completion = plan.completion or completion_of(session.settings)
+    begun, next_, modes = PLAIN, transaction.next, modes_of(session.settings)
     if transaction.explicit:
         begun, modes = transaction.begin, transaction.modes or modes
     hosts = [host for host, conn in transaction.held.items() if conn.in_transaction]
 
     def after() -> None:
-        if chain:
+        if completion is Completion.CHAIN:
             unlock_tables(client)
             transaction.start(begun, modes)
             session.use_up()
-            transaction.next_isolation = characteristics
+            transaction.next = next_
             if client.session.tracker is not None:
                 client.session.tracker.ended()
         session.apply(Outcome(0, diagnostics=session.without_tables()))
         client.reply_ok()
-        if release:
+        if completion is Completion.RELEASE:
             client.close()
 
     if not hosts:
@@ -153,16 +146,16 @@ def _end(client: Exchange, plan: Builtin, sql: bytes) -> None:
             # there may be characteristics of a transaction whose first statement failed, or changes of tables
             # without transactions, about which a server would warn later
             conn.tell(query_packet(sql))
-        for conn in transaction.end():
-            client.services.backends.release(conn)
+        lease.end_transaction(client)
         after()
-    elif len(hosts) == 1 and not chain and not release and type(client.relay) is Relay:
+    elif len(hosts) == 1 and completion is Completion.NO_CHAIN and not session.tracks_replies:
         # the usual case: the host's own OK packet goes to the client
         transaction.explicit = False
         transaction.savepoints.clear()
         transaction.spots = []
-        transaction.next_isolation = None
-        client.relay.run(hosts[0], sql + _PLAIN if session.settings.get("completion_type") else sql)
+        transaction.next = None
+        sql = sql + _PLAIN if session.settings.get("completion_type") else sql
+        client.relay.run(hosts[0], sql, nature=plan.nature)
     else:
         TaskWork(client, steady=True).start(_end_on_all(client, sql, after))
 
@@ -204,22 +197,33 @@ def commit_then(client: Exchange, go_on: Callable[[], None], *, judged: bool = T
 async def _commit_if_read(client: Exchange, go_on: Callable[[], None]) -> None:
     host = next(iter(client.session.transaction.held))
     found = await syntax_error(client, host, client.sql)
+    if client.closed:
+        return  # what the session kept is free already
     if found is not None:
         client.fail(found)
     else:
         await _end_on_all(client, b"COMMIT", go_on)
 
 
-async def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -> None:
+def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -> Coroutine[Any, Any, None]:
     """COMMIT or ROLLBACK on one host after another. A COMMIT that fails halfway says which hosts have
-    committed. When one's connection is gone already, none commits. The connections are the session's no more:
-    a client that goes away does not roll back the rest.
+    committed. When one's connection is gone already, none commits. At once, before the first is asked, the
+    connections are the session's no more: a client that goes away does not roll back the rest.
     """
     transaction = client.session.transaction
     if client.session.settings.get("completion_type"):
         sql += _PLAIN
     conns = {host: conn for host, conn in transaction.held.items() if conn.in_transaction}
-    ended = transaction.end()
+    return _ended(client, sql, go_on, conns, transaction.end())
+
+
+async def _ended(
+    client: Exchange,
+    sql: bytes,
+    go_on: Callable[[], None],
+    conns: dict[str, BackendConnection],
+    ended: list[BackendConnection],
+) -> None:
     done: list[str] = []
     failure: ProxyError | Err | None = None
     failed_on = next((host for host, conn in conns.items() if conn.closed), "")
@@ -228,6 +232,8 @@ async def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -
     for host, conn in conns.items():
         if failure is not None:
             break
+        if client.closed and conn not in ended:
+            continue  # the session was pinned to it: it is free already, and so rolled back
         try:
             reply = await Collector().query(conn, sql)
             failure = reply.err
@@ -238,7 +244,7 @@ async def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -
         else:
             failed_on = host
     for conn in ended:
-        client.services.backends.release(conn)  # one still in a transaction is reset, which rolls it back
+        lease.free(conn)  # one still in a transaction is reset, which rolls it back
     if client.closed:
         return
     if failure is not None and sql.startswith(b"COMMIT"):
@@ -248,6 +254,8 @@ async def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -
         if done or (unsure and left):
             outcome = in_parts(*map(", ".join, (done, left, unsure)))
             raise ProxyError("partial_commit", outcome=outcome, reason=reason)
+        if isinstance(failure, Err) and read_only(failure):
+            raise ProxyError("transaction_moved", host=failed_on)
         raise failure if isinstance(failure, ProxyError) else ProxyError("transaction_lost", reason=reason)
     go_on()
 
@@ -262,12 +270,12 @@ _LONGEST = 64 * 4 * 2 + 2
 # ---------------------------------------------------------------------------------------------------------
 
 
-def savepoint(client: Exchange, plan: Builtin, values: Values) -> None:
-    name = _name(plan)
+def savepoint(client: Exchange, plan: SetSavepoint, values: Values) -> None:
+    name = quote_name(plan.name)
     transaction = client.session.transaction
     if transaction.explicit or not client.session.autocommit:
         if len(name) > _LONGEST:
-            raise ProxyError("name_too_long", name=str(plan.arguments["name"])[:64])
+            raise ProxyError("name_too_long", name=plan.name[:64])
         if name in transaction.savepoints:
             transaction.savepoints.remove(name)
         elif len(transaction.savepoints) >= MOST_SAVEPOINTS:
@@ -276,26 +284,22 @@ def savepoint(client: Exchange, plan: Builtin, values: Values) -> None:
     _on_all(client, b"SAVEPOINT " + name)
 
 
-def rollback_to(client: Exchange, plan: Builtin, values: Values) -> None:
-    name = _name(plan)
+def rollback_to(client: Exchange, plan: RollbackTo, values: Values) -> None:
+    name = quote_name(plan.name)
     savepoints = client.session.transaction.savepoints
     if name not in savepoints:
-        raise ProxyError("unknown_savepoint", name=str(plan.arguments["name"]))
+        raise ProxyError("unknown_savepoint", name=plan.name)
     del savepoints[savepoints.index(name) + 1 :]
     _on_all(client, b"ROLLBACK TO SAVEPOINT " + name)
 
 
-def release_savepoint(client: Exchange, plan: Builtin, values: Values) -> None:
-    name = _name(plan)
+def release_savepoint(client: Exchange, plan: ReleaseSavepoint, values: Values) -> None:
+    name = quote_name(plan.name)
     savepoints = client.session.transaction.savepoints
     if name not in savepoints:
-        raise ProxyError("unknown_savepoint", name=str(plan.arguments["name"]))
+        raise ProxyError("unknown_savepoint", name=plan.name)
     del savepoints[savepoints.index(name) :]
     _on_all(client, b"RELEASE SAVEPOINT " + name)
-
-
-def _name(plan: Builtin) -> bytes:
-    return quote_name(str(plan.arguments["name"]))
 
 
 def _on_all(client: Exchange, sql: bytes) -> None:
@@ -315,7 +319,7 @@ async def _savepoint_on_all(client: Exchange, conns: list[BackendConnection], sq
         try:
             reply = await Collector().query(conn, sql)
         except ProxyError as error:
-            connection_lost_in_transaction(client, conn, error)
+            lease.lost(client, conn, error)
             raise
         if reply.err is not None:
             client.fail(reply.err)

@@ -1,118 +1,55 @@
 """Sinks between the text protocol and prepared statements.
 
 A statement that is executed as text is answered by text rows, whoever answers it: `BinarySink` makes them
-binary on their way to the client. And `DefinitionsSink` makes of a whole answer the reply to
-COM_STMT_PREPARE, for statements of which only the proxy knows the columns.
+binary on their way to the client. `Shown` is for the reply to COM_STMT_PREPARE, where only the proxy knows a
+statement's columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from proxy.engine.sinks import CommandSink
+from proxy.engine.result import ResultSink, Rewritten
 from proxy.errors import ProxyError
 from proxy.wire.binary import RowEncoder
-from proxy.wire.constants import BINARY_COLLATION, MAX_PAYLOAD, ColumnFlag, ColumnType, Status
-from proxy.wire.packets import eof_packet, frame, read_lenenc
+from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
+from proxy.wire.packets import PacketReader, eof_packet, frame
 from proxy.wire.resultset import Column, decode_column, fitted
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
-_MORE = int(Status.MORE_RESULTS_EXISTS)
-_FIRST, _DEFINITIONS, _DEFINITIONS_END, _ROWS = range(4)
 
-
-class Payloads:
-    """Cuts what is written into payloads; what is not whole waits."""
-
-    __slots__ = ("_held", "_parts")
-
-    def __init__(self) -> None:
-        self._held = b""
-        self._parts: list[bytes] = []
-
-    def feed(self, data: bytes | bytearray | memoryview) -> list[tuple[int, bytes]]:
-        """The payloads that are whole now, each with its (first) sequence number."""
-        data = self._held + bytes(data)
-        found = []
-        pos, end = 0, len(data)
-        while end - pos >= 4:
-            length = int.from_bytes(data[pos : pos + 3], "little")
-            stop = pos + 4 + length
-            if stop > end:
-                break
-            payload = data[pos + 4 : stop]
-            if length == MAX_PAYLOAD or self._parts:
-                self._parts.append(payload)
-            if length < MAX_PAYLOAD:
-                if self._parts:
-                    payload, self._parts = b"".join(self._parts), []
-                found.append((data[pos + 3], payload))
-            pos = stop
-        self._held = data[pos:]
-        return found
-
-
-class BinarySink(CommandSink):
+class BinarySink(Rewritten):
     """Makes binary rows of the text rows of one command's answer. `exact`: in text some of its columns would
     be rounded. Whoever has binary rows `passes` them on.
     """
 
-    __slots__ = ("_columns", "_encoder", "_payloads", "_relay", "_seq", "_state", "_types", "exact", "passes")
+    __slots__ = ("_encoder", "exact", "passes")
 
     def __init__(self, client: Exchange, *, exact: bool) -> None:
         super().__init__(client)
         self.exact = exact
         self.passes = False
-        self._payloads = Payloads()
-        self._state = _FIRST
-        self._columns = 0
-        self._types: list[int] = []
         self._encoder = RowEncoder(())
-        self._seq = -1
-        self._relay = client.relay
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self.passes:
             self.below.write(data)
-            return
-        pieces = []
-        for _, payload in self._payloads.feed(data):
-            if self._seq < 0:  # not the server's: with values in it the text may have taken more packets
-                self._seq = self.client.seq + 1
-            changed = self._change(payload)
-            pieces.append(frame(changed, self._seq))
-            self._seq += 1 + len(changed) // MAX_PAYLOAD
-        if pieces:
-            self.below.write(b"".join(pieces))
-
-    def _change(self, payload: bytes) -> bytes:
-        """The payload as the client of an EXECUTE gets it."""
-        first = payload[:1]
-        if first == b"\xff" or (self._state == _FIRST and first == b"\0"):
-            self._state = _FIRST
-        elif self._state == _FIRST:
-            self._columns = read_lenenc(payload, 0)[0] or 0
-            self._types = []
-            self._state = _DEFINITIONS
-        elif self._state == _DEFINITIONS:
-            self._types.append(decode_column(payload).type)
-            if len(self._types) == self._columns:
-                self._state = _DEFINITIONS_END
-        elif self._state == _DEFINITIONS_END:
-            self._encoder = RowEncoder(self._types)
-            self._state = _ROWS
-        elif first == b"\xfe" and len(payload) < 9:
-            self._state = _FIRST
         else:
-            return self._encoder.row(payload)
-        return payload
+            super().write(data)
 
-    def answered(self, outcome: str) -> None:
-        self.client.relay = self._relay
-        super().answered(outcome)
+    def columns(self, definitions: list[bytes]) -> None:
+        self._encoder = RowEncoder([decode_column(one).type for one in definitions])
+        super().columns(definitions)
+
+    def row(self, payload: bytes) -> bytes:
+        return self._encoder.row(payload)
+
+    def remove(self) -> None:
+        self.client.relay.once = None
+        super().remove()
 
 
 def exact_sink(client: Exchange) -> BinarySink | None:
@@ -134,34 +71,23 @@ def refuse_rounded(client: Exchange) -> None:
         )
 
 
-class DefinitionsSink(CommandSink):
-    """Takes a whole answer in; `prepared` gets its column definitions and answers. An error passes."""
+class Shown(ResultSink):
+    """The definitions of a result's columns."""
 
-    __slots__ = ("_payloads", "_prepared", "_taken")
+    __slots__ = ("definitions",)
 
-    def __init__(self, client: Exchange, prepared: Callable[[list[bytes]], bytes]) -> None:
+    def __init__(self, client: Exchange) -> None:
         super().__init__(client)
-        self._payloads = Payloads()
-        self._taken: list[tuple[int, bytes]] = []
-        self._prepared = prepared
+        self.definitions: list[bytes] = []
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._taken += self._payloads.feed(data)
-
-    def answered(self, outcome: str) -> None:
-        seq, last = self._taken[-1]
-        if last[:1] == b"\xff":
-            self.below.write(frame(last, seq if len(self._taken) == 1 else self.client.seq + 1))
-        else:
-            count = 0 if self._taken[0][1][:1] == b"\0" else read_lenenc(self._taken[0][1], 0)[0] or 0
-            self.below.write(self._prepared([payload for _, payload in self._taken[1 : 1 + count]]))
-        super().answered(outcome)
+    def columns(self, definitions: list[bytes]) -> None:
+        self.definitions = definitions
 
 
 def definitions(data: bytes) -> tuple[list[bytes], list[bytes]]:
     """The definitions of parameters and columns in a server's reply to COM_STMT_PREPARE."""
     columns, parameters = (int.from_bytes(data[at : at + 2], "little") for at in (9, 11))
-    payloads = [payload for _, payload in Payloads().feed(data)]
+    payloads = [payload for _, payload in PacketReader(1 << 32).feed(data)]
     first = 1 + parameters + bool(parameters)
     return payloads[1 : 1 + parameters], payloads[first : first + columns]
 

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
 
 AHEAD: Final = 1
 FILE: Final = 2
 """Who wants the client not to be read from: it has sent ahead, or the file that it sends is read slowly."""
+
+
+class Leaving(IntEnum):
+    """When a session ends by the proxy's doing: as soon as no command is at work, or no transaction too."""
+
+    NOT = 0
+    BETWEEN_TRANSACTIONS = 1
+    NOW = 2
+
+
+class Writing(NamedTuple):
+    """What a command has read that now writes. `rows`: how many. `fills_in`: they are values that it has had
+    computed, and would ask for again.
+    """
+
+    rows: int
+    fills_in: bool
 
 
 class Work(Protocol):

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from proxy.backends.collect import Collector
-from proxy.engine.aside import borrowed, write_result
-from proxy.engine.ends import connection_lost_in_transaction
+from proxy.engine import lease
+from proxy.engine.lease import borrowed
 from proxy.engine.naming import logical
+from proxy.engine.outside_transaction import write_result
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Outcome
@@ -153,10 +154,10 @@ def _parts(statements: Sequence[HostStatement], most: int) -> list[Sequence[Host
 
 
 def _check_held(client: Exchange) -> None:
-    """Refuse to begin when what ties the session (its lock, its temporary table) is gone already."""
+    """Refuse to begin when what pins the session (its lock, its temporary table) is gone already."""
     for conn in list(client.session.transaction.held.values()):
         if conn.closed:
-            connection_lost_in_transaction(client, conn, None)
+            lease.lost(client, conn, None)
             reason = f"the session's connection to {conn.host} was lost, and what it had locked there"
             raise ProxyError("definition_not_run", reason=reason)
 
@@ -166,8 +167,8 @@ async def _forbidden(run: _Run, by_host: dict[str, list[HostStatement]]) -> bool
     would refuse it. The host where it has said so is asked first, by the first of its shards.
     """
     transaction = run.client.session.transaction
-    for host, ties in transaction.ties.items():
-        if host not in by_host or not by_host[host] or not {LOCKED, XA} & set(ties):
+    for host, pins in transaction.pins.items():
+        if host not in by_host or not by_host[host] or not {LOCKED, XA} & set(pins):
             continue
         await run.through([by_host[host].pop(0)])
         if run.failures and run.failures[0][1].code in _FORBIDDEN:
@@ -220,7 +221,8 @@ def _report(client: Exchange, plan: Ddl, run: _Run) -> None:
     failures.sort(key=lambda failure: (failure[0].shards, failure[0].host))
     first = _first(failures)
     if not run.done and all(problem.code == first.code for _, problem in failures):
-        client.fail(first)  # nothing has changed anywhere: that is what one server would say
+        # nothing has changed anywhere: that is what one server would say
+        client.fail(lease.refused_by_master(client, failures[0][0].host, first))
         return
     text = logical(client, first.text()) if isinstance(first, Err) else str(first)
     sharded = bool(failures[0][0].shards)

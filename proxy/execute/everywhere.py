@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.engine.aside import write_result
-from proxy.engine.tally import Part
+from proxy.engine import lease
+from proxy.engine.outside_transaction import write_result
+from proxy.engine.write_results import Part
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Outcome
 from proxy.session.transaction import LOCKED
@@ -44,7 +45,7 @@ async def run_everywhere(client: Exchange, bound: Bound, running: set[BackendCon
         running.update(work.conn for work in works if work.conn is not None)
         unreachable = next((part.error for part in parts if part.error is not None), None)
         if unreachable is None:
-            locked = LOCKED in session.transaction.ties.get(works[0].host, ())  # which BEGIN would end
+            locked = LOCKED in session.transaction.pins.get(works[0].host, ())  # which BEGIN would end
             await run_host(client, works[0], within, settings, (b"", 0) if within or locked else _START)
             if parts[0].error is None:
                 await asyncio.gather(*(run_host(client, work, within, settings) for work in works[1:]))
@@ -57,7 +58,7 @@ async def run_everywhere(client: Exchange, bound: Bound, running: set[BackendCon
     except BaseException:
         for work in works:
             if work.conn is not None and not work.kept:
-                client.services.backends.release(work.conn)
+                lease.free(work.conn)
         raise
     give_back(client, works, failed=any(part.error for part in parts))
     _answer(client, works, undone=within)
@@ -83,7 +84,7 @@ def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
         first = failed[0].parts[0].error
         assert first is not None
         if undone or not done:
-            client.fail(first)
+            client.fail(lease.refused_by_master(client, failed[0].host, first))
             return
         text = first.text() if isinstance(first, Err) else first.text
         unsure = [

@@ -12,43 +12,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
-from proxy.engine.ends import connection_lost_in_transaction
-from proxy.engine.relay import Relay
-from proxy.engine.tracked import TrackedRelay, is_told
+from proxy.engine import lease
+from proxy.engine.passthrough import Request
 from proxy.engine.work import FILE
 from proxy.errors import ProxyError
 from proxy.wire.constants import MAX_PAYLOAD
-from proxy.wire.packets import frame
+from proxy.wire.packets import frame, query_packet
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
 
-class FileRelay(Relay):
-    """The relay of one LOAD DATA LOCAL, and the client's `Phase` from the request to the file's end."""
+class FileRequest(Request):
+    """One LOAD DATA LOCAL, and the client's `Phase` from the server's request to the file's end."""
 
-    __slots__ = ("asked", "error", "outcome", "paused", "seq")
+    __slots__ = ("asked", "client", "error", "outcome", "paused", "seq")
 
     def __init__(self, client: Exchange) -> None:
-        super().__init__(client)
+        super().__init__(client.relay)
+        self.client = client
         self.asked = False
         self.seq = 0  # number of the next packet, as the server counts them
         self.paused = False
         self.outcome = ""  # the reply came before the file's end
         self.error: ProxyError | None = None  # the connection was lost before it
 
-    def _send(self, conn: BackendConnection) -> None:
-        if self.database is None or conn.database == self.database:
-            conn.scanner.files = True
-        super()._send(conn)
+    def send(self, conn: BackendConnection) -> None:
+        conn.scanner.files = True
+        if self.client.writing_paused:
+            conn.transport.pause_reading()
+        packets, count = self.relay.packets_before(conn)
+        conn.send(packets + query_packet(self.relay.sql), self, count)
 
     # -- Phase
     # ----------------------------------------------------------------------------------------------------
 
     def payload(self, seq: int, payload: bytes) -> None:
         """Some of the file; an empty payload is its end."""
-        if self.conn is not None:
-            self.conn.transport.write(frame(payload, self.seq))
+        if self.relay.conn is not None:
+            self.relay.conn.transport.write(frame(payload, self.seq))
         self.seq = self.seq + 1 + len(payload) // MAX_PAYLOAD & 0xFF
         if payload:
             return
@@ -80,7 +82,7 @@ class FileRelay(Relay):
     # -------------------------------------------------------------------------------------------------
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        super().reply_data(conn, data)
+        self.relay.reply_data(conn, data)
         if not self.asked and not conn.scanner.files:
             self.asked = True
             self.seq = conn.scanner.seq + 1
@@ -92,34 +94,23 @@ class FileRelay(Relay):
         conn.scanner.files = False
         conn.filled = None
         if self.client.phase is not self:
-            super().reply_done(conn)
+            self.relay.reply_done(conn)
             return
         # the client still sends, and must be heard out; whether the server would be, nobody knows
-        self.conn = None
+        self.relay.conn = None
         self.outcome = "ok"
         if conn.scanner.err is not None:
             self.outcome = "error"
             self.client.session.note_error(conn.scanner.err.code, conn.scanner.err.text())
         conn.close()
-        connection_lost_in_transaction(self.client, conn, None)
+        lease.lost(self.client, conn, None)
         self._filled(False)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         if self.client.phase is not self or not clean:
-            super().reply_lost(conn, error, clean)
+            self.relay.reply_lost(conn, error, clean)
             return
-        self.conn = None
+        self.relay.conn = None
         self.error = error  # told behind the file: until then the client does not listen
-        connection_lost_in_transaction(self.client, conn, error)
+        lease.lost(self.client, conn, error)
         self._filled(False)
-
-
-class TrackedFileRelay(FileRelay, TrackedRelay):
-    """That of a session that wants to be told of its transactions."""
-
-    __slots__ = ()
-
-
-def file_relay(client: Exchange) -> FileRelay:
-    """The relay for one LOAD DATA LOCAL."""
-    return (TrackedFileRelay if is_told(client) else FileRelay)(client)

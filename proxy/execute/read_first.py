@@ -1,31 +1,26 @@
 """Writes that have to read first: INSERT … SELECT over shards, and changes of rows that a SELECT must find.
 
-All statements run by the ordinary way, so each goes where it belongs, whatever its kind: a sink takes the
-SELECT's rows instead of the client, and then has the writes follow. The rows are bounded by `gather_bytes`.
-Over several shards a write is like any other: atomic in a transaction, else each shard commits by itself.
+All statements run by the ordinary way, so each goes where it belongs, whatever its kind. The rows are bounded
+by `gather_bytes`. Over several shards a write is like any other: atomic in a transaction, else each shard
+commits by itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from proxy.engine.sinks import CommandSink
+from proxy.engine.result import Failed, ResultSink, ToClient
+from proxy.engine.run import Steps, run
+from proxy.engine.work import Writing
 from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
-from proxy.wire.packets import (
-    Err,
-    PacketReader,
-    ProtocolError,
-    frame,
-    lenenc_bytes,
-    ok_packet,
-    parse_ok,
-    read_lenenc_bytes,
-)
+from proxy.wire.packets import Err, lenenc_bytes, ok_packet, parse_ok, read_lenenc_bytes
 from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
+from rewriter.plans.read_write import FillIn
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -54,118 +49,141 @@ _STRICT: Final = {
 """Warnings that strict mode makes errors, with their SQLSTATEs."""
 
 
-class ReadFirst(CommandSink):
-    """The statement at work: it takes the SELECT's rows, then runs the writes.
+def read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
+    """Run a ReadThenWrite as the client's work."""
+    Steps(client).start(_read_first(client, plan, values))
 
-    The reply to one write passes through. Of several the counts are summed, and they are one: outside a
-    transaction they get one of their own, inside of one a savepoint.
-    """
 
-    __slots__ = (
-        "affected", "columns", "count", "diagnostics", "error", "failure", "info", "own", "plan", "queue",
-        "reader", "rows", "savepoint", "seq", "size", "state", "total", "values",
-    )  # fmt: skip
+async def _read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
+    found = await run(client, plan.select.render(values), _Found(client))
+    error = _strict_error(client, plan)
+    if error is not None:
+        client.fail(error)
+        return
+    if not found.width:
+        raise ProxyError("merge_failed", reason="the SELECT gave no result set")
+    chunk = client.services.settings.limits.in_list or len(found.read)
+    writes = plan.writes.statements(values, found.read, chunk)
+    client.writing = Writing(len(found.read), isinstance(plan.writes, FillIn))
+    try:
+        if not writes:
+            _nothing(client, plan)
+        elif len(writes) == 1:
+            alone = plan.rows and len(found.read) == 1
+            told = await run(client, writes[0], _Inserted(client, plan) if alone else ToClient(client))
+            client.finish(told.outcome)
+        else:
+            total = await _write_all(client, writes)
+            total.tell()
+    finally:
+        client.writing = None
 
-    def __init__(self, client: Exchange, plan: ReadThenWrite, values: Values) -> None:
+
+class _Found(ResultSink):
+    """The SELECT's rows, as literals."""
+
+    __slots__ = ("_columns", "_limit", "_size", "read")
+
+    def __init__(self, client: Exchange) -> None:
         super().__init__(client)
-        self.plan = plan
-        self.values = values
-        self.seq = client.seq
-        self.reader: PacketReader | None = PacketReader(1 << 32)
-        self.state = "count"  # of the SELECT's reply: count, columns, rows, over; then "writes", "end"
-        self.count = 0
-        self.columns: list[Column] = []
-        self.rows: list[Row] = []
-        self.size = 0
-        self.error: bytes | ProxyError | None = None
-        self.queue: list[bytes] = []  # the writes to come, when there are several
-        self.total = Counter[str]()
-        self.affected = 0
-        self.diagnostics: list[Diagnostic] = []
-        self.failure: tuple[bytes, str] | None = None  # of a write: its ERR payload, and the outcome
-        self.own = False  # a transaction of the statement's own
-        self.savepoint = False
+        self.read: list[Row] = []
+        self._columns: list[Column] = []
+        self._limit = client.services.settings.limits.gather_bytes
+        self._size = 0
 
     @property
-    def writing(self) -> bool:
-        """Whether the SELECT is done."""
-        return self.reader is None or self.state in ("writes", "end")
+    def width(self) -> int:
+        """How many columns; 0: there was no result set."""
+        return len(self._columns)
+
+    def columns(self, definitions: list[bytes]) -> None:
+        self._columns = [decode_column(one) for one in definitions]
+
+    def rows(self, rows: list[bytes]) -> None:
+        for payload in rows:
+            values = decode_row(payload, len(self._columns))
+            row = tuple([_literal(self.client, *pair) for pair in zip(values, self._columns, strict=True)])
+            self._size += sum(map(len, row)) + 2 * len(row) + 2
+            if self._limit and self._size > self._limit:
+                self.read.clear()
+                raise ProxyError("gather_limit", limit=self._limit, unit="bytes", setting="gather_bytes")
+            self.read.append(row)
+
+
+def _literal(client: Exchange, value: bytes | None, column: Column) -> bytes:
+    """A value as it is written in VALUES."""
+    if value is None:
+        return b"NULL"
+    if column.type == ColumnType.FLOAT:
+        raise ProxyError(
+            "not_supported_yet",
+            what="writing by a SELECT of a FLOAT column",
+            reason="its text has fewer digits than its value",
+            alternative="Select it as (column + 0e0).",
+        )
+    if column.type == ColumnType.DOUBLE and b"e" not in value:
+        return value + b"e0"  # a number with a point alone would be DECIMAL, and rounded otherwise
+    if column.type in NUMERIC:
+        return value
+    if column.type in _BYTES:
+        return b"x'" + value.hex().encode() + b"'"
+    if column.type in _STRINGS and column.collation == BINARY_COLLATION:
+        return b"_binary x'" + value.hex().encode() + b"'"  # not a number, whatever the column
+    session = client.session
+    if not value.isascii() and (session.unsafe_charset or not _same_charset(client)):
+        raise ProxyError("charset_refused", charset=session.env.charset)
+    return quote(value, session.no_backslash_escapes)
+
+
+def _same_charset(client: Exchange) -> bool:
+    """Whether text comes in the character set that statements are written in."""
+    settings = client.session.settings
+    return settings.get("character_set_results") == settings.get("character_set_client")
+
+
+def _strict_error(client: Exchange, plan: ReadThenWrite) -> Err | None:
+    """The SELECT's first warning that in strict mode is an error, as it is in a statement that writes.
+
+    (MariaDB begins to be strict when an UPDATE or DELETE has sorted its rows.)
+    """
+    session = client.session
+    lenient = plan.changes and session.env.flavour.sorted_changes_are_strict
+    if plan.ignore or not session.strict or lenient:
+        return None
+    for one in session.diagnostics:
+        if one.level == "Warning" and one.code in _STRICT:
+            return Err(one.code, _STRICT[one.code], one.message.encode())
+    return None
+
+
+def _nothing(client: Exchange, plan: ReadThenWrite) -> None:
+    """There was no row to write: what the SELECT has warned of is all there is to tell."""
+    session = client.session
+    session.apply(Outcome(0))
+    warnings = len(session.diagnostics)
+    text = plan.nothing.replace(b"Warnings: 0", b"Warnings: %d" % warnings)
+    client.reply_ok(warnings=warnings, info=lenenc_bytes(text) if text else b"")
+
+
+class _Inserted(ToClient):
+    """The reply to an INSERT of a single row: of a SELECT's, too, the client is told how many there were."""
+
+    __slots__ = ("_ignore",)
+
+    def __init__(self, client: Exchange, plan: ReadThenWrite) -> None:
+        super().__init__(client)
+        self._ignore = plan.ignore
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self.reader is None:
-            self.below.write(self._reply(bytes(data)))
-            return
-        for _, payload in self.reader.feed(bytes(data)):
-            self._take(payload)
+        super().write(self._counted(bytes(data)))
 
-    def _take(self, payload: bytes) -> None:
-        """A packet of the SELECT's reply, or the reply to one of several writes."""
-        if self.state in ("writes", "end"):
-            self._count(payload)
-        elif payload[:1] == b"\xff":
-            self.error = payload
-        elif self.state == "count":
-            self.count = payload[0] if payload[0] < 251 else int.from_bytes(payload[1:3], "little")
-            self.state = "columns" if self.count else "over"
-        elif self.state == "columns" and len(self.columns) < self.count:
-            self.columns.append(decode_column(payload))
-        elif self.state == "columns":
-            self.state = "rows"  # the EOF packet behind the definitions
-        elif payload[:1] == b"\xfe" and len(payload) < 9:
-            self.state = "over"
-        elif self.error is None:
-            self._row(payload)
-
-    def _row(self, payload: bytes) -> None:
-        try:
-            values = decode_row(payload, self.count)
-            literals = [self._literal(*pair) for pair in zip(values, self.columns, strict=True)]
-        except ProtocolError:
-            self.error = ProxyError("merge_failed", reason="a row that cannot be read")
-            return
-        except ProxyError as error:
-            self.error = error
-            return
-        self.size += sum(map(len, literals)) + 2 * len(literals) + 2
-        limit = self.client.services.settings.limits.gather_bytes
-        if limit and self.size > limit:
-            self.error = ProxyError("gather_limit", limit=limit, unit="bytes", setting="gather_bytes")
-            self.rows.clear()
-        else:
-            self.rows.append(tuple(literals))
-
-    def _literal(self, value: bytes | None, column: Column) -> bytes:
-        """A value as it is written in VALUES."""
-        if value is None:
-            return b"NULL"
-        if column.type == ColumnType.FLOAT:
-            raise ProxyError(
-                "not_supported_yet",
-                what="writing by a SELECT of a FLOAT column",
-                reason="its text has fewer digits than its value",
-                alternative="Select it as (column + 0e0).",
-            )
-        if column.type == ColumnType.DOUBLE and b"e" not in value:
-            return value + b"e0"  # a number with a point alone would be DECIMAL, and rounded otherwise
-        if column.type in NUMERIC:
-            return value
-        if column.type in _BYTES:
-            return b"x'" + value.hex().encode() + b"'"
-        if column.type in _STRINGS and column.collation == BINARY_COLLATION:
-            return b"_binary x'" + value.hex().encode() + b"'"  # not a number, whatever the column
-        session = self.client.session
-        if not value.isascii() and (session.unsafe_charset or not _same_charset(self.client)):
-            raise ProxyError("charset_refused", charset=session.env.charset)
-        return quote(value, session.no_backslash_escapes)
-
-    def _reply(self, data: bytes) -> bytes:
-        """An INSERT's reply: of a single row, too, the client is told how many there were."""
-        if data[4:5] != b"\0" or len(self.rows) != 1 or not self.plan.rows:
+    def _counted(self, data: bytes) -> bytes:
+        if data[4:5] != b"\0":
             return data
         ok = parse_ok(data[4:])
         if ok.info:
             return data
-        duplicates = not ok.affected if self.plan.ignore else max(ok.affected - 1, 0)
+        duplicates = not ok.affected if self._ignore else max(ok.affected - 1, 0)
         info = b"Records: 1  Duplicates: %d  Warnings: %d" % (duplicates, ok.warnings)
         return ok_packet(
             data[3],
@@ -176,170 +194,87 @@ class ReadFirst(CommandSink):
             info=lenenc_bytes(info),
         )
 
-    def answered(self, outcome: str) -> None:
-        if self.reader is None:
-            super().answered(outcome)
-        elif self.state in ("writes", "end"):
-            self._written(outcome)
-        else:
-            self._found(outcome)
 
-    def _found(self, outcome: str) -> None:
-        """The SELECT is answered."""
-        error: bytes | ProxyError | Err | None = self.error
-        if error is None:
-            error = self._strict_error()
-        if error is None and not self.columns:
-            error = ProxyError("merge_failed", reason="the SELECT gave no result set")
-        writes: list[bytes] = []
-        if error is None:
-            chunk = self.client.services.settings.limits.in_list or len(self.rows)
-            writes = self.plan.writes.statements(self.values, self.rows, chunk)
-        if len(writes) > 1:
-            self._begin(writes)
-            return
-        self.reader = None
-        if isinstance(error, ProxyError | Err):
-            self.client.fail(error)  # which comes back here
-        elif error is not None:
-            self.below.write(frame(error, self.seq + 1))
-            super().answered(outcome)
-        elif not writes:
-            self._nothing()
-            super().answered(outcome)
-        else:
-            self.client.go_on(self.seq, writes[0])
+def spreads(client: Exchange) -> bool:
+    """Whether the INSERT at work has so many rows from a SELECT that each finds a shard by itself."""
+    if client.writing is None:
+        return False
+    session = client.session
+    if session.transaction_mode == "single" and (session.transaction.explicit or not session.autocommit):
+        return False  # it would be refused
+    return client.writing.rows > client.services.settings.placement.together
 
-    def _strict_error(self) -> Err | None:
-        """The SELECT's first warning that in strict mode is an error, as it is in a statement that writes.
 
-        (MariaDB begins to be strict when an UPDATE or DELETE has sorted its rows.)
-        """
-        session = self.client.session
-        if self.plan.ignore or not session.strict or (self.plan.changes and session.env.mariadb):
-            return None
-        for one in session.diagnostics:
-            if one.level == "Warning" and one.code in _STRICT:
-                return Err(one.code, _STRICT[one.code], one.message.encode())
-        return None
+# -- several writes
 
-    def _nothing(self) -> None:
-        """There was no row to write: what the SELECT has warned of is all there is to tell."""
-        session = self.client.session
-        session.apply(Outcome(0))
-        warnings = len(session.diagnostics)
-        text = self.plan.nothing.replace(b"Warnings: 0", b"Warnings: %d" % warnings)
-        info = lenenc_bytes(text) if text else b""
-        self.below.write(ok_packet(self.seq + 1, session.status(), warnings=warnings, info=info))
 
-    # several writes
+async def _write_all(client: Exchange, writes: list[bytes]) -> _Total:
+    """Run several writes, which are one: outside of a transaction in one of their own, inside of one behind a
+    savepoint. Raises Failed or ProxyError when nothing of them is done.
+    """
+    session, total = client.session, _Total(client)
+    transaction = session.transaction
+    before = after = undo = b""
+    within = transaction.explicit or not session.autocommit
+    if within:
+        before, after = b"SAVEPOINT " + _SAVEPOINT, b"RELEASE SAVEPOINT " + _SAVEPOINT
+        undo = b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT
+    elif session.transaction_mode != "single":
+        before, after, undo = b"START TRANSACTION", b"COMMIT", b"ROLLBACK"
+    try:
+        if before:
+            await run(client, before, ResultSink(client))
+        for sql in writes:
+            await total.run(sql)
+    except Exception:
+        diagnostics = session.diagnostics
+        if undo and not (within and (transaction.lost or not transaction.open)):
+            with suppress(Failed, ProxyError):  # the first error is what is told
+                await run(client, undo, ResultSink(client), steady=True)
+        session.apply(Outcome(RESULT_SET, diagnostics=diagnostics))
+        raise
+    if after:
+        await run(client, after, ResultSink(client), steady=True)
+    return total
 
-    def _begin(self, writes: list[bytes]) -> None:
-        self.state, self.queue = "writes", writes
-        session = self.client.session
-        if session.transaction.explicit or not session.autocommit:
-            self.savepoint = True
-            self._next(b"SAVEPOINT " + _SAVEPOINT)
-        elif session.transaction_mode != "single":
-            self.own = True
-            self._next(b"START TRANSACTION")
-        else:
-            self._next(self.queue.pop(0))
 
-    def _next(self, sql: bytes) -> None:
-        self.client.go_on(self.seq, sql)
+class _Total:
+    """What several writes have done: their counts are summed."""
 
-    def _count(self, payload: bytes) -> None:
-        """The reply to one of the statements."""
-        if payload[:1] == b"\xff":
-            self.failure = self.failure or (payload, "")
-            return
-        ok = parse_ok(payload)
+    def __init__(self, client: Exchange) -> None:
+        self.client = client
+        self.affected = 0
+        self.counts = Counter[str]()
+        self.diagnostics: list[Diagnostic] = []
+
+    async def run(self, sql: bytes) -> None:
+        """Run one of them."""
+        done = await run(self.client, sql, _Written(self.client))
+        ok = parse_ok(done.ok)
         self.affected += ok.affected
         info = read_lenenc_bytes(ok.info, 0)[0] if ok.info else b""
         for part in (info or b"").decode("latin-1").split("  "):
             name, colon, number = part.rpartition(": ")
             if colon and number.isdigit():
-                self.total[name] += int(number)
+                self.counts[name] += int(number)
+        self.diagnostics += self.client.session.diagnostics
 
-    def _written(self, outcome: str) -> None:
-        """One of the statements is answered."""
-        session = self.client.session
-        if self.state == "end":
-            self._tell()
-        elif self.failure is not None:
-            self.failure = (self.failure[0], outcome)
-            self.diagnostics = session.diagnostics
-            self.state, self.affected = "end", 0
-            if self.own:
-                self._next(b"ROLLBACK")
-            elif self.savepoint and not session.transaction.lost and session.transaction.open:
-                self._next(b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT)
-            else:
-                self._tell()
-        else:
-            self.diagnostics += session.diagnostics
-            if self.queue:
-                self._next(self.queue.pop(0))
-            elif self.own:
-                self.state = "end"
-                self._next(b"COMMIT")
-            elif self.savepoint:
-                self.state = "end"
-                self._next(b"RELEASE SAVEPOINT " + _SAVEPOINT)
-            else:
-                self._tell()
-
-    def _tell(self) -> None:
-        """Tell the client what became of them all."""
-        session = self.client.session
-        self.reader = None
-        affected = RESULT_SET if self.failure is not None else self.affected
-        session.apply(Outcome(affected, diagnostics=self.diagnostics))
-        if self.failure is not None:
-            payload, outcome = self.failure[0], self.failure[1] or "error"
-            self.below.write(frame(payload, self.seq + 1))
-            super().answered(outcome)
-            return
+    def tell(self) -> None:
+        """Answer the client."""
+        warnings = len(self.diagnostics)
+        self.client.session.apply(Outcome(self.affected, diagnostics=self.diagnostics))
         info = b""
-        if self.total:
-            self.total["Warnings"] = len(self.diagnostics)
-            texts = (f"{name}: {number}" for name, number in self.total.items())
+        if self.counts:
+            self.counts["Warnings"] = warnings
+            texts = (f"{name}: {number}" for name, number in self.counts.items())
             info = lenenc_bytes("  ".join(texts).encode())
-        self.below.write(
-            ok_packet(
-                self.seq + 1,
-                session.status(),
-                affected=self.affected,
-                warnings=len(self.diagnostics),
-                info=info,
-            )
-        )
-        super().answered("ok")
+        self.client.reply_ok(affected=self.affected, warnings=warnings, info=info)
 
 
-def writing(client: Exchange) -> ReadFirst | None:
-    """The statement that has read, and has the one at work run to write."""
-    sink = client.sink
-    while sink is not None and not isinstance(
-        sink, ReadFirst
-    ):  # a long statement has a sink of its own on top
-        sink = sink.under
-    return sink if sink is not None and sink.writing else None
+class _Written(ResultSink):
+    """The OK packet of a write."""
 
+    __slots__ = ("ok",)
 
-def spreads(client: Exchange) -> bool:
-    """Whether the INSERT at work has so many rows from a SELECT that each finds a shard by itself."""
-    sink = writing(client)
-    if sink is None:
-        return False
-    session = client.session
-    if session.transaction_mode == "single" and (session.transaction.explicit or not session.autocommit):
-        return False  # it would be refused
-    return len(sink.rows) > client.services.settings.placement.together
-
-
-def _same_charset(client: Exchange) -> bool:
-    """Whether text comes in the character set that statements are written in."""
-    settings = client.session.settings
-    return settings.get("character_set_results") == settings.get("character_set_client")
+    def end(self, payload: bytes) -> None:
+        self.ok = payload

@@ -38,7 +38,7 @@ async def make_ids(
         host = keyspace.host_of(shard)
         if host is None:
             raise ProxyError("unknown_shard", keyspace=keyspace.name, shard=shard)
-        async with own_connection(backends.pool(host)) as conn:
+        async with own_connection(backends, host) as conn:
             sql = _next(keyspace.database_of(shard).decode(), name, layout, count)
             reply = await Collector().run(conn, query_packet(sql))
         if reply.ok is None:

@@ -14,24 +14,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.collect import Collector
+from proxy.backends.collect import Collector, end_of_reply
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
-from proxy.engine.aside import write_result
-from proxy.engine.ends import connection_lost_in_transaction, give_all_back, opens, settle
+from proxy.engine import lease
+from proxy.engine.column_metadata import place_of
+from proxy.engine.diagnostics import drain_diagnostics, opens
 from proxy.engine.naming import logical, logical_rows
-from proxy.engine.origins import place_of
-from proxy.engine.preludes import preludes
-from proxy.engine.tally import Part, first_id, summed_info
+from proxy.engine.outside_transaction import write_result
+from proxy.engine.session_sync import sync_packets
 from proxy.engine.warned import OF_TEXT, notices
+from proxy.engine.write_results import Part, first_id, summed_info
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Diagnostic, Outcome
-from proxy.wire.origins import changed
+from proxy.wire.column_metadata import changed
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import Bound, Inserted
-from rewriter.route.origins import Origins
+from rewriter.route.column_metadata import ColumnMetadata
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -70,11 +71,7 @@ class _Pipeline:
     async def run(self, conn: BackendConnection, packets: bytes, count: int) -> None:
         packets += _SHOW_WARNINGS.join(query_packet(part.statement.sql) for part in self.parts)
         conn.send(packets, self, count, replies=2 * len(self.parts) - 1)
-        try:
-            await self._future
-        except asyncio.CancelledError:
-            conn.owner.discard(conn, kill=True)
-            raise
+        await end_of_reply(conn, self._future)
 
     def accepts(self, conn: BackendConnection, changed: bool) -> bool:
         return self._opens
@@ -128,10 +125,10 @@ async def run_writes(
     running: set[BackendConnection],
     *,
     returning: bool = False,
-    origins: Origins | None = None,
+    column_metadata: ColumnMetadata | None = None,
 ) -> None:
     """Run the statements of `bound` and answer the client. Their connections are put into `running`.
-    `returning`: with the rows that they give, whose columns' `origins` these are.
+    `returning`: with the rows that they give, whose columns' `column_metadata` these are.
     """
     parts = [
         Part(statement, bound.inserted[index] if bound.inserted else None)
@@ -156,23 +153,19 @@ async def run_writes(
     except BaseException:
         for work in works.values():
             if work.conn is not None and not work.kept:
-                client.services.backends.release(work.conn)
+                lease.free(work.conn)
         raise
     give_back(client, works.values(), failed=bool(failed))
     if failed:
         _report(client, parts, failed, undone=atomic or not reached)
     elif returning:
-        _answer_rows(client, bound, parts, origins)
+        _answer_rows(client, bound, parts, column_metadata)
     else:
         _answer(client, bound, parts)
 
 
 def give_back(client: Exchange, works: Iterable[HostWork], *, failed: bool) -> None:
-    conns = [work.conn for work in works if work.conn is not None]
-    give_all_back(client, [conn for conn in conns if not conn.closed], failed=failed)
-    for conn in conns:
-        if conn.closed:
-            connection_lost_in_transaction(client, conn, None)
+    lease.give_all_back(client, [work.conn for work in works if work.conn is not None], failed=failed)
 
 
 async def connect(client: Exchange, work: HostWork) -> None:
@@ -180,9 +173,8 @@ async def connect(client: Exchange, work: HostWork) -> None:
     work.conn = session.transaction.held.get(work.host)
     work.kept = work.conn is not None
     if work.conn is None:
-        pool = client.services.backends.pool(work.host)
         try:
-            work.conn = await pool.connection(session.settings, None, session.variant, session.user.name)
+            work.conn = await lease.outside(client, work.host)
         except ProxyError as error:
             for part in work.parts:
                 part.error = error
@@ -201,7 +193,7 @@ async def run_host(
     conn = work.conn
     if conn is None:
         return
-    packets, count = preludes(client.session, conn, settings)
+    packets, count = sync_packets(client.session, conn, settings)
     packets += opening[0]
     count += opening[1]
     work.kept = client.session.transaction.held.get(work.host) is conn
@@ -212,7 +204,7 @@ async def run_host(
     pipeline = _Pipeline(work.parts, bool(opening[1]) or opens(client.session, conn))
     await pipeline.run(conn, packets, count)
     if not conn.closed and (pipeline.warnings or any(part.error for part in work.parts)):
-        work.parts[-1].diagnostics = await settle(client, conn)
+        work.parts[-1].diagnostics = await drain_diagnostics(client, conn)
 
 
 async def undo(works: Iterable[HostWork]) -> None:
@@ -236,7 +228,7 @@ def _report(client: Exchange, parts: list[Part], failed: list[Part], *, undone: 
     done = [part for part in parts if part.error is None]
     unsure = [one for one in failed if isinstance(one.error, ProxyError) and one.error.unsure]
     if undone or not (done or len(failed) > len(unsure) > 0):
-        client.fail(first)
+        client.fail(lease.refused_by_master(client, worst.statement.host, first))
         if len(worst.diagnostics) > 1:
             found = [_of_row(worst.inserted, one)[1] for one in worst.diagnostics]
             client.session.apply(Outcome(diagnostics=logical_rows(client, found)))
@@ -287,7 +279,9 @@ def _shards(parts: list[Part]) -> str:
     return "; ".join(texts)
 
 
-def _answer_rows(client: Exchange, bound: Bound, parts: list[Part], origins: Origins | None) -> None:
+def _answer_rows(
+    client: Exchange, bound: Bound, parts: list[Part], column_metadata: ColumnMetadata | None
+) -> None:
     """The rows of RETURNING: those of an INSERT in the order of its own."""
     rows: list[tuple[int, bytes]] = []
     for part in parts:
@@ -299,8 +293,8 @@ def _answer_rows(client: Exchange, bound: Bound, parts: list[Part], origins: Ori
     found = logical_rows(client, diagnostics) + notices(bound.warnings)
     client.session.apply(Outcome(diagnostics=found, tables=True))
     columns = parts[0].columns
-    if origins is not None:
-        columns = changed(columns, place_of(origins, client.snapshot.topology))
+    if column_metadata is not None:
+        columns = changed(columns, place_of(column_metadata, client.snapshot.topology))
     write_result(client, columns, [row for _, row in rows], len(found))
 
 

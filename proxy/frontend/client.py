@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from proxy.engine.exchange import Describe
 from proxy.engine.relay import Relay
 from proxy.engine.services import Services
 from proxy.errors import ProxyError
-from proxy.pipeline import execute, run_plan
-from rewriter.plans import Plan, Values
+from proxy.pipeline import describe, execute, run_plan
+from rewriter.plans import Gather, Plan, Values
 
 from .commands import run_command
 from .connection import ClientConnection
@@ -29,9 +30,7 @@ class Client(ClientConnection):
         services.stats.started_connections += 1
         limit = services.clients.most
         error: ProxyError | None = None
-        if services.clients.draining:
-            error = ProxyError("shutting_down")
-        elif len(services.clients.connections) > limit:
+        if len(services.clients.connections) > limit:
             error = ProxyError("too_many_connections", limit=limit)
         if error is not None:
             services.stats.refused(error.kind.name)
@@ -51,6 +50,10 @@ class Client(ClientConnection):
     def run_plan(self, plan: Plan, values: Values) -> None:
         """See `pipeline`."""
         run_plan(self, plan, values)
+
+    def describe(self, plan: Gather, values: Values, reply: Describe) -> None:
+        """See `pipeline`."""
+        describe(self, plan, values, reply)
 
     def command(self, payload: bytes) -> None:
         """See `frontend.commands`."""

@@ -43,7 +43,10 @@ def _quit(client: ClientConnection, payload: bytes) -> None:
 
 def _ping(client: ClientConnection, payload: bytes) -> None:
     session = client.session
-    client.reply_ok(warnings=0 if session.env.mariadb else session.warning_count)
+    if client.services.clients.draining and not session.transaction.open:
+        client.close()  # a pool asks whether the connection is good: it is to open another
+        return
+    client.reply_ok(warnings=session.warning_count if session.env.flavour.commands_keep_warnings else 0)
 
 
 def _init_db(client: ClientConnection, payload: bytes) -> None:
@@ -73,7 +76,7 @@ def _name(data: bytes) -> str | None:
 
 def _statistics(client: ClientConnection, payload: bytes) -> None:
     """COM_STATISTICS is answered by a bare string."""
-    line = client.services.statistics_line(client.session.env.mariadb)
+    line = client.services.statistics_line(client.session.env.flavour)
     client.write(frame(line.encode(), client.seq + 1))
     client.finish("ok")
 

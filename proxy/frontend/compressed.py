@@ -33,7 +33,7 @@ def compress(client: ClientConnection, algorithm: Algorithm, level: int) -> None
     """From now on, in both directions. What has come already and was not read is compressed."""
     sink = Deflating(client, Compressor(algorithm, level))
     sink.agreed = algorithm, level
-    client.compressed = True
+    client.whole = True
     client.ahead = 0  # nothing is expanded that waits for a command's end
     incoming = Inflating(client, sink, Decompressor(algorithm))
     sink.incoming = incoming
@@ -69,9 +69,10 @@ class Deflating(CommandSink):
         else:
             self.seq = (seq + 1) & 0xFF
 
-    def answered(self, outcome: str) -> None:
+    def answered(self, outcome: str) -> bool:
         if self.later:
             self.seq = self.later.popleft()
+        return False
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Also `compression`: the algorithm, and zstd's level."""
@@ -192,7 +193,8 @@ class BeginCompression(CommandSink):
         self.algorithm = algorithm
         self.level = level
 
-    def answered(self, outcome: str) -> None:
-        super().answered(outcome)
+    def answered(self, outcome: str) -> bool:
+        goes_on = super().answered(outcome)
         if outcome == "ok":
             compress(self.connection, self.algorithm, self.level)
+        return goes_on

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from proxy.backends.pool import ATTRIBUTES
+from proxy.engine import lease
 from proxy.engine.exchange import Exchange
 from proxy.engine.sinks import Numbered
 from proxy.engine.work import AHEAD
@@ -60,10 +63,6 @@ class ClientConnection(Exchange, asyncio.Protocol):
     @abstractmethod
     def connected(self) -> None:
         """The client is there: log it in, or refuse it."""
-
-    @abstractmethod
-    def execute(self, sql: bytes) -> None:
-        """Run a statement, and answer. Raises ProxyError."""
 
     @abstractmethod
     def command(self, payload: bytes) -> None:
@@ -221,14 +220,10 @@ class ClientConnection(Exchange, asyncio.Protocol):
         if self.phase is not None:
             self.phase.abandon()
         work, self.work = self.work, None
-        if work is not None:
-            work.cancel()
+        self.abandon(work)
         if self.session is not None:
             self.leave_books()
-            for conn in self.session.transaction.end():
-                self.services.backends.release(conn)
-            for conn in list(self.session.transaction.held.values()):
-                self.services.backends.release(conn)
+            lease.leave(self)
         self.services.clients.gone(self)
         self.let_go()
 
@@ -239,7 +234,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.drop_input()
         self.sql = b""
         self.named = NOTHING
-        self.phase = self.plan = self._next_up = None
+        self.phase = self.plan = self.again = self._next_up = None
         self.relay.forget()
         if self.session is not None:
             self.session.let_go()
@@ -280,6 +275,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.session.keep()
         self.sql = b""
         self.named = NOTHING
+        self.again = None
         self.relay.forget()
         self.session.prepared.values = ()
 
@@ -289,6 +285,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         """COM_QUERY."""
         self.begun = monotonic()
         self.snapshot = self.services.serving.snapshot
+        self.again = None
         self.sql = sql
         self.kind = "unplanned"
         self.plan = None
@@ -310,13 +307,26 @@ class ClientConnection(Exchange, asyncio.Protocol):
             else:
                 self.query(payload[1:])
             return
+        self.kind = "command"
+        self.sql = b""
+        self._run(partial(self.command, payload))
+
+    def start_again(self) -> None:
+        if self.again is None:
+            self.query(self.sql)
+            return
+        while self.sink is not None and self.sink is not self.below:
+            self.sink.remove()
+        self._run(self.again)
+
+    def _run(self, command: Callable[[], None]) -> None:
+        """A command that is no COM_QUERY. It can be run again as it is, unless it says otherwise."""
         self.begun = monotonic()
         self.snapshot = self.services.serving.snapshot
-        self.kind = "command"
+        self.runs_again_by(command)
         self.plan = None
-        self.sql = b""
         try:
-            self.command(payload)
+            command()
         except ProtocolError as problem:
             self.fail(ProxyError("malformed_packet", reason=str(problem)))
         except ProxyError as error:
@@ -336,7 +346,7 @@ def _query_behind(client: ClientConnection, packet: bytes, pos: int) -> None:
             client.fail(ProxyError("malformed_packet", reason=str(problem)))
             return
         client.named = packet[pos:begin]
-        client.session.variant |= ATTRIBUTES
+        client.session.capability_set |= ATTRIBUTES
     elif client.named is not NOTHING:
         client.named = NOTHING
     client.query(packet[begin:])

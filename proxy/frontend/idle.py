@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
-from proxy.engine.ends import transaction_ended_by_server
+from proxy.engine.lease import transaction_ended_by_server
 from proxy.errors import ProxyError
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def look_at_idle(services: Services, now: float) -> None:
             _disconnect(client)
         elif idle > in_transaction and session.transaction.open and not session.transaction.lost:
             _roll_back(client, in_transaction)
-        if len(client.sql) > _KEPT or client.held:
+        if len(client.sql) > _KEPT or client.held or client.again is not None:
             client.forget_statement()
 
 
 def _disconnect(client: ClientConnection) -> None:
     log.info("client idle too long", client=client.session.id)
-    if not client.session.env.mariadb:
+    if client.session.env.flavour.ends_with_error:
         client.write_error(ProxyError("idle_too_long"), 0)
     client.close()
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from config.flavour import flavour_of
 from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS
 from proxy.backends.settings import Settings
+from proxy.engine.lease import release_all
 from proxy.errors import ProxyError
 from proxy.frontend.compressed import BeginCompression
-from proxy.local.reset import release_all
 from proxy.local.use import use_database
 from proxy.session.outcome import Outcome
 from proxy.session.reading import charset_of
@@ -191,7 +192,9 @@ class Authentication(ABC):
         several = Capability.MULTI_RESULTS | Capability.MULTI_STATEMENTS
         session.multi_results = bool(several & response.capabilities)
         session.multi_statements = Capability.MULTI_STATEMENTS in response.capabilities
-        session.variant = _variant(response.capabilities, self.introduction.extended) | session.user.account
+        session.capability_set = (
+            _capability_set(response.capabilities, self.introduction.extended) | session.user.account
+        )
         if Capability.SESSION_TRACK in self.introduction.capabilities:
             session.tracker = Tracker()
         values = {**values, **session.reading}
@@ -208,8 +211,9 @@ class Authentication(ABC):
         session.settings = session.login_settings = Settings.of(values)
         session.refresh_env()
         self.abandon()
-        if client.session is not None:
-            session.apply(Outcome(found=client.session.found_rows))  # all that COM_CHANGE_USER leaves
+        if client.session is not None:  # COM_CHANGE_USER leaves this, and what COM_SET_OPTION has said
+            session.apply(Outcome(found=client.session.found_rows))
+            session.multi_statements = client.session.multi_statements
         client.begin_session(session)
         client.seq = self.seq
         self.agree(response)
@@ -228,7 +232,7 @@ def _default_plugin(version: str) -> str:
     """What a server of this version asks for first. Connector/J cannot read caching_sha2_password's further
     packets from a server whose version begins with MariaDB's 5.5.5-.
     """
-    return NATIVE if "mariadb" in version.lower() else CACHING_SHA2
+    return NATIVE if flavour_of(version).native_password else CACHING_SHA2
 
 
 class Login(Authentication):
@@ -334,17 +338,19 @@ def _offered(services: Services) -> Capability:
         offered |= Capability.SSL
     if services.extended:
         offered &= ~Capability.LONG_PASSWORD  # the sign that MariaDB's own are there
-    if "mariadb" not in services.server_version.lower():
-        offered |= Capability.QUERY_ATTRIBUTES  # MariaDB has none
+    if flavour_of(services.server_version).query_attributes:
+        offered |= Capability.QUERY_ATTRIBUTES
     for algorithm in services.compression:
         offered |= CAPABILITY[algorithm]
     return offered
 
 
-def _variant(capabilities: Capability, extended: int) -> int:
+def _capability_set(capabilities: Capability, extended: int) -> int:
     """What must be agreed on with servers, too."""
-    variant = FOUND_ROWS if Capability.FOUND_ROWS in capabilities else 0
-    return variant | EXTENDED_METADATA if extended & MariaCapability.EXTENDED_METADATA else variant
+    capability_set = FOUND_ROWS if Capability.FOUND_ROWS in capabilities else 0
+    return (
+        capability_set | EXTENDED_METADATA if extended & MariaCapability.EXTENDED_METADATA else capability_set
+    )
 
 
 def _peer(client: ClientConnection) -> tuple[str, bool]:

@@ -48,7 +48,7 @@ def follow_users(services: Services) -> None:
 
 def _say(client: Connected, reason: str) -> None:
     """Why the session ends, to a client that waits for nothing: as MySQL does it; MariaDB just goes."""
-    if client.ready and not client.session.env.mariadb:
+    if client.ready and client.session.env.flavour.ends_with_error:
         client.write_error(ProxyError("session_ended", reason=reason), 0)
 
 

@@ -15,18 +15,31 @@ from typing import TYPE_CHECKING
 
 from config.schema import Kind, Table
 from proxy.backends.collect import Collector
-from proxy.engine.aside import answer, borrowed
+from proxy.engine.lease import borrowed
+from proxy.engine.outside_transaction import answer
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.wire.packets import Err
 from proxy.wire.resultset import Column, decode_column
 from rewriter.plain.views import Shown
-from rewriter.plans import Builtin, Values
-from rewriter.splice import Template
+from rewriter.plans import Values
+from rewriter.plans.builtins import (
+    Listing,
+    Show,
+    ShowColumns,
+    ShowCreateDatabase,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowIndex,
+    ShowNothing,
+    ShowOfTable,
+    ShowTables,
+    ShowTableStatus,
+)
 from rewriter.text.tokens import quote_name
 
 from .existing import existing_tables
-from .rows import Row, like_text, write_kept
+from .rows import Row, like_text, write_kept, write_rows
 from .views import list_databases, parts_of, shard_to_ask, shown_databases
 
 if TYPE_CHECKING:
@@ -82,14 +95,14 @@ def own_host(client: Exchange, database: str) -> str | None:
     return host
 
 
-def _to_host(client: Exchange, database: str) -> bool:
+def _to_host(client: Exchange, plan: Show, database: str) -> bool:
     """Relay the client's own statement when its database answers for itself."""
     host = own_host(client, database)
     if host is None:
         return False
     # The database is named in the statement, or is the session's: only then must the connection be in it.
     current = database if database == client.session.database else None
-    client.relay.run(host, client.sql, current)
+    client.relay.run(host, client.sql, current, nature=plan.nature)
     return True
 
 
@@ -116,21 +129,20 @@ def _titled(definition: bytes, title: str) -> bytes:
     return decode_column(definition).renamed(title.encode("utf-8", "surrogateescape")).encode()
 
 
-def _title(plan: Builtin, values: Values, name: str) -> str:
+def _title(plan: Listing, values: Values, name: str) -> str:
     """The name of a list's column, which repeats the LIKE pattern."""
-    like = plan.arguments.get("like")
-    return f"{name} ({like_text(like, values)})" if isinstance(like, Template) else name
+    return name if plan.like is None else f"{name} ({like_text(plan.like, values)})"
 
 
 # -- databases
 # ------------------------------------------------------------------------------------------------------
 
 
-def databases(client: Exchange, plan: Builtin, values: Values) -> None:
+def databases(client: Exchange, plan: ShowDatabases, values: Values) -> None:
     TaskWork(client).start(_databases(client, plan, values))
 
 
-async def _databases(client: Exchange, plan: Builtin, values: Values) -> None:
+async def _databases(client: Exchange, plan: ShowDatabases, values: Values) -> None:
     reply = await list_databases(client)
     if reply.err is not None:
         client.fail(reply.err)
@@ -141,14 +153,13 @@ async def _databases(client: Exchange, plan: Builtin, values: Values) -> None:
     await write_kept(client, plan, values, columns, [[name.encode()] for name in names], files=True)
 
 
-def create_database(client: Exchange, plan: Builtin, values: Values) -> None:
-    database = str(plan.arguments["database"])
-    if not _to_host(client, database):
-        absent = b"IF NOT EXISTS " if plan.arguments.get("if_not_exists") else b""
-        TaskWork(client).start(_create_database(client, database, absent))
+def create_database(client: Exchange, plan: ShowCreateDatabase, values: Values) -> None:
+    if not _to_host(client, plan, plan.database):
+        TaskWork(client).start(_create_database(client, plan.database, plan.if_not_exists))
 
 
-async def _create_database(client: Exchange, database: str, absent: bytes) -> None:
+async def _create_database(client: Exchange, database: str, if_not_exists: bool) -> None:
+    absent = b"IF NOT EXISTS " if if_not_exists else b""
     part = _part(client, database)
     reply = await _asked(client, part.host, b"SHOW CREATE DATABASE " + absent + _name(part.physical))
     if reply is not None:
@@ -156,14 +167,13 @@ async def _create_database(client: Exchange, database: str, absent: bytes) -> No
             [database.encode(), (sql or b"").replace(part.physical.encode(), database.encode(), 1)]
             for _, sql in reply.values()
         ]
-        await write_kept(client, Builtin(name=""), (), reply.columns, rows)
+        write_rows(client, reply.columns, rows)
 
 
-def nothing(client: Exchange, plan: Builtin, values: Values) -> None:
+def nothing(client: Exchange, plan: ShowNothing, values: Values) -> None:
     """SHOW TRIGGERS, EVENTS, OPEN TABLES of a sharded database: it has none, but the answer has columns."""
-    database = str(plan.arguments["database"])
-    if not _to_host(client, database):
-        TaskWork(client).start(_nothing(client, database, str(plan.arguments["what"]).encode()))
+    if not _to_host(client, plan, plan.database):
+        TaskWork(client).start(_nothing(client, plan.database, plan.what.encode()))
 
 
 async def _nothing(client: Exchange, database: str, what: bytes) -> None:
@@ -178,15 +188,14 @@ async def _nothing(client: Exchange, database: str, what: bytes) -> None:
 # ---------------------------------------------------------------------------------------------------------
 
 
-def tables(client: Exchange, plan: Builtin, values: Values) -> None:
-    database = str(plan.arguments["database"])
-    if not _to_host(client, database):
-        TaskWork(client).start(_tables(client, plan, values, database))
+def tables(client: Exchange, plan: ShowTables, values: Values) -> None:
+    if not _to_host(client, plan, plan.database):
+        TaskWork(client).start(_tables(client, plan, values))
 
 
-async def _tables(client: Exchange, plan: Builtin, values: Values, database: str) -> None:
+async def _tables(client: Exchange, plan: ShowTables, values: Values) -> None:
+    database, full = plan.database, plan.full
     part = _part(client, database)
-    full = bool(plan.arguments.get("full"))
     kind = b"FULL " if full else b""
     reply = await _asked(client, part.host, b"SHOW %bTABLES FROM %b WHERE 0" % (kind, _name(part.physical)))
     if reply is None:
@@ -197,17 +206,16 @@ async def _tables(client: Exchange, plan: Builtin, values: Values, database: str
     await write_kept(client, plan, values, columns, rows, files=True)
 
 
-def table_status(client: Exchange, plan: Builtin, values: Values) -> None:
-    database = str(plan.arguments["database"])
-    if not _to_host(client, database):
-        TaskWork(client).start(_table_status(client, plan, values, database))
+def table_status(client: Exchange, plan: ShowTableStatus, values: Values) -> None:
+    if not _to_host(client, plan, plan.database):
+        TaskWork(client).start(_table_status(client, plan, values))
 
 
-async def _table_status(client: Exchange, plan: Builtin, values: Values, database: str) -> None:
+async def _table_status(client: Exchange, plan: ShowTableStatus, values: Values) -> None:
     """The tables of every keyspace, each as one shard has it."""
     rows: list[Row] = []
     columns: list[bytes] = []
-    for part in parts_of(client.snapshot.topology, client.snapshot.schema.databases[database]):
+    for part in parts_of(client.snapshot.topology, client.snapshot.schema.databases[plan.database]):
         listed = ", ".join(f"'{name}'" for name in part.tables or ())
         sql = b"SHOW TABLE STATUS FROM %b WHERE Name IN (%b)" % (_name(part.physical), listed.encode())
         reply = await _asked(client, part.host, sql)
@@ -239,33 +247,32 @@ def _multiplied(columns: Sequence[bytes], rows: list[Row], shards: int) -> list[
 # ------------------------------------------------------------------------------------------------------
 
 
-def columns(client: Exchange, plan: Builtin, values: Values) -> None:
-    words = (b"EXTENDED " if plan.arguments.get("extended") else b"") + (
-        b"FULL " if plan.arguments.get("full") else b""
-    )
+def columns(client: Exchange, plan: ShowColumns, values: Values) -> None:
+    words = (b"EXTENDED " if plan.extended else b"") + (b"FULL " if plan.full else b"")
     _describe(client, plan, values, b"SHOW " + words + b"COLUMNS FROM ")
 
 
-def index(client: Exchange, plan: Builtin, values: Values) -> None:
-    words = b"EXTENDED " if plan.arguments.get("extended") else b""
+def index(client: Exchange, plan: ShowIndex, values: Values) -> None:
+    words = b"EXTENDED " if plan.extended else b""
     _describe(client, plan, values, b"SHOW " + words + b"INDEX FROM ")
 
 
-def create_table(client: Exchange, plan: Builtin, values: Values) -> None:
+def create_table(client: Exchange, plan: ShowCreateTable, values: Values) -> None:
     _describe(client, plan, values, b"SHOW CREATE TABLE ")
 
 
-def _describe(client: Exchange, plan: Builtin, values: Values, sql: bytes) -> None:
-    database, name = str(plan.arguments["database"]), str(plan.arguments["table"])
-    if _to_host(client, database):
+def _describe(client: Exchange, plan: ShowOfTable, values: Values, sql: bytes) -> None:
+    if _to_host(client, plan, plan.database):
         return
-    table = client.snapshot.schema.table(database, name)
+    table = client.snapshot.schema.table(plan.database, plan.table)
     if table is None:
-        raise ProxyError("unknown_table", database=database, table=name)
+        raise ProxyError("unknown_table", database=plan.database, table=plan.table)
     TaskWork(client).start(_describe_table(client, plan, values, table, sql))
 
 
-async def _describe_table(client: Exchange, plan: Builtin, values: Values, table: Table, sql: bytes) -> None:
+async def _describe_table(
+    client: Exchange, plan: ShowOfTable, values: Values, table: Table, sql: bytes
+) -> None:
     """Ask one shard, and show the answer in logical terms."""
     keyspace = client.snapshot.topology.keyspaces[table.keyspace]
     shard, host = shard_to_ask(keyspace)

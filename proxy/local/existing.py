@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from config.schema import Kind, Table
 from proxy.backends.collect import Collector
 from proxy.catalog.tables import text_literal
-from proxy.engine.aside import borrowed
+from proxy.engine.lease import borrowed
 from proxy.engine.problems import place
 from proxy.errors import ProxyError
 

@@ -6,32 +6,31 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proxy.engine.task import TaskWork
-from proxy.errors import told
+from proxy.errors import error_lines
 from proxy.session.values import slot
 from proxy.wire.resultset import text_column, text_resultset
 from rewriter.explain import explain
-from rewriter.plans import Builtin, Values
+from rewriter.plans import Values
+from rewriter.plans.builtins import ExplainRoute
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
 
-def explain_route(client: Exchange, plan: Builtin, values: Values) -> None:
+def explain_route(client: Exchange, plan: ExplainRoute, values: Values) -> None:
     services, session = client.services, client.session
-    offset = plan.arguments["offset"]
-    assert isinstance(offset, int)
-    sql = client.sql[offset:]
+    sql = client.sql[plan.offset :]
     if not services.plans_at_once(len(sql)):
-        TaskWork(client).start(_explain_apart(client, sql))
+        TaskWork(client).start(_explain_off_loop(client, sql))
         return
     snapshot = client.snapshot
     rows = explain(
-        snapshot.rewriter, sql, session.env, snapshot.topology, lambda name: slot(session, name), told
+        snapshot.rewriter, sql, session.env, snapshot.topology, lambda name: slot(session, name), error_lines
     )
     _answer(client, rows)
 
 
-async def _explain_apart(client: Exchange, sql: bytes) -> None:
+async def _explain_off_loop(client: Exchange, sql: bytes) -> None:
     services, session = client.services, client.session
     cached = len(sql) <= services.long_statement and client.snapshot.rewriter.cached(sql, session.env)
     rewriter = client.snapshot.rewriter

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.engine.task import TaskWork
+from proxy.engine.work import Leaving
 from proxy.errors import ProxyError
 from proxy.session.state import Role
-from rewriter.plans import Builtin, Values
-from rewriter.splice import Template
+from rewriter.plans import Values
+from rewriter.plans.builtins import Kill
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -16,13 +17,11 @@ if TYPE_CHECKING:
     from proxy.peers import Peers
 
 
-def kill_statement(client: Exchange, plan: Builtin, values: Values) -> None:
-    template = plan.arguments["id"]
-    assert isinstance(template, Template)
-    text = template.render(values).strip().strip(b"'\"")
+def kill_statement(client: Exchange, plan: Kill, values: Values) -> None:
+    text = plan.id.render(values).strip().strip(b"'\"")
     if not text.isdigit():
         raise ProxyError("no_such_thread", id=text.decode("latin-1"))
-    kill(client, int(text), query_only=bool(plan.arguments["query"]))
+    kill(client, int(text), query_only=plan.query)
 
 
 def kill(client: Exchange, id: int, *, query_only: bool) -> None:
@@ -35,7 +34,7 @@ def kill(client: Exchange, id: int, *, query_only: bool) -> None:
     if id == client.session.id:
         if query_only:
             raise ProxyError("killed")
-        client.killed = True
+        client.leaving = Leaving.NOW
         raise ProxyError("connection_killed")
     outcome = end(services, id, user.name, admin=user.role >= Role.ADMIN, query_only=query_only)
     if outcome:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
+from rewriter.plans.characteristics import Characteristics, Isolation
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
 _ON = frozenset({"1", "ON", "TRUE"})
 _OFF = frozenset({"0", "OFF", "FALSE"})
+_LEVELS = {level.value: level for level in Isolation}
 
 
 def word(text: bytes | None) -> str:
@@ -29,17 +31,15 @@ def switch(name: str, text: bytes) -> bool:
     raise ProxyError("wrong_variable_value", variable=name, value=word(text))
 
 
-def characteristic(client: Exchange, name: str, value: str) -> bytes:
+def characteristic(client: Exchange, name: str, value: str) -> Characteristics:
     """SET TRANSACTION without SESSION: for the next transaction only, so not inside one."""
     if client.session.transaction.open:
         raise ProxyError("transaction_in_progress")
     asked = value.upper().replace("-", " ")
-    if name in ("transaction_isolation", "tx_isolation") and asked in (
-        "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE",
-    ):  # fmt: skip
-        return b"ISOLATION LEVEL " + asked.encode()
+    if name in ("transaction_isolation", "tx_isolation") and asked in _LEVELS:
+        return Characteristics(_LEVELS[asked])
     if name in ("transaction_read_only", "tx_read_only") and asked in _ON | _OFF:
-        return b"READ ONLY" if asked in _ON else b"READ WRITE"
+        return Characteristics(read_only=asked in _ON)
     raise ProxyError("wrong_variable_value", variable=name, value=value)
 
 

@@ -12,14 +12,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proxy.backends.collect import Collector
-from proxy.engine.aside import borrowed, write_result
-from proxy.engine.ends import fetch_warnings
+from proxy.engine.diagnostics import fetch_warnings
+from proxy.engine.lease import borrowed
+from proxy.engine.outside_transaction import write_result
 from proxy.engine.task import TaskWork
+from proxy.engine.waiting_room import Ticket
+from proxy.engine.work import Work
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
 from proxy.session.state import Role, User
 from proxy.wire.resultset import NUMERIC, Column, decode_column, encode_row, text_column, text_value
-from rewriter.plans import Builtin, Values
+from rewriter.plans import Values
+from rewriter.plans.builtins import ShowGrants, ShowProcessList
 
 from .rows import constant
 
@@ -61,11 +65,17 @@ def processes(services: Services, user: str, *, admin: bool) -> list[Process]:
                 "db": session.database,
                 "command": "Query" if busy else "Sleep",
                 "time": int(now - other.begun) if other.begun else 0,
-                "state": "executing" if busy else "",
+                "state": _state(other.work),
                 "info": other.sql.decode("utf-8", "replace") if busy and other.sql else None,
             }
         )
     return found
+
+
+def _state(work: Work | None) -> str:
+    if isinstance(work, Ticket):
+        return f"waiting for {work.reason}"
+    return "executing" if work is not None else ""
 
 
 async def all_processes(client: Exchange) -> list[Process]:
@@ -90,9 +100,9 @@ def _values(process: Mapping[str, Any], columns: Sequence[Column]) -> list[bytes
     return row
 
 
-def process_list(client: Exchange, plan: Builtin, values: Values) -> None:
+def process_list(client: Exchange, plan: ShowProcessList, values: Values) -> None:
     """SHOW [FULL] PROCESSLIST."""
-    TaskWork(client).start(_process_list(client, full=bool(plan.arguments["full"])))
+    TaskWork(client).start(_process_list(client, full=plan.full))
 
 
 async def _process_list(client: Exchange, *, full: bool) -> None:
@@ -130,17 +140,17 @@ async def process_constants(client: Exchange, definitions: Sequence[bytes], befo
 # ---------------------------------------------------------------------------------------------------------
 
 
-def grants(client: Exchange, plan: Builtin, values: Values) -> None:
+def grants(client: Exchange, plan: ShowGrants, values: Values) -> None:
     """SHOW GRANTS: what the settings allow the user, in MySQL's words. Others' are for admins to see."""
-    name = plan.arguments["user"]
     me = client.session.user
-    user = me if name is None else client.services.clients.users.get(str(name))
+    user = me if plan.user is None else client.services.clients.users.get(plan.user)
     if user is None and me.role >= Role.ADMIN:
         topology = client.snapshot.topology
-        client.relay.run(topology.default or topology.hosts[0], client.sql)  # an account of the servers
+        host = topology.default or topology.hosts[0]
+        client.relay.run(host, client.sql, nature=plan.nature)  # an account of the servers
         return
     if user is None or (user.name != me.name and me.role < Role.ADMIN):
-        raise ProxyError("no_grant", user=str(name))
+        raise ProxyError("no_grant", user=str(plan.user))
     rows = [encode_row([line]) for line in _grants(user)]
     number = client.services.collations.of_results(client.session.settings)
     column = replace(text_column(f"Grants for {user.name}@%"), collation=number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.backends.settings import Settings
-from proxy.engine.tracked import choose_relay
+from proxy.engine.lease import release_all
 from proxy.session.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -13,28 +13,15 @@ if TYPE_CHECKING:
 
 
 def reset_connection(client: Exchange) -> None:
-    """Roll back, forget settings, variables and what is tied to a connection; then OK."""
+    """Roll back, forget settings, variables and what is pinned to a connection; then OK."""
     session = client.session
     session.prepared.clear()
     release_all(client)
     session.settings = session.login_settings
-    if not session.env.mariadb:  # its character sets are the server's own then
+    if session.env.flavour.resets_to_server_charset:  # its character sets are the server's own then
         session.settings = Settings.of(client.services.collations.settings_for(0) | session.reading)
     session.apply(Outcome(0, 0, diagnostics=[]))
     session.scatter_writes = False
     session.transaction_mode = session.user.transaction_mode
     session.refresh_env()
-    choose_relay(client)
     client.reply_ok()
-
-
-def release_all(client: Exchange) -> None:
-    """Give back every connection the session holds; the pool resets those in a transaction or with session
-    state.
-    """
-    transaction = client.session.transaction
-    conns = [*transaction.end(), *transaction.held.values()]
-    transaction.held.clear()
-    transaction.ties.clear()
-    for conn in conns:
-        client.services.backends.release(conn)

@@ -8,12 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
-from proxy.engine.aside import borrowed, write_result
+from proxy.engine.lease import borrowed
+from proxy.engine.outside_transaction import write_result
 from proxy.session.outcome import Outcome
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column, encode_row
 from rewriter.plain.views import introducer
-from rewriter.plans import Builtin, Values
+from rewriter.plans import Values
+from rewriter.plans.builtins import Listing
 from rewriter.splice import Template
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _JSON = 245
 
 async def write_kept(
     client: Exchange,
-    plan: Builtin,
+    plan: Listing,
     values: Values,
     columns: Sequence[bytes],
     rows: list[Row],
@@ -36,18 +38,22 @@ async def write_kept(
     """Answer with the rows that the statement's LIKE (on the first column) or WHERE keeps. `columns` are
     definitions. `files`: the first column names databases or tables, whose case matters.
     """
-    where, like = plan.arguments.get("where"), plan.arguments.get("like")
-    if isinstance(where, Template):
-        reply = await _where(client, where.render(values), columns, rows, files=files)
+    if plan.where is not None:
+        reply = await _where(client, plan.where.render(values), columns, rows, files=files)
         if reply.err is not None:
             client.fail(reply.err)
             return
         numbers = sorted(int(row[0] or 0) for row in reply.values())
         rows = [rows[number] for number in numbers if number >= 0]
-    elif isinstance(like, Template):
-        matches = like_pattern(like_text(like, values), fold=not files)
+    elif plan.like is not None:
+        matches = like_pattern(like_text(plan.like, values), fold=not files)
         rows = [row for row in rows if matches((row[0] or b"").decode("utf-8", "replace"))]
-    client.session.apply(Outcome(diagnostics=[]))  # to servers it is a query on tables, of information_schema
+    write_rows(client, columns, rows)
+
+
+def write_rows(client: Exchange, columns: Sequence[bytes], rows: Sequence[Row]) -> None:
+    """Answer with rows that to servers come from a query on tables, of information_schema."""
+    client.session.apply(Outcome(diagnostics=[]))
     write_result(client, list(columns), [encode_row(row) for row in rows])
 
 
@@ -60,15 +66,15 @@ async def _where(
     with that of the texts in the condition. There is one row more, of NULLs, with number -1.
     """
     kinds = [decode_column(payload) for payload in columns]
-    mariadb = client.session.env.mariadb
-    before = introducer(mariadb=mariadb)
+    flavour = client.session.env.flavour
+    before = introducer(flavour)
     nothing: Row = [None] * len(kinds)
     selects = []
     for number, row in [*enumerate(rows), (-1, nothing)]:
         constants = [b"%d AS shardgate_row" % number]
         for place, (value, kind) in enumerate(zip(row, kinds, strict=True)):
             text = constant(value, kind, before)
-            if text.startswith(before) and not mariadb:
+            if text.startswith(before) and flavour.constants_need_collation:
                 text += b" COLLATE utf8mb4_bin" if files and not place else b" COLLATE utf8mb4_general_ci"
             constants.append(b"%b AS `%b`" % (text, kind.name.replace(b"`", b"``")))
         selects.append(b"SELECT " + b", ".join(constants))

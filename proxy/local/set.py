@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.settings import RESULTS, TRACKING, variable_name
 from proxy.catalog.facts import ask_defaults
-from proxy.engine.aside import borrowed
-from proxy.engine.ends import fetch_warnings
-from proxy.engine.preludes import preludes
+from proxy.engine.diagnostics import fetch_warnings
+from proxy.engine.lease import borrowed
+from proxy.engine.left_behind import ask_left_behind, effects_on, pin, read_variables
+from proxy.engine.session_sync import sync_packets
 from proxy.engine.task import TaskWork
-from proxy.engine.trace import effects_on, read_variables, tie, trace
-from proxy.engine.tracked import choose_relay
 from proxy.engine.transactions import commit_then, xa_host
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Diagnostic, Outcome
@@ -27,7 +26,9 @@ from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Role, Session
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import query_packet
-from rewriter.plans import Assignment, BindError, Builtin, OneHost, Values
+from rewriter.plans import BindError, OneHost, Values
+from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
+from rewriter.plans.characteristics import Characteristics
 from rewriter.text.effects import Effects
 from rewriter.text.tokens import quote_name
 
@@ -48,6 +49,7 @@ _MODES = {
     "transaction_isolation": True, "tx_isolation": True,
     "transaction_read_only": False, "tx_read_only": False,
 }  # fmt: skip
+_CHARSETS = (SetScope.NAMES, SetScope.CHARSET)
 _RESULTS_CHARSET = "character_set_results"
 _OLD_NAMES = {"transaction_isolation": "tx_isolation", "transaction_read_only": "tx_read_only"}
 
@@ -69,7 +71,7 @@ _HELD = frozenset({"foreign_key_checks", "unique_checks", "sql_mode"})
 _CHECKED = frozenset({1227, 1193, 1238, 1228, 1229, 1231, 1232, 1115, 1273, 1298, 1054, 1064})
 
 
-def set_variables(client: Exchange, plan: Builtin, values: Values) -> None:
+def set_variables(client: Exchange, plan: SetVariables, values: Values) -> None:
     """All assignments of one SET, or none of them when one is refused."""
     for assignment in plan.assignments:
         _check(client.session, assignment, values)
@@ -77,7 +79,7 @@ def set_variables(client: Exchange, plan: Builtin, values: Values) -> None:
     if all(simple.takes(assignment) for assignment in plan.assignments):
         active = xa_host(client)
         if active is not None and simple.autocommit and not client.session.autocommit:
-            client.relay.run(active, client.sql)  # which refuses it in its own words
+            client.relay.run(active, client.sql, nature=plan.nature)  # which refuses it in its own words
             return
         simple.apply()
     else:
@@ -92,21 +94,22 @@ class _Simple:
         self.values = values
         self.settings: dict[str, bytes] = {}
         self.own: list[tuple[str, str]] = []
-        self.next: list[bytes] = []
+        self.next: Characteristics | None = None
         self.autocommit: bool | None = None
 
     def takes(self, assignment: Assignment) -> bool:
         """Whether no server is needed; ProxyError when the value is wrong."""
         scope, name = assignment.scope, assignment.name
-        if scope in _KEYWORDS:
+        if scope in FOR_ALL:
             return False
         text = assignment.value.render(self.values) if assignment.value is not None else None
-        if scope == "names":
+        if scope is SetScope.NAMES:
             return self._names(assignment, text)
-        if scope == "next":
-            self.next.append(characteristic(self.client, name, word(text)))
+        if scope is SetScope.NEXT:
+            said = characteristic(self.client, name, word(text))
+            self.next = said if self.next is None else said.over(self.next)
             return True
-        if scope == "user":
+        if scope is SetScope.USER:
             if not name.isascii():
                 return False
             value = self._portable(text) if assignment.constant and text is not None else None
@@ -129,7 +132,7 @@ class _Simple:
 
     def _hides_variables(self) -> bool:
         """Whether a routine may have left variables that only the connection has."""
-        return any(("routine", "") in kept for kept in self.client.session.transaction.ties.values())
+        return any(("routine", "") in kept for kept in self.client.session.transaction.pins.values())
 
     def _portable(self, text: bytes) -> bytes | None:
         """A literal as one that gives the same value under any settings; None when a server must say."""
@@ -150,7 +153,8 @@ class _Simple:
             word(assignment.collate.render(self.values)).lower() if assignment.collate is not None else None
         )
         found = self.client.services.collations.names(charset, collate)
-        deprecated = charset in ("utf8", "utf8mb3") and not self.client.session.env.mariadb
+        warned = self.client.session.env.flavour.warns_of_utf8mb3
+        deprecated = charset in ("utf8", "utf8mb3") and warned
         if found is None or text is None or deprecated:
             return False  # the server knows more, or refuses it (or warns) in its own words
         charset_of(found["character_set_client"])
@@ -161,8 +165,7 @@ class _Simple:
         """Have the OK packet tell what was set."""
         names = [name for name in self.settings if name[0] not in "@(" and name != "collation_connection"]
         tracker.variables |= shown(self.settings, names)
-        tracker.changed = tracker.changed or bool(self.settings) or not self.next
-        choose_relay(self.client)
+        tracker.changed = tracker.changed or bool(self.settings) or self.next is None
 
     def apply(
         self, warnings: list[Diagnostic] | None = None, *, read_back: bool = False, tables: bool = False
@@ -175,8 +178,8 @@ class _Simple:
             session.take_settings(session.settings.with_values(self.settings))
         for name, value in self.own:
             set_own(client, name, value)
-        if self.next:
-            session.set_next(b", ".join(self.next))
+        if self.next is not None:
+            session.set_next(self.next)
         if session.tracker is not None:
             self._track(session.tracker)
         was = session.autocommit
@@ -191,23 +194,23 @@ class _Simple:
             client.reply_ok(warnings=count)
 
 
-async def _set_on_server(client: Exchange, plan: Builtin, values: Values) -> None:
+async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -> None:
     """Let a server judge: run the SET, read the values back, remember them."""
     session = client.session
     statement, names, variables, everywhere = _statement(client, plan, values)
     host, database = _judge(client, plan)
-    tables = b"FROM" in client.sql.upper()
+    tables = plan.reads_tables
     async with borrowed(client, host, database, joins=True) as conn:
         touched = [name.removeprefix("@@session.") for name in names] + [f"@{name}" for name in variables]
         touched += [RESULTS] if "character_set_results" in touched else []
         uses_up = tables and session.settings is not session.settings.base
-        packets, count = preludes(session, conn) if tables else (b"", 0)
+        packets, count = sync_packets(session, conn) if tables else (b"", 0)
         was = conn.unclean
         conn.settings = session.settings.base.unsure_of(touched)  # until it is known what was set
         reply = await Collector(own=False).run(conn, packets + query_packet(b"SET " + statement), count)
         if reply.err is not None:
             if host not in session.transaction.held:
-                conn.tied = True  # it is reset before anybody else gets it
+                conn.pinned = True  # it is reset before anybody else gets it
             elif reply.err.code in _CHECKED:
                 conn.settings = session.settings.base
             client.fail(reply.err)
@@ -215,8 +218,8 @@ async def _set_on_server(client: Exchange, plan: Builtin, values: Values) -> Non
         found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []
         if uses_up and session.autocommit:
             session.use_up()
-        if tables and session.env.mariadb:  # there its subqueries count
-            await trace(session, conn, Effects(), counted=False)
+        if tables and session.env.flavour.set_counts_subqueries:  # there its subqueries count
+            await ask_left_behind(session, conn, Effects(), counted=False)
         changed = await read_back(conn, names)
         _check_reading(changed)
         effects = effects_on(client, host, plan, client.sql)
@@ -226,18 +229,18 @@ async def _set_on_server(client: Exchange, plan: Builtin, values: Values) -> Non
         elif not others:
             conn.unclean = was  # what it has changed is read back
         if effects is not None:
-            if effects.ties or effects.unties:
-                tie(session, conn, effects, values)
-            await trace(session, conn, effects, asks=bool(effects.insert_id))
+            if effects.pins or effects.unpins:
+                pin(session, conn, effects, values)
+            await ask_left_behind(session, conn, effects, asks=bool(effects.insert_id))
         simple = _Simple(client, values)
         for assignment in plan.assignments:
             if (
                 assignment.name in ("autocommit", "transaction_mode", "scatter_writes")
-                or assignment.scope == "next"
+                or assignment.scope is SetScope.NEXT
             ):
                 simple.takes(assignment)
-        defaults = {one.name for one in plan.assignments if one.scope == "session" and one.value is None}
-        defaults -= _HELD
+        own = [one for one in plan.assignments if one.scope is SetScope.SESSION]
+        defaults = {one.name for one in own if one.value is None} - _HELD
         kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
         for name in ("@@session.last_insert_id", "@@session.identity"):
             if name in changed:
@@ -252,8 +255,8 @@ async def _set_on_server(client: Exchange, plan: Builtin, values: Values) -> Non
             session.tracker.variables = await shown_by(conn, session, _told(plan, names))
             if tables:
                 session.tracker.touched.add("R")
-        for assignment in plan.assignments:
-            if assignment.scope == "session" and assignment.name in _MODES:
+        for assignment in own:
+            if assignment.name in _MODES:
                 session.drop_next(isolation=_MODES[assignment.name])
         conn.settings = session.settings.base
         await read_variables(session, conn, variables)
@@ -303,10 +306,10 @@ async def _set_elsewhere(client: Exchange, first: str, statement: bytes) -> None
         await services.peers.ask_others("renew", defaults=told)
 
 
-def _told(plan: Builtin, names: list[str]) -> list[str]:
+def _told(plan: SetVariables, names: list[str]) -> list[str]:
     """Of what was read back, what was set by name: a collation is told as such, or not at all."""
-    own = {f"@@session.{one.name}" for one in plan.assignments if one.scope == "session"}
-    names_set = any(one.scope in ("names", "charset") for one in plan.assignments)
+    own = {f"@@session.{one.name}" for one in plan.assignments if one.scope is SetScope.SESSION}
+    names_set = any(one.scope in _CHARSETS for one in plan.assignments)
     coupled = {f"@@session.{one}" for one in _CHARACTER_SETS[2:]}
     return [
         name
@@ -315,12 +318,10 @@ def _told(plan: Builtin, names: list[str]) -> list[str]:
     ]
 
 
-def _results(client: Exchange, plan: Builtin, changed: Mapping[str, bytes]) -> bytes:
+def _results(client: Exchange, plan: SetVariables, changed: Mapping[str, bytes]) -> bytes:
     """The collation of results that a SET has left: a named one, or else their character set's default."""
-    last = [
-        one for one in plan.assignments if one.scope in ("names", "charset") or one.name == _RESULTS_CHARSET
-    ][-1]
-    if last.scope != "names" or last.collate is None:
+    last = [one for one in plan.assignments if one.scope in _CHARSETS or one.name == _RESULTS_CHARSET][-1]
+    if last.scope is not SetScope.NAMES or last.collate is None:
         return b""
     charset, collation = (
         word(changed.get(f"@@session.{name}")) for name in (_RESULTS_CHARSET, "collation_connection")
@@ -328,10 +329,7 @@ def _results(client: Exchange, plan: Builtin, changed: Mapping[str, bytes]) -> b
     return client.services.collations.results(charset, collation)
 
 
-_KEYWORDS = {"global": b"GLOBAL ", "persist": b"PERSIST ", "persist_only": b"PERSIST_ONLY "}
-
-
-def _judge(client: Exchange, plan: Builtin) -> tuple[str, str | None]:
+def _judge(client: Exchange, plan: SetVariables) -> tuple[str, str | None]:
     """The host that shall run the SET, and in which current database."""
     topology = client.snapshot.topology
     if isinstance(plan.home, OneHost):
@@ -343,7 +341,9 @@ def _judge(client: Exchange, plan: Builtin) -> tuple[str, str | None]:
     return held or topology.default or topology.hosts[0], None
 
 
-def _statement(client: Exchange, plan: Builtin, values: Values) -> tuple[bytes, list[str], list[str], bytes]:
+def _statement(
+    client: Exchange, plan: SetVariables, values: Values
+) -> tuple[bytes, list[str], list[str], bytes]:
     """The assignments for a server, the names of the system and user variables to read back, and those of the
     assignments that are for all servers.
     """
@@ -354,21 +354,21 @@ def _statement(client: Exchange, plan: Builtin, values: Values) -> tuple[bytes, 
     for assignment in plan.assignments:
         value = assignment.value.render(values) if assignment.value is not None else b"DEFAULT"
         name = _server_name(client, assignment.name)
-        if name in ("transaction_mode", "scatter_writes") or assignment.scope == "next":
+        if name in ("transaction_mode", "scatter_writes") or assignment.scope is SetScope.NEXT:
             continue
-        if assignment.scope in _KEYWORDS:
-            everywhere.append(_KEYWORDS[assignment.scope] + _quoted(name) + b" = " + value)
+        if assignment.scope in FOR_ALL:
+            everywhere.append(b"%s %s = %s" % (assignment.scope.upper().encode(), _quoted(name), value))
             parts.append(everywhere[-1])
-        elif assignment.scope == "names":
+        elif assignment.scope is SetScope.NAMES:
             collate = assignment.collate.render(values) if assignment.collate is not None else None
             parts.append(b"NAMES " + value + (b" COLLATE " + collate if collate else b""))
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
-        elif assignment.scope == "charset":
+        elif assignment.scope is SetScope.CHARSET:
             parts.append(b"CHARACTER SET " + value)
             if plan.home is None:  # not the collation of what is the connection's current database by chance
                 parts.append(b"SESSION `collation_connection` = @@collation_server")
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
-        elif assignment.scope == "user":
+        elif assignment.scope is SetScope.USER:
             parts.append(variable_name(name) + b" := " + value)
             variables.append(name)
         else:
@@ -383,11 +383,11 @@ def _statement(client: Exchange, plan: Builtin, values: Values) -> tuple[bytes, 
 def _check(session: Session, assignment: Assignment, values: Values) -> None:
     """Raise ProxyError for what the session may not set, wherever in the list it stands."""
     scope, name = assignment.scope, assignment.name
-    if scope in _KEYWORDS and session.user.role < Role.ADMIN:
+    if scope in FOR_ALL and session.user.role < Role.ADMIN:
         raise ProxyError("global_variable")
-    if scope == "user" and not session.names(name):  # names outside ASCII are such in UTF-8 only
+    if scope is SetScope.USER and not session.names(name):  # names outside ASCII are such in UTF-8 only
         raise ProxyError("variable_name", name=ascii(name)[1:-1], charset=session.env.charset)
-    if scope == "session" or scope in _KEYWORDS:
+    if scope is SetScope.SESSION or scope in FOR_ALL:
         check_setting(name, assignment.value.render(values) if assignment.value is not None else None)
 
 
@@ -399,4 +399,5 @@ def _quoted(name: str) -> bytes:
 def _server_name(client: Exchange, name: str) -> str:
     """The server's name for a variable: those of SET TRANSACTION have others in MariaDB before 11.1."""
     env = client.session.env
-    return _OLD_NAMES.get(name, name) if env.mariadb and env.server_version < 110101 else name
+    old = env.flavour.old_transaction_names(env.server_version)
+    return _OLD_NAMES.get(name, name) if old else name

@@ -7,16 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from config.flavour import Flavour
 from config.topology import Keyspace
 from proxy.engine.task import TaskWork
+from proxy.engine.waiting_room import Ticket
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.session.state import Role
 from proxy.stats import Use
 from proxy.wire.charsets import bytes_of, codec_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
-from rewriter.plans import Builtin, Values
-from rewriter.splice import Template
+from rewriter.plans import Values
+from rewriter.plans.builtins import Empty, Listing, ShowDiagnostics, ShowErrors, ShowWarnings
 
 from .rows import like_pattern, like_text
 
@@ -33,16 +35,15 @@ def _answer(client: Exchange, columns: Sequence[Column], rows: Iterable[Iterable
     client.finish("ok")
 
 
-def _liked(plan: Builtin, values: Values, rows: list[list[object]], *columns: int) -> list[list[object]]:
+def _liked(plan: Listing, values: Values, rows: list[list[object]], *columns: int) -> list[list[object]]:
     """The rows of which one of these columns (the first) is LIKE what the statement says."""
-    like = plan.arguments.get("like")
-    if not isinstance(like, Template):
+    if plan.like is None:
         return rows
-    matches = like_pattern(like_text(like, values))
+    matches = like_pattern(like_text(plan.like, values))
     return [row for row in rows if any(matches(str(row[column])) for column in columns or (0,))]
 
 
-def empty(client: Exchange, plan: Builtin, values: Values) -> None:
+def empty(client: Exchange, plan: Empty, values: Values) -> None:
     """A statement of comments only."""
     client.session.apply(Outcome(0))
     client.reply_ok()
@@ -52,7 +53,7 @@ def empty(client: Exchange, plan: Builtin, values: Values) -> None:
 # ----------------------------------------------------------------------------------------------------------
 
 
-def shards(client: Exchange, plan: Builtin, values: Values) -> None:
+def shards(client: Exchange, plan: Listing, values: Values) -> None:
     """One row for each shard."""
     rows: list[list[object]] = []
     for keyspace in client.snapshot.topology.keyspaces.values():
@@ -74,7 +75,7 @@ def shards(client: Exchange, plan: Builtin, values: Values) -> None:
     _answer(client, columns, _liked(plan, values, rows, 0, 2))
 
 
-def topology(client: Exchange, plan: Builtin, values: Values) -> None:
+def topology(client: Exchange, plan: Listing, values: Values) -> None:
     """One row for each range, and the version."""
     current = client.snapshot.topology
     rows: list[list[object]] = []
@@ -109,7 +110,7 @@ _FOR_REPLICAS = "5.5.5-"
 """What MariaDB before 11 puts before its version in the greeting, for old replicas."""
 
 
-def pools(client: Exchange, plan: Builtin, values: Values) -> None:
+def pools(client: Exchange, plan: Listing, values: Values) -> None:
     """One row for each host's pool."""
     rows: list[list[object]] = []
     for pool in client.services.backends.pools:
@@ -141,18 +142,18 @@ def pools(client: Exchange, plan: Builtin, values: Values) -> None:
     _answer(client, columns, _liked(plan, values, rows))
 
 
-def proxy_status(client: Exchange, plan: Builtin, values: Values) -> None:
+def proxy_status(client: Exchange, plan: Listing, values: Values) -> None:
     """Counters of this worker process."""
     rows: list[list[object]] = [[name, value] for name, value in client.services.status_values().items()]
     _answer(client, [text_column("Variable_name"), text_column("Value")], _liked(plan, values, rows))
 
 
-def proxy_sessions(client: Exchange, plan: Builtin, values: Values) -> None:
+def proxy_sessions(client: Exchange, plan: Listing, values: Values) -> None:
     """One row for each client that the user may see, of all worker processes."""
     TaskWork(client).start(_proxy_sessions(client, plan, values))
 
 
-async def _proxy_sessions(client: Exchange, plan: Builtin, values: Values) -> None:
+async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> None:
     columns = [
         integer_column("Id"),
         text_column("User"),
@@ -162,6 +163,7 @@ async def _proxy_sessions(client: Exchange, plan: Builtin, values: Values) -> No
         text_column("Time"),
         text_column("Plan"),
         text_column("Held"),
+        text_column("Waits_for"),
     ]
     user = client.session.user
     admin = user.role >= Role.ADMIN
@@ -193,12 +195,13 @@ def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]
                 round(now - other.begun, 3) if other.begun else None,
                 other.kind if busy else None,
                 ", ".join(session.transaction.held) or None,
+                other.work.reason if isinstance(other.work, Ticket) else None,
             ]
         )
     return rows
 
 
-def proxy_queries(client: Exchange, plan: Builtin, values: Values) -> None:
+def proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
     """One row for each kind of statement whose plan this worker process keeps, those that took most time
     first. Literals are not shown.
     """
@@ -243,19 +246,19 @@ def _milliseconds(seconds: float) -> str:
 # --------------------------------------------------------------------------------------------------------
 
 
-def warnings(client: Exchange, plan: Builtin, values: Values) -> None:
+def warnings(client: Exchange, plan: ShowWarnings, values: Values) -> None:
     _diagnostics(client, plan, values, errors_only=False)
 
 
-def errors(client: Exchange, plan: Builtin, values: Values) -> None:
+def errors(client: Exchange, plan: ShowErrors, values: Values) -> None:
     _diagnostics(client, plan, values, errors_only=True)
 
 
-def _diagnostics(client: Exchange, plan: Builtin, values: Values, *, errors_only: bool) -> None:
+def _diagnostics(client: Exchange, plan: ShowDiagnostics, values: Values, *, errors_only: bool) -> None:
     """What the last statement left; showing it leaves it as it is."""
     found = [item for item in client.session.diagnostics if item.level == "Error" or not errors_only]
     client.session.apply(Outcome(RESULT_SET))
-    if plan.arguments.get("count"):
+    if plan.count:
         name = "@@session.error_count" if errors_only else "@@session.warning_count"
         _answer(
             client,
@@ -264,12 +267,12 @@ def _diagnostics(client: Exchange, plan: Builtin, values: Values, *, errors_only
         )
         client.session.apply(Outcome(found=1))
         return
-    offset, limit = (_number(plan.arguments.get(name), values) for name in ("offset", "limit"))
-    found = found[offset or 0 :]
-    if limit is not None:
-        found = found[:limit]
+    if plan.offset is not None:
+        found = found[int(plan.offset.render(values)) :]
+    if plan.limit is not None:
+        found = found[: int(plan.limit.render(values))]
     number = client.services.collations.of_results(client.session.settings)
-    columns = _diagnostics_columns(client.session.env.mariadb, number)
+    columns = _diagnostics_columns(client.session.env.flavour, number)
     codec = codec_of(number)
     rows = [[item.level.encode(codec), item.code, item.message.encode(codec, "replace")] for item in found]
     _answer(client, columns, rows)
@@ -280,15 +283,11 @@ def _count(name: str) -> Column:
     return Column(name.encode(), ColumnType.LONGLONG, BINARY_COLLATION, 21, int(flags))
 
 
-def _diagnostics_columns(mariadb: bool, collation: int) -> list[Column]:
+def _diagnostics_columns(flavour: Flavour, collation: int) -> list[Column]:
     """As the servers define them, with texts in the collation of that number."""
     flags = int(ColumnFlag.NOT_NULL | ColumnFlag.UNSIGNED | ColumnFlag.BINARY)
-    decimals, digits = (39, 4) if mariadb else (31, 5)
+    decimals, digits = flavour.counter_width
     width = bytes_of(collation)
     level = Column(b"Level", ColumnType.VAR_STRING, collation, 7 * width, flags=1, decimals=decimals)
     code = Column(b"Code", ColumnType.LONG, BINARY_COLLATION, digits, flags)
     return [level, code, replace(level, name=b"Message", length=512 * width)]
-
-
-def _number(argument: object, values: Values) -> int | None:
-    return int(argument.render(values)) if isinstance(argument, Template) else None

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.engine.aside import borrowed
+from proxy.engine.lease import borrowed
 from proxy.engine.task import TaskWork
+from proxy.engine.work import Leaving
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Outcome
-from rewriter.plans import Builtin, Values
+from rewriter.plans import Values
+from rewriter.plans.builtins import CreateExisting, Use
 from rewriter.route.scope import INFORMATION_SCHEMA
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
 
-def use(client: Exchange, plan: Builtin, values: Values) -> None:
-    use_database(client, str(plan.arguments["database"]))
+def use(client: Exchange, plan: Use, values: Values) -> None:
+    use_database(client, plan.database)
 
 
 def use_database(client: Exchange, database: str, *, at_login: bool = False) -> None:
@@ -54,7 +56,7 @@ def _chosen(client: Exchange, database: str) -> None:
     client.session.database = database
     client.session.refresh_env()
     session, kept, shown = client.session, 0, None
-    if client.kind == "command" and not client.session.env.mariadb:
+    if client.kind == "command" and client.session.env.flavour.commands_keep_warnings:
         kept = session.warning_count  # MySQL's COM_INIT_DB tells of what there was before
     else:
         shown = session.without_tables()
@@ -70,15 +72,16 @@ async def _use_on(client: Exchange, host: str, database: str, at_login: bool) ->
         async with borrowed(client, host, database):
             pass
     except ProxyError:
-        client.killed |= at_login
+        if at_login:
+            client.leaving = Leaving.NOW
         raise
     _chosen(client, database)
 
 
-def create_existing(client: Exchange, plan: Builtin, values: Values) -> None:
+def create_existing(client: Exchange, plan: CreateExisting, values: Values) -> None:
     """CREATE DATABASE of a sharded one: it exists, which IF NOT EXISTS takes for done."""
-    error = ProxyError("database_exists", database=plan.arguments["database"])
-    if not plan.arguments["if_not_exists"]:
+    error = ProxyError("database_exists", database=plan.database)
+    if not plan.if_not_exists:
         raise error
     client.session.apply(Outcome(diagnostics=[Diagnostic("Note", error.code, str(error))]))
-    client.reply_ok(affected=0 if client.session.env.mariadb else 1, warnings=1)
+    client.reply_ok(affected=int(client.session.env.flavour.noted_create_counts), warnings=1)

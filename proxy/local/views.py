@@ -6,7 +6,6 @@ other hosts is asked there first and written into it as constants.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,8 +14,8 @@ from config.schema import Database, Kind, Table
 from config.topology import Keyspace, State
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.engine.aside import borrowed
-from proxy.engine.ends import fetch_warnings
+from proxy.engine.diagnostics import fetch_warnings
+from proxy.engine.lease import borrowed
 from proxy.engine.rest import Rest
 from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, Outcome
@@ -55,7 +54,7 @@ async def run_views(
         if plan.effects is None:
             await _stream(client, work, conn, sql)
             return
-    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals)
+    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, nature=plan.nature)
 
 
 async def _stream(client: Exchange, work: TaskWork, conn: BackendConnection, sql: bytes) -> None:
@@ -65,9 +64,6 @@ async def _stream(client: Exchange, work: TaskWork, conn: BackendConnection, sql
     work.conns.add(conn)
     try:
         await rest.run(conn, query_packet(sql), 0)
-    except asyncio.CancelledError:
-        conn.owner.discard(conn, kill=True)
-        raise
     finally:
         work.conns.discard(conn)
     if rest.err is not None:
@@ -203,18 +199,18 @@ async def _derived(
     names = columns[view]
     if not names:
         return f"SELECT * FROM information_schema.{view}".encode()  # the server says that it has no such view
-    mariadb = client.session.env.mariadb
+    flavour = client.session.env.flavour
     if view == "PROCESSLIST":
-        nothing = await Collector().query(conn, view_sql(view, names, (), (), mariadb=mariadb))
-        sessions = await process_constants(client, nothing.columns, introducer(mariadb=mariadb))
-        return view_sql(view, names, (), sessions, mariadb=mariadb)
+        nothing = await Collector().query(conn, view_sql(view, names, (), (), flavour=flavour))
+        sessions = await process_constants(client, nothing.columns, introducer(flavour))
+        return view_sql(view, names, (), sessions, flavour=flavour)
     local = [one for one in shown if one.host == conn.host]
     constants = []
     for one in shown:
-        sql = shown_sql(view, names, one, mariadb=mariadb) if one.host != conn.host else b""
+        sql = shown_sql(view, names, one, flavour=flavour) if one.host != conn.host else b""
         if sql:
             constants += await _constants(client, one.host, sql)
-    return view_sql(view, names, local, constants, mariadb=mariadb)
+    return view_sql(view, names, local, constants, flavour=flavour)
 
 
 async def _constants(client: Exchange, host: str, sql: bytes) -> list[bytes]:
@@ -224,7 +220,7 @@ async def _constants(client: Exchange, host: str, sql: bytes) -> list[bytes]:
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
     kinds = [decode_column(payload) for payload in reply.columns]
-    text = introducer(mariadb=client.session.env.mariadb)
+    text = introducer(client.session.env.flavour)
     return [
         b"SELECT " + b", ".join(constant(value, kind, text) for value, kind in zip(row, kinds, strict=True))
         for row in reply.values()

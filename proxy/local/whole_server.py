@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.engine.aside import borrowed
+from proxy.engine.lease import borrowed
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then
 from proxy.errors import ProxyError
@@ -74,7 +74,7 @@ async def _debug(client: Exchange, host: str) -> None:
 
 def refresh(client: Exchange, payload: bytes) -> None:
     """COM_REFRESH: FLUSH by bits. It commits, as FLUSH does."""
-    _for_mariadb(client, "COM_REFRESH")
+    _check_known(client, "COM_REFRESH")
     host = _host(client, "COM_REFRESH")
     commit_then(client, lambda: TaskWork(client).start(_refresh(client, host, payload)))
 
@@ -93,10 +93,10 @@ _PROCESS_LIST: Final = b"SHOW PROCESSLIST"
 
 def process_info(client: Exchange, payload: bytes) -> None:
     """COM_PROCESS_INFO: SHOW PROCESSLIST."""
-    _for_mariadb(client, "COM_PROCESS_INFO")
+    _check_known(client, "COM_PROCESS_INFO")
     client.query(_PROCESS_LIST)
 
 
-def _for_mariadb(client: Exchange, command: str) -> None:
-    if not client.session.env.mariadb:
+def _check_known(client: Exchange, command: str) -> None:
+    if not client.session.env.flavour.more_commands:
         raise ProxyError("unknown_command", command=command)

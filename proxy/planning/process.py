@@ -20,7 +20,7 @@ from typing import Final
 
 from config.schema import Schema
 from config.topology import Topology
-from proxy.errors import told
+from proxy.errors import error_lines
 from rewriter.explain import explain
 from rewriter.planner import LONG, Lifted, Made, Rewriter, lift, not_plain
 from rewriter.plans import OneHost, Template
@@ -112,7 +112,9 @@ class Planner:
             return request.slots.get(name, b"NULL")
 
         assert self._topology is not None
-        rows = explain(self._now(), sql, request.env, self._topology, slot, told, cached=request.cached)
+        rows = explain(
+            self._now(), sql, request.env, self._topology, slot, error_lines, cached=request.cached
+        )
         return Answer(wanted=tuple(wanted)) if wanted else Answer(rows=tuple(rows))
 
     def _planned(self, request: Request, sql: bytes) -> Answer:
@@ -130,19 +132,19 @@ class Planner:
             within = sum(literal.count(ESCAPE) for literal in made.literals)
             unmasked = text.count(ESCAPE) == within
         parameters = rewriter.parameters(sql, env) if env.parameters else None
-        if len(lifted.shape) > LONG:  # not to be kept, so it need not come back
+        if len(lifted.fingerprint) > LONG:  # not to be kept, so it need not come back
             made = _lightened(made, text)
-            lifted = lifted._replace(shape=b"", literals=made.literals)
+            lifted = lifted._replace(fingerprint=b"", literals=made.literals)
         return Answer(lifted, made, parameters, unmasked)
 
 
 def _lightened(made: Made, sql: bytes) -> Made:
     """The plan of a statement that goes to its host as it is, without its millions of pieces."""
     plan = made.plan
-    made = made._replace(steering=None)
+    made = made._replace(guards=None)
     if not isinstance(plan, OneHost) or not plan.unchanged or plan.session_slots or made.folded is not None:
         return made
-    if plan.effects is not None and (plan.effects.ties or plan.effects.unties):
+    if plan.effects is not None and (plan.effects.pins or plan.effects.unpins):
         return made  # which name literals by their numbers
     return made._replace(plan=replace(plan, template=Template((sql,))), literals=(b"",))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from config.flavour import Flavour
 from proxy.backends.settings import Settings
 from rewriter.env import Env
 from rewriter.plan import Plan, Values
@@ -120,11 +121,11 @@ class Statements:
             self.sent -= statement.sent_bytes
         return statement
 
-    def named(self, number: int, *, mariadb: bool) -> Statement | None:
+    def named(self, number: int, flavour: Flavour) -> Statement | None:
         """The statement of a command. MariaDB's clients send EXECUTE right behind PREPARE, before they know
         the number: they call it -1.
         """
-        if number == _LATEST and mariadb:
+        if number == _LATEST and flavour.latest_statement:
             return self.latest
         return self.by_id.get(number)
 

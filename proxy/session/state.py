@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from math import inf
 
+from config.flavour import flavour_of
 from proxy.backends.memory import Memory
-from proxy.backends.pool import EXTENDED_METADATA, VARIANTS
+from proxy.backends.pool import CAPABILITY_SETS, EXTENDED_METADATA
 from proxy.backends.settings import LOGIN, NEXT, Settings
 from proxy.errors import ProxyError
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import Capability, Status
 from rewriter.plans import Env
+from rewriter.plans.characteristics import PLAIN, Characteristics
 from rewriter.route.scope import SYSTEM_DATABASES
 
 from .outcome import RESULT_SET, Diagnostic, Diagnostics, Outcome
 from .prepared import Statements
 from .reading import charset_of, connection_of, sql_modes
-from .tracking import Tracker
+from .tracking import Tracker, follows_replies
 from .transaction import Transaction, modes_of
 
 _NONE = Capability(0)
@@ -46,7 +48,7 @@ class User:
     scatter_rows: int | None = None  # at most so many rows of a scatter; None: the limit for all
     transaction_mode: str = "multi"
     max_connections: int | None = None
-    account: int = 0  # in the variant of its connections to servers: see backends.pool
+    account: int = 0  # in the capability set of its connections to servers: see backends.pool
 
     def may_use(self, database: str) -> bool:
         """Whether the user may choose a database and name it. The system databases are for admins, and for
@@ -87,7 +89,7 @@ class Session:
     defaults: Mapping[str, bytes] = field(default_factory=dict)  # the servers' own: sql_mode, autocommit
     database: str | None = None
     settings: Settings = LOGIN
-    variant: int = 0  # of the connections to servers that serve it: see backends.pool
+    capability_set: int = 0  # of the connections to servers that serve it: see backends.pool
     multi_statements: bool = False  # CLIENT_MULTI_STATEMENTS, or COM_SET_OPTION: several in one text
     multi_results: bool = True  # CLIENT_MULTI_RESULTS: it can read what CALL may give
     local_files: bool = False  # CLIENT_LOCAL_FILES: LOAD DATA LOCAL may ask the client for a file
@@ -119,18 +121,19 @@ class Session:
     variables_limit: int = 4 << 20  # and in user variables
     accounted: int = 0  # what the books say that it keeps
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
+    tracks_replies: bool = False  # and servers' own OK packets have something to tell it as well
 
     def become(self, user: User) -> None:
         """The user's rights are others now: from the next statement on they hold, on connections of the
         account that goes with them.
         """
         self.user = user
-        self.variant = self.variant % VARIANTS + user.account
+        self.capability_set = self.capability_set % CAPABILITY_SETS + user.account
 
     @property
     def extended(self) -> bool:
         """Whether column definitions have MariaDB's extended metadata."""
-        return bool(self.variant & EXTENDED_METADATA)
+        return bool(self.capability_set & EXTENDED_METADATA)
 
     @property
     def idle_limit(self) -> float:
@@ -173,6 +176,7 @@ class Session:
         self.prepared.clear()
         self.settings = self.login_settings
         self.diagnostics = []
+        self.memory = None  # what a statement of it learns behind that is in nobody's books
 
     def names(self, variable: str) -> bool:
         """Whether it is sure how a user variable's name is written: beyond ASCII in UTF-8 only."""
@@ -195,7 +199,7 @@ class Session:
             flags |= Status.IN_TRANS
         if self.no_backslash_escapes:
             flags |= Status.NO_BACKSLASH_ESCAPES
-        if self.env.ansi_quotes and self.env.mariadb:
+        if self.env.ansi_quotes and self.env.flavour.tells_ansi_quotes:
             flags |= Status.ANSI_QUOTES
         if self.in_read_only:
             flags |= Status.IN_TRANS_READONLY
@@ -207,23 +211,19 @@ class Session:
         transaction = self.transaction
         if not transaction.explicit:
             return any(conn.scanner.status & _READ_ONLY for conn in transaction.held.values())
-        if transaction.read_only:
-            return True
-        said = transaction.begin.upper() + (transaction.next_isolation or b"")
-        modes = transaction.modes or modes_of(self.settings)
-        return b"READ WRITE" not in said and modes.read_only
+        said = transaction.said.over(transaction.modes or modes_of(self.settings))
+        return bool(said.read_only)
 
     def refuse_in_read_only(self) -> None:
         """What a server says to a write in a read-only transaction, before it looks at anything else."""
-        said = (self.transaction.next_isolation or b"").upper()
-        alone = b"READ ONLY" in said or (b"READ WRITE" not in said and modes_of(self.settings).read_only)
-        if self.in_read_only or (alone and not self.transaction.open):
-            raise ProxyError("read_only_mariadb" if self.env.mariadb else "read_only")
+        alone = (self.transaction.next or PLAIN).over(modes_of(self.settings))
+        if self.in_read_only or (alone.read_only and not self.transaction.open):
+            raise ProxyError(self.env.flavour.read_only_error)
 
     def apply(self, outcome: Outcome) -> None:
         """Note what a statement has done that has succeeded; `note_error` is for one that has not."""
         affected, insert_id, found, diagnostics, tables, touched = outcome
-        if tables and self.transaction.next_isolation is not None and self.autocommit:
+        if tables and self.transaction.next is not None and self.autocommit:
             self.use_up()
         if touched and self.tracker is not None:
             self.tracker.touched.update(touched)
@@ -245,35 +245,32 @@ class Session:
         """What SHOW WARNINGS shows after a statement without tables, which gave these `warnings`: without
         any, on MariaDB what it showed before, on MySQL nothing.
         """
-        return warnings or (self.diagnostics if self.env.mariadb else [])
+        return warnings or (self.diagnostics if self.env.flavour.keeps_warnings else [])
 
-    def set_next(self, characteristics: bytes) -> None:
+    def set_next(self, characteristics: Characteristics) -> None:
         """SET TRANSACTION: for the next transaction, or the next statement that is one by itself. What was
         set before holds too, but for another of its kind.
         """
-        kinds: dict[bool, bytes] = {}
-        for one in (*(self.transaction.next_isolation or b"").split(b", "), *characteristics.split(b", ")):
-            kinds[one.startswith(b"READ ")] = one
-        self.transaction.next_isolation = b", ".join(one for _, one in sorted(kinds.items()) if one)
+        self.transaction.next = characteristics.over(self.transaction.next or PLAIN)
         self.settings = self.settings.with_values({NEXT: b"1"})
 
     def drop_next(self, *, isolation: bool) -> None:
         """SET SESSION TRANSACTION: what was said for the next transaction gives way to it; `isolation`: of
         the isolation level, else of READ ONLY.
         """
-        if self.transaction.next_isolation is None or self.transaction.open:
+        if self.transaction.next is None or self.transaction.open:
             return
-        parts = self.transaction.next_isolation.split(b", ")
-        left = b", ".join(one for one in parts if one.startswith(b"READ ") is isolation)
-        self.transaction.next_isolation = left or None
-        if not left:
+        said = self.transaction.next
+        left = replace(said, isolation=None) if isolation else replace(said, read_only=None)
+        self.transaction.next = left if left != PLAIN else None
+        if left == PLAIN:
             self.settings = self.settings.base
 
     def use_up(self) -> None:
         """What was set for the next transaction has had its turn, or has gone over to the one that begins."""
         self.settings = self.settings.base
         if not self.transaction.explicit:
-            self.transaction.next_isolation = None
+            self.transaction.next = None
 
     @property
     def strict(self) -> bool:
@@ -283,7 +280,8 @@ class Session:
 
     def refresh_env(self) -> None:
         """Make `env` anew after a change of what plans depend on: database, sql_mode, character set, scatter
-        permission. Raises ProxyError, and changes nothing, when statements cannot be read under it.
+        permission; and note what else the settings decide. Raises ProxyError when statements cannot be read
+        under them, and changes nothing then.
         """
         modes = sql_modes(self.settings.get("sql_mode") or self.defaults.get("sql_mode") or b"''")
         charset = charset_of(self.settings.get("character_set_client") or b"utf8mb4")
@@ -293,6 +291,7 @@ class Session:
             self.settings.get("autocommit") or (b"1" if self.default_autocommit else b"0")
         ) == b"1"
         self.unsafe_charset = charset in NOT_ASCII
+        self.tracks_replies = self.tracker is not None and follows_replies(self.settings)
         self._utf8 = charset in ("utf8mb4", "utf8mb3", "utf8")
         self.env = Env(
             database=self.database,
@@ -303,7 +302,7 @@ class Session:
             ignore_space="IGNORE_SPACE" in modes,
             scatter_writes=self.scatter_writes,
             server_version=_version_number(self.server_version),
-            mariadb="mariadb" in self.server_version.lower(),
+            flavour=flavour_of(self.server_version),
             charset=charset,
             connection="" if connection == charset else connection,
         )

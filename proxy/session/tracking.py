@@ -9,11 +9,13 @@ only a server sees (that it reads and writes tables in a transaction) is judged 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from proxy.backends.settings import Settings
 from proxy.wire.packets import lenenc_bytes
 from rewriter.env import Env
+from rewriter.plans.characteristics import PLAIN
 
 from .transaction import Transaction
 
@@ -36,16 +38,17 @@ class Tracked(Protocol):
 
 class Tracker:
     """What a session's next OK packet has to tell. `touched`: what the open transaction has done so far, as
-    the letters R, W and S at their places in the state.
+    the letters R, W and S at their places in the state. `silent`: the OK packets do not go to the client.
     """
 
-    __slots__ = ("_characteristics", "_state", "changed", "schema", "touched", "variables")
+    __slots__ = ("_characteristics", "_state", "changed", "schema", "silent", "touched", "variables")
 
     def __init__(self) -> None:
         self.variables: dict[str, str] = {}
         self.schema: str | None = None
         self.changed = False
         self.touched: set[str] = set()
+        self.silent = False
         self._state = _NO_TRANSACTION
         self._characteristics: str | None = None
 
@@ -64,21 +67,23 @@ class Tracker:
         """The session state of an OK packet, b"" for none. `in_transaction`: as the packet says. `left`: the
         current database is dropped, so that there is none (to servers that is no change of state).
         """
+        if self.silent:
+            return b""
         wanted = tracked(session)
-        order = _as_mariadb if session.env.mariadb else str
+        order = _in_own_order if session.env.flavour.tracks_in_own_order else str
         names = [name for name in sorted(self.variables, key=order) if wanted is None or name in wanted]
         parts = [_entry(_VARIABLE, name, self.variables[name]) for name in names]
-        if (left or self.schema is not None) and _on(session, "session_track_schema", True):
+        if (left or self.schema is not None) and _on(session.settings, "session_track_schema", True):
             parts.append(_entry(_SCHEMA, self.schema or ""))
         parts += self._transaction(session, in_transaction)
         changed = self.changed or bool(self.variables) or self.schema is not None
-        if changed and _on(session, "session_track_state_change", False):
+        if changed and _on(session.settings, "session_track_state_change", False):
             parts.append(bytes((_CHANGE, 1)) + b"1")
         self.forget()
         return b"".join(parts)
 
     def _transaction(self, session: Tracked, in_transaction: bool | None) -> list[bytes]:
-        mode = _text(session, "session_track_transaction_info", "OFF").upper()
+        mode = _text(session.settings, "session_track_transaction_info", "OFF").upper()
         if mode not in ("STATE", "CHARACTERISTICS"):
             self._state, self._characteristics = _NO_TRANSACTION, None
             return []
@@ -106,15 +111,15 @@ class Tracker:
 
 def tracked(session: Tracked) -> frozenset[str] | None:
     """The system variables to tell of; None for all."""
-    text = _text(session, "session_track_system_variables", _DEFAULT)
+    text = _text(session.settings, "session_track_system_variables", _DEFAULT)
     names = frozenset(part.strip().lower() for part in text.split(","))
     return None if "*" in names else names
 
 
-def follows_replies(session: Tracked) -> bool:
+def follows_replies(settings: Settings) -> bool:
     """Whether servers' own OK packets have something to tell as well."""
-    transactions = _text(session, "session_track_transaction_info", "OFF").upper() != "OFF"
-    return transactions or _on(session, "session_track_state_change", False)
+    transactions = _text(settings, "session_track_transaction_info", "OFF").upper() != "OFF"
+    return transactions or _on(settings, "session_track_state_change", False)
 
 
 def shown(values: Mapping[str, bytes], names: Iterable[str]) -> dict[str, str]:
@@ -128,7 +133,7 @@ def shown(values: Mapping[str, bytes], names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _as_mariadb(name: str) -> tuple[bool, str]:
+def _in_own_order(name: str) -> tuple[bool, str]:
     """The order in which MariaDB tells of variables, as far as it is known."""
     return name != "character_set_connection", name
 
@@ -136,15 +141,12 @@ def _as_mariadb(name: str) -> tuple[bool, str]:
 def _characteristics(session: Tracked, open_: bool) -> str:
     transaction = session.transaction
     begins = transaction.explicit and open_
-    set_ = [] if transaction.next_isolation is None else transaction.next_isolation.decode().split(", ")
-    mode = next((one for one in set_ if one in ("READ ONLY", "READ WRITE")), "")
-    parts = [f"SET TRANSACTION {one};" for one in set_ if not (begins and one == mode)]
+    set_ = transaction.next or PLAIN
     if begins:
-        begin = transaction.begin.decode()
-        begin = "START TRANSACTION" if begin.upper().startswith("BEGIN") else begin
-        if mode and "READ" not in begin.upper():
-            begin += f"{',' if 'SNAPSHOT' in begin.upper() else ''} {mode}"
-        parts.append(begin + ";")
+        set_ = replace(set_, read_only=None)
+    parts = [f"SET TRANSACTION {one};" for one in set_.parts()]
+    if begins:
+        parts.append(f"{transaction.said.start.decode()};")
     return " ".join(parts)
 
 
@@ -153,11 +155,11 @@ def _entry(kind: int, *texts: str) -> bytes:
     return bytes((kind,)) + lenenc_bytes(data)
 
 
-def _text(session: Tracked, name: str, default: str) -> str:
-    value = session.settings.get(name)
+def _text(settings: Settings, name: str, default: str) -> str:
+    value = settings.get(name)
     return default if value is None else value.decode("utf-8", "replace").strip("'")
 
 
-def _on(session: Tracked, name: str, default: bool) -> bool:
-    value = session.settings.get(name)
+def _on(settings: Settings, name: str, default: bool) -> bool:
+    value = settings.get(name)
     return default if value is None else value == b"1"

@@ -53,7 +53,11 @@ def _lock_holders(session: Session) -> bytes:
 
 def _in_transaction(session: Session) -> bytes:
     """MySQL has no such variable, and shall say so."""
-    return b"%d" % session.transaction.open if session.env.mariadb else b"@@in_transaction"
+    return (
+        b"%d" % session.transaction.open
+        if session.env.flavour.in_transaction_variable
+        else b"@@in_transaction"
+    )
 
 
 def _tracking(name: str, session: Session) -> bytes:

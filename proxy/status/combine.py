@@ -6,6 +6,7 @@ sums when it is replaced, or does not answer for once: `Workers` remembers its l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from .snapshot import Clients, Host, PlanCache, Process, Query, Snapshot, Statements, slowest
@@ -40,7 +41,14 @@ def _remains(taken: Snapshot) -> Snapshot:
     left["process"] = taken["process"] | {"memory_bytes": 0, "open_files": 0}
     if taken["clients"] is not None:
         held: Clients = {**taken["clients"], "connections": 0, "sessions": 0, "busy": 0}
-        left["clients"] = held | {"in_transaction": 0, "limit": 0, "logins": 0, "memory": 0}
+        left["clients"] = held | {
+            "in_transaction": 0,
+            "limit": 0,
+            "logins": 0,
+            "memory": 0,
+            "waiting": 0,
+            "waiting_limit": 0,
+        }
     if taken["plan_cache"] is not None:
         left["plan_cache"] = taken["plan_cache"] | {"entries": 0, "limit": 0}
     left["hosts"] = [
@@ -89,10 +97,10 @@ def _process(parts: Sequence[Process]) -> Process:
 
 
 def _clients(parts: Sequence[Clients]) -> Clients:
-    refused: dict[str, int] = {}
+    refused, waited = Counter[str](), Counter[str]()
     for one in parts:
-        for error, count in one["refused"].items():
-            refused[error] = refused.get(error, 0) + count
+        refused.update(one["refused"])
+        waited.update(one["waited"])
     return {
         "connections": sum(one["connections"] for one in parts),
         "sessions": sum(one["sessions"] for one in parts),
@@ -100,10 +108,14 @@ def _clients(parts: Sequence[Clients]) -> Clients:
         "in_transaction": sum(one["in_transaction"] for one in parts),
         "limit": sum(one["limit"] for one in parts),
         "total": sum(one["total"] for one in parts),
-        "refused": refused,
+        "refused": dict(refused),
         "logins": sum(one["logins"] for one in parts),
         "memory": sum(one["memory"] for one in parts),
         "memory_refused": sum(one["memory_refused"] for one in parts),
+        "waiting": sum(one["waiting"] for one in parts),
+        "waiting_limit": sum(one["waiting_limit"] for one in parts),
+        "waited": dict(waited),
+        "waited_seconds": sum(one["waited_seconds"] for one in parts),
     }
 
 

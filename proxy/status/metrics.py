@@ -123,6 +123,16 @@ def _clients(clients: Clients) -> Iterator[Metric]:
         (),
         [((), clients["memory_refused"])],
     )
+    yield _plain("statements_waiting", "Statements that wait for another topology.", clients["waiting"])
+    yield _plain("statements_waiting_limit", "limits.buffered, of all workers.", clients["waiting_limit"])
+    yield _counter(
+        "statements_waited",
+        "Statements that have waited for another topology, by what became of them.",
+        ("outcome",),
+        (((outcome,), count) for outcome, count in sorted(clients["waited"].items())),
+    )
+    waited = [((), clients["waited_seconds"])]
+    yield _counter("statements_waited_seconds", "Seconds that they have waited, in all.", (), waited)
     yield _counter(
         "connections_refused",
         "Connections refused before they became a session, by the error they got.",

@@ -7,6 +7,7 @@ services (no topology yet, or no server has answered) every page answers all the
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -135,7 +136,7 @@ class StatusServer:
             return
         for site in list(runner.sites):
             await site.stop()
-        if any(_taken(name) for name in names):
+        if any([await _answered(name) for name in names]):
             log.info("another process answers at the status address", address=self.address)
         else:
             await Site(runner, listen, self._doors).start()
@@ -201,15 +202,15 @@ def _inode(path: str | None) -> int:
         return 0
 
 
-def _taken(name: tuple[Any, ...]) -> bool:
-    """Whether another process listens at this socket address: nobody can have it alone then."""
-    with socket.socket(socket.AF_INET6 if len(name) == 4 else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what it has accepted does not count
-        try:
-            probe.bind(name)
-        except OSError:
-            return True
-    return False
+async def _answered(name: tuple[Any, ...]) -> bool:
+    """Whether somebody listens at this socket address. Who only holds it does not take its connections."""
+    try:
+        async with asyncio.timeout(_GRACE):
+            _, writer = await asyncio.open_connection(name[0], name[1])
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
 
 
 def _bound(listen: Address, runner: web.AppRunner) -> Address:

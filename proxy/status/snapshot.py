@@ -34,7 +34,8 @@ _LONG = 300
 
 class Clients(TypedDict):
     """Connections of clients. `sessions` have logged in; `busy` ones have a statement at work; `logins` have
-    not logged in yet. `memory`: bytes kept for them, by `limits.client_memory`.
+    not logged in yet. `memory`: bytes kept for them, by `limits.client_memory`. `waiting`: statements that
+    wait for another topology; `waited`: those that did, by what became of them, with the seconds in all.
     """
 
     connections: int
@@ -47,6 +48,10 @@ class Clients(TypedDict):
     logins: int
     memory: int
     memory_refused: int
+    waiting: int
+    waiting_limit: int
+    waited: dict[str, int]
+    waited_seconds: float
 
 
 class Statements(TypedDict):
@@ -146,7 +151,7 @@ class Query(TypedDict):
 
 
 class PlanCache(TypedDict):
-    """The rewriter's plans by statement shape."""
+    """The rewriter's plans by statement fingerprint."""
 
     entries: int
     limit: int
@@ -287,6 +292,10 @@ def _clients(services: Services) -> Clients:
         "logins": len(services.clients.logins),
         "memory": services.clients.memory.used,
         "memory_refused": services.clients.memory.refused,
+        "waiting": len(services.waiting_room),
+        "waiting_limit": services.waiting_room.limit,
+        "waited": dict(services.waiting_room.outcomes),
+        "waited_seconds": services.waiting_room.seconds,
     }
 
 

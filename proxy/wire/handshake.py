@@ -53,10 +53,6 @@ class Greeting:
     plugin: str
     extended: int = 0
 
-    @property
-    def mariadb(self) -> bool:
-        return "mariadb" in self.server_version.lower()
-
 
 @dataclass(frozen=True, slots=True)
 class SslRequest:

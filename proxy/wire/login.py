@@ -13,7 +13,7 @@ Errors made here have the numbers that MySQL's C client gives them; the server's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 
@@ -73,6 +73,7 @@ class LoginOptions:
     `capabilities`: wanted beyond those that logging in needs; what the server lacks is left out. `secure`:
     the transport is a Unix socket. `max_packet` is bytes. `server_public_key`: PEM, when known beforehand;
     else it is asked for. `extended`: MariaDB's capabilities that are wanted, as `capabilities`.
+    `database_of` gives the database by the server's version, instead of `database`.
     """
 
     user: str
@@ -86,6 +87,7 @@ class LoginOptions:
     max_packet: int = 0x40000000
     server_public_key: bytes | None = field(default=None, repr=False)
     extended: int = 0
+    database_of: Callable[[str], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ class BackendLogin:
         self._nonce = b""
         self._plugin = ""
         self._greeting: Greeting | None = None
+        self._database: str | None = None
         self._capabilities = Capability(0)
         self._extended = 0
 
@@ -217,7 +220,10 @@ class BackendLogin:
         self._greeting = greeting
         self._nonce = greeting.nonce
         wanted = options.capabilities & ~_OURS | _ALWAYS
-        if options.database is not None:
+        self._database = options.database
+        if options.database_of is not None:
+            self._database = options.database_of(greeting.server_version)
+        if self._database is not None:
             wanted |= Capability.CONNECT_WITH_DB
         if options.attributes:
             wanted |= Capability.CONNECT_ATTRS
@@ -245,7 +251,7 @@ class BackendLogin:
             self._capabilities,
             self._options.user,
             self._scramble(),
-            self._options.database,
+            self._database,
             self._plugin,
             self._options.collation,
             self._options.max_packet,

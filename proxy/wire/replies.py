@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from struct import Struct
 
+from .column_metadata import Header
 from .constants import MAX_PAYLOAD, Status
-from .origins import Header
 from .packets import Err, Ok, ProtocolError, parse_err, parse_ok, read_lenenc
 from .row_packets import walk_rows
 

@@ -19,19 +19,21 @@ HEADER, DEFINITIONS, DEFINITIONS_END, ROWS, ENDED = range(5)
 
 
 class ResultReader:
-    """Reads one reply. `columns` are definition payloads; after the end `ended` is true (OK and ERR end it at
-    once).
+    """Reads one reply. `columns` are definition payloads, `opening` is the EOF packet's behind them; after
+    the end `ended` is true (OK and ERR end it at once), and `last` is the payload of the packet that was the
+    end, unless `feed` was told its size.
 
     Of a multi-result reply only the first result set's rows are given on. A row of 16 MB and more is held
     until its last packet is there.
     """
 
-    __slots__ = ("_count", "_held", "columns", "ended", "state")
+    __slots__ = ("_count", "_held", "columns", "ended", "last", "opening", "state")
 
     def __init__(self) -> None:
         self.state = HEADER
         self.columns: list[bytes] = []
         self.ended = False
+        self.opening = self.last = b""
         self._count = 0
         self._held: list[bytes] = []  # the first packets of a row that goes on
 
@@ -64,6 +66,7 @@ class ResultReader:
             elif (length < 9 and data[pos + 4] == 0xFE) or data[pos + 4] == 0xFF:
                 self.state = ENDED
                 self.ended = True
+                self.last = data[pos + 4 : pos + 4 + length]
                 break
             pos += 4 + length
             if not joined:
@@ -86,6 +89,7 @@ class ResultReader:
             if payload[:1] == b"\xff" or (self.state == HEADER and payload[:1] == b"\0"):
                 self.state = ENDED
                 self.ended = True
+                self.last = payload
                 self._count = 0
             elif self.state == HEADER:
                 self._count = read_lenenc(payload, 0)[0] or 0
@@ -95,6 +99,7 @@ class ResultReader:
                 if len(self.columns) == self._count:
                     self.state = DEFINITIONS_END
             else:
+                self.opening = payload
                 self.state = ROWS
         return pos
 

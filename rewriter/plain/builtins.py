@@ -5,11 +5,25 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from config.flavour import Flavour
 from rewriter.plan import Access, Plan
-from rewriter.plans import Assignment, Builtin
+from rewriter.plans.builtins import (
+    Assignment,
+    Begin,
+    Commit,
+    Kill,
+    ReleaseSavepoint,
+    Rollback,
+    RollbackTo,
+    SetSavepoint,
+    SetScope,
+    SetVariables,
+    Use,
+)
+from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
 from rewriter.route.context import Statement
-from rewriter.route.fills import fill_database_facts, fill_slots
-from rewriter.route.scope import INFORMATION_SCHEMA, Refuse
+from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Unsupported
+from rewriter.route.slot_filling import fill_database_facts, fill_slots
 from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.text.edits import Edits
@@ -21,18 +35,16 @@ from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable
 from .nowhere import plan_nowhere
 from .unsharded import About, plan_confined
 
-_LEVELS: Final = {
-    "READ UNCOMMITTED": b"'READ-UNCOMMITTED'",
-    "READ COMMITTED": b"'READ-COMMITTED'",
-    "REPEATABLE READ": b"'REPEATABLE-READ'",
-    "SERIALIZABLE": b"'SERIALIZABLE'",
-}
 _NEXT: Final = frozenset({"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"})
 _SCOPES: Final = {
-    "GLOBAL": "global", "SESSION": "session", "LOCAL": "session", "PERSIST": "persist",
-    "PERSIST_ONLY": "persist_only",
+    "GLOBAL": SetScope.GLOBAL, "SESSION": SetScope.SESSION, "LOCAL": SetScope.SESSION,
+    "PERSIST": SetScope.PERSIST, "PERSIST_ONLY": SetScope.PERSIST_ONLY,
 }  # fmt: skip
-_MODES: Final = {"READ ONLY", "READ WRITE", "WITH CONSISTENT SNAPSHOT"}
+_MODES: Final = {
+    "READ ONLY": Characteristics(read_only=True),
+    "READ WRITE": Characteristics(read_only=False),
+    "WITH CONSISTENT SNAPSHOT": Characteristics(snapshot=True),
+}
 
 
 class Words:
@@ -83,18 +95,18 @@ def transaction(statement: Statement) -> Plan | None:
     if words.take("BEGIN") or words.take("START", "TRANSACTION"):
         plan = _begin(words)
     elif words.take("COMMIT"):
-        plan = _end(words, "commit")
+        plan = _end(words, Commit)
     elif words.take("ROLLBACK"):
         words.take("WORK")
         if words.take("TO"):
             words.take("SAVEPOINT")
-            plan = Builtin(name="rollback_to", arguments={"name": words.name()})
+            plan = RollbackTo(name=words.name())
         else:
-            plan = _end(words, "rollback")
+            plan = _end(words, Rollback)
     elif words.take("SAVEPOINT"):
-        plan = Builtin(name="savepoint", arguments={"name": words.name()})
+        plan = SetSavepoint(name=words.name())
     elif words.take("RELEASE", "SAVEPOINT"):
-        plan = Builtin(name="release_savepoint", arguments={"name": words.name()})
+        plan = ReleaseSavepoint(name=words.name())
     if plan is not None:
         words.finish()
     return plan
@@ -102,35 +114,33 @@ def transaction(statement: Statement) -> Plan | None:
 
 def _begin(words: Words) -> Plan:
     words.take("WORK")
-    modes: list[str] = []
+    said = PLAIN
     while not words.done:
-        mode = next((one for one in sorted(_MODES) if words.take(*one.split())), None)
+        mode = next((mode for text, mode in _MODES.items() if words.take(*text.split())), None)
         if mode is None:
             raise Unreadable("expected a transaction mode")
-        modes.append(mode)
+        if mode.over(said) != said.over(mode):
+            raise Unreadable("one of READ ONLY and READ WRITE")
+        said = mode.over(said)
         if not words.op(","):
             break
-    if "READ ONLY" in modes and "READ WRITE" in modes:
-        raise Unreadable("one of READ ONLY and READ WRITE")
-    sql = "START TRANSACTION" + (" " + ", ".join(modes) if modes else "")
-    return Builtin(name="begin", arguments={"sql": Template((sql.encode(),))})
+    return Begin(characteristics=said)
 
 
-def _end(words: Words, name: str) -> Plan:
+def _end(words: Words, ending: type[Commit | Rollback]) -> Plan:
     words.take("WORK")
-    chain: bool | None = None  # what is not said goes by completion_type
+    completion: Completion | None = None
     if words.take("AND", "CHAIN"):
-        chain = True
+        completion = Completion.CHAIN
     elif words.take("AND", "NO", "CHAIN"):
-        chain = False
-    release: bool | None = None
+        completion = Completion.NO_CHAIN
     if words.take("RELEASE"):
-        release = True
+        if completion is Completion.CHAIN:
+            raise Unreadable("unexpected RELEASE")
+        completion = Completion.RELEASE
     elif words.take("NO", "RELEASE"):
-        release = False
-    if chain and release:
-        raise Unreadable("unexpected RELEASE")
-    return Builtin(name=name, arguments={"chain": chain, "release": release})
+        completion = completion or Completion.NO_CHAIN
+    return ending(completion=completion)
 
 
 def use(statement: Statement) -> Plan | None:
@@ -141,7 +151,7 @@ def use(statement: Statement) -> Plan | None:
     database = words.name()
     words.finish()
     databases = () if database.lower() == INFORMATION_SCHEMA else (database,)  # which is everybody's
-    return Builtin(name="use", arguments={"database": database}, databases=databases)
+    return Use(database=database, databases=databases)
 
 
 def kill(statement: Statement) -> Plan | None:
@@ -154,9 +164,7 @@ def kill(statement: Statement) -> Plan | None:
         words.take("CONNECTION")
     texts = Texts(statement)
     target = texts.template(words.at, len(statement.source.tokens))
-    return Builtin(
-        name="kill", arguments={"id": target, "query": query}, session_slots=tuple(texts.slots.names)
-    )
+    return Kill(id=target, query=query, session_slots=tuple(texts.slots.names))
 
 
 class Texts:
@@ -199,26 +207,27 @@ def set_(statement: Statement) -> Plan | None:
     if not assignments:
         assignments = _assignments(words, texts)
     words.finish()
-    mariadb = statement.names.env.mariadb
+    flavour = statement.names.env.flavour
     if all(one.constant for one in assignments):
         home = None
-    if home is None and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens))):
+    reads_tables = any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens)))
+    if home is None and reads_tables:
         raise _unsupported("a subquery in SET", "SELECT the value first.")
-    return Builtin(
-        name="set",
-        access=Access.ADMIN if any(_for_admins(one, mariadb) for one in assignments) else Access.NONE,
+    return SetVariables(
+        access=Access.ADMIN if any(_for_admins(one, flavour) for one in assignments) else Access.NONE,
         databases=databases,
         assignments=tuple(assignments),
         session_slots=tuple(texts.slots.names),
         home=home,
-        effects=effects_of(source, mariadb=mariadb),
+        reads_tables=reads_tables,
+        effects=effects_of(source, flavour=flavour),
     )
 
 
-def _for_admins(assignment: Assignment, mariadb: bool) -> bool:
+def _for_admins(assignment: Assignment, flavour: Flavour) -> bool:
     """Whether servers want a privilege for it that is not about rows. SET GLOBAL has an error of its own."""
-    privileged = assignment.scope == "session" and assignment.name in PRIVILEGED[mariadb]
-    return privileged or assignment.scope.startswith("persist")
+    privileged = assignment.scope is SetScope.SESSION and assignment.name in PRIVILEGED[flavour.name]
+    return privileged or assignment.scope in (SetScope.PERSIST, SetScope.PERSIST_ONLY)
 
 
 def _set_password(statement: Statement) -> Plan | None:
@@ -268,15 +277,13 @@ _OF_READING: Final = re.compile(
 
 
 def _unsupported(what: str, alternative: str = "") -> Refuse:
-    return Refuse(
-        "not_supported_yet", what=what, reason="the proxy does not pass it on", alternative=alternative
-    )
+    return Unsupported(what=what, reason="the proxy does not pass it on", alternative=alternative)
 
 
 def _transaction(words: Words) -> list[Assignment]:
     """SET [scope] TRANSACTION …; nothing when it is something else."""
     start = words.at
-    scope = "next"
+    scope = SetScope.NEXT
     for word, meaning in _SCOPES.items():
         if words.take(word):
             scope = meaning
@@ -287,10 +294,10 @@ def _transaction(words: Words) -> list[Assignment]:
     found = []
     while True:
         if words.take("ISOLATION", "LEVEL"):
-            level = next((one for one in _LEVELS if words.take(*one.split())), None)
+            level = next((one for one in Isolation if words.take(*one.value.split())), None)
             if level is None:
                 raise Unreadable("expected an isolation level")
-            value = Template((_LEVELS[level],))
+            value = Template((level.literal,))
             found.append(Assignment(scope=scope, name="transaction_isolation", value=value))
         elif words.take("READ", "ONLY"):
             found.append(Assignment(scope=scope, name="transaction_read_only", value=Template((b"1",))))
@@ -306,7 +313,7 @@ def _transaction(words: Words) -> list[Assignment]:
 
 def _assignments(words: Words, texts: Texts) -> list[Assignment]:
     found = []
-    sticky = "session"
+    sticky = SetScope.SESSION
     while True:
         end = _item_end(texts.source, words.at)
         special = _names(words, texts, end)
@@ -334,7 +341,7 @@ def _names(words: Words, texts: Texts, end: int) -> Assignment | None:
     names = words.take("NAMES")
     if not names and not words.take("CHARACTER", "SET") and not words.take("CHARSET"):
         return None
-    scope = "names" if names else "charset"
+    scope = SetScope.NAMES if names else SetScope.CHARSET
     if words.take("DEFAULT"):
         if words.at != end:
             raise Unreadable("expected the end")
@@ -360,12 +367,12 @@ def _charset(texts: Texts, at: int) -> Template:
     return Template((token.name.encode("utf-8", "surrogateescape"),))
 
 
-def _assignment(words: Words, texts: Texts, end: int, sticky: str) -> tuple[Assignment, str]:
+def _assignment(words: Words, texts: Texts, end: int, sticky: SetScope) -> tuple[Assignment, SetScope]:
     source = texts.source
     token = source.at(words.at)
     scope, name = sticky, ""
     if token.kind == "variable":
-        scope, name = "user", token.text
+        scope, name = SetScope.USER, token.text
         words.at += 1
     elif token.kind == "system":
         scope, name = _system_variable(token.text)
@@ -387,9 +394,9 @@ def _assignment(words: Words, texts: Texts, end: int, sticky: str) -> tuple[Assi
     return Assignment(scope=scope, name=name, value=value, constant=constant), sticky
 
 
-def _system_variable(text: str) -> tuple[str, str]:
+def _system_variable(text: str) -> tuple[SetScope, str]:
     """@@name or @@scope.name to scope and name."""
     first, dot, rest = text[2:].partition(".")
     if dot and first.upper() in _SCOPES:
         return _SCOPES[first.upper()], rest
-    return ("next" if text[2:] in _NEXT else "session"), text[2:]
+    return (SetScope.NEXT if text[2:] in _NEXT else SetScope.SESSION), text[2:]

@@ -6,9 +6,10 @@ from typing import Final
 
 from config.schema import KeyType, Kind, Table
 from rewriter.plan import Access, Plan, Reject
-from rewriter.plans import Builtin, Ddl
+from rewriter.plans import Ddl
+from rewriter.plans.builtins import Empty
 from rewriter.route.context import Statement, not_yet
-from rewriter.route.scope import Refuse, Target
+from rewriter.route.scope import Refuse, Target, Unsupported
 from rewriter.splice import Part
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Source, quote_name
@@ -71,7 +72,7 @@ def _unknown(source: Source, refusal: Refuse) -> Plan | None:
                 "DROP TABLE of several tables", "one is not in the schema", "Name them one by one."
             )
         if source.is_word(2, "IF"):
-            return Builtin(name="empty", access=Access.ADMIN)
+            return Empty(access=Access.ADMIN)
         return Reject(error="unknown_dropped", arguments=refusal.arguments)
     return None
 
@@ -195,4 +196,4 @@ def _check_created(source: Source, span: Span, table: Table) -> None:
 
 def _refused(source: Source, table: Table, reason: str, alternative: str) -> Refuse:
     what = f"this {source.tokens[0].text} of {table.database}.{table.name}"
-    return Refuse("not_supported_yet", what=what, reason=reason, alternative=alternative)
+    return Unsupported(what=what, reason=reason, alternative=alternative)

@@ -12,7 +12,7 @@ from config.keys import ORMS, is_sharded, key_holds, may_count, reference_holds,
 from config.schema import Kind, Table
 from config.sqltext import SqlToken
 from rewriter.route.context import Statement
-from rewriter.route.scope import Refuse
+from rewriter.route.scope import Refuse, Unsupported
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Span
 from rewriter.text.tokens import HEX, INTEGER, NAME, NUMBER, OPERATOR, STRING, WORD, Source
@@ -156,8 +156,7 @@ def count_local_id(statement: Statement, span: Span, table: Table, edits: Edits)
         return
     found = read_element(_tokens(source, mine))
     if not source.is_word(mine.first + 1, "BIGINT", "INT8", "SERIAL"):
-        raise Refuse(
-            "not_supported_yet",
+        raise Unsupported(
             what=f"this CREATE TABLE of {table.database}.{table.name}",
             reason=f"'{source.at(mine.first).name}' is no BIGINT, and a local id has up to 36 bits",
             alternative="Make it BIGINT UNSIGNED (in an ORM: a big integer, BigAutoField).",

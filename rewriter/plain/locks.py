@@ -7,10 +7,10 @@ and leaves a warning that says so.
 from __future__ import annotations
 
 from rewriter.plan import Plan
-from rewriter.plans import Builtin
+from rewriter.plans.builtins import LockTables, SwitchKeys
 from rewriter.route.context import Statement
 from rewriter.route.needs import access
-from rewriter.route.scope import Refuse, Scope
+from rewriter.route.scope import Scope, Unsupported
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Unreadable
 
@@ -33,8 +33,7 @@ def lock(statement: Statement) -> Plan | None:
     forms = {target.form for target in scope.targets.values()}
     if not forms <= {"sharded", "single"}:
         if forms & {"sharded", "single"}:
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="LOCK TABLES",
                 reason="its tables are kept in different ways",
                 alternative="Lock the databases' tables one after another.",
@@ -55,12 +54,11 @@ def lock(statement: Statement) -> Plan | None:
             text.edits.replace(ref.span, name + alias)
         return text.plan(Place(keyspaces), About(needed, databases, implicit_commit=commits))
     tables = ", ".join(ref.name for ref, target in scope.targets.items() if target.form == "sharded")
-    return Builtin(
-        name="lock_tables",
+    return LockTables(
         access=needed,
         implicit_commit=commits,
         databases=databases,
-        arguments={"tables": tables or ", ".join(ref.name for ref in scope.targets)},
+        tables=tables or ", ".join(ref.name for ref in scope.targets),
     )
 
 
@@ -97,4 +95,4 @@ def switch_keys(statement: Statement) -> Plan | None:
     if target.form not in ("sharded", "single"):
         return None
     needed, commits = access(statement.source)
-    return Builtin(name="switch_keys", access=needed, implicit_commit=commits, databases=(target.database,))
+    return SwitchKeys(access=needed, implicit_commit=commits, databases=(target.database,))

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from rewriter.plan import Access, Argument, Plan
-from rewriter.plans import Builtin
+from rewriter.plan import Access, Plan
+from rewriter.plans.builtins import (
+    Listing,
+    Show,
+    ShowColumns,
+    ShowCreateDatabase,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowErrors,
+    ShowGrants,
+    ShowIndex,
+    ShowNothing,
+    ShowPools,
+    ShowProcessList,
+    ShowProxyQueries,
+    ShowProxySessions,
+    ShowProxyStatus,
+    ShowShards,
+    ShowStatus,
+    ShowTables,
+    ShowTableStatus,
+    ShowTopology,
+    ShowVariables,
+    ShowWarnings,
+)
 from rewriter.route.context import Statement
 from rewriter.route.scope import Refuse
+from rewriter.splice import Template
 from rewriter.text.facts import Span, TableRef
+from rewriter.text.nature import nature_of
 from rewriter.text.tokens import VARIABLE, WORD, Unreadable
 
 from .builtins import Texts, Words
 from .unsharded import About, Place, Text, plan_confined
 
-_OWN: Final = {
-    ("SHARDS",): "show_shards",
-    ("TOPOLOGY",): "show_topology",
-    ("POOLS",): "show_pools",
-    ("PROXY", "STATUS"): "show_proxy_status",
-    ("PROXY", "QUERIES"): "show_proxy_queries",
-    ("PROXY", "SESSIONS"): "show_proxy_sessions",
+_OWN: Final[dict[tuple[str, ...], type[Listing]]] = {
+    ("SHARDS",): ShowShards,
+    ("TOPOLOGY",): ShowTopology,
+    ("POOLS",): ShowPools,
+    ("PROXY", "STATUS"): ShowProxyStatus,
+    ("PROXY", "QUERIES"): ShowProxyQueries,
+    ("PROXY", "SESSIONS"): ShowProxySessions,
 }
 
 
@@ -32,26 +58,21 @@ class _Show:
         self.words = Words(statement.source)
         self.texts = Texts(statement)
 
-    def plan(self, name: str, arguments: dict[str, Argument], databases: tuple[str, ...] = ()) -> Plan:
+    def finished(self, plan: Show) -> Plan:
         """The plan, when nothing is left to read."""
         self.words.finish()
-        return Builtin(
-            name=name,
-            access=Access.READ,
-            arguments=arguments,
-            databases=databases,
-            session_slots=tuple(self.texts.slots.names),
-        )
+        slots = tuple(self.texts.slots.names)
+        return replace(plan, session_slots=slots) if slots else plan
 
-    def like_where(self) -> dict[str, Argument]:
+    def like_where(self) -> tuple[Template | None, Template | None]:
         """LIKE 'pattern' and WHERE expression, one of which may stand at the end."""
-        found: dict[str, Argument] = {"like": None, "where": None}
-        end = len(self.statement.source.tokens)
-        for word in ("LIKE", "WHERE"):
-            if self.words.take(word):
-                found[word.lower()] = self.texts.template(self.words.at, end)
-                self.words.at = end
-        return found
+        return self._rest("LIKE"), self._rest("WHERE")
+
+    def _rest(self, word: str) -> Template | None:
+        if not self.words.take(word):
+            return None
+        first, self.words.at = self.words.at, len(self.statement.source.tokens)
+        return self.texts.template(first, self.words.at)
 
     def database(self) -> str:
         """FROM database or IN database, else the current one. Raises Refuse when there is none."""
@@ -69,6 +90,10 @@ class _Show:
             return first, self.words.name()
         return self.database(), first
 
+    def check(self, database: str, table: str) -> None:
+        """Raises Refuse when there is no such table."""
+        self.statement.names.target(TableRef("table", Span(0, 0), table, database))
+
     def is_logical(self, database: str) -> bool:
         """Whether only the proxy knows what is in `database`."""
         found = self.statement.names.schema.databases.get(database)
@@ -82,26 +107,28 @@ def show(statement: Statement) -> Plan | None:
     reader = _Show(statement)
     words = reader.words
     words.at = 1
-    for sequence, name in _OWN.items():
+    for sequence, variant in _OWN.items():
         if words.take(*sequence):
-            return reader.plan(name, {"like": reader.like_where()["like"]})
+            return reader.finished(variant(like=reader.like_where()[0]))
     if words.take("DATABASES") or words.take("SCHEMAS"):
-        return reader.plan("show_databases", reader.like_where())
+        like, where = reader.like_where()
+        return reader.finished(ShowDatabases(like=like, where=where))
     if words.take("STATUS") or words.take("SESSION", "STATUS") or words.take("LOCAL", "STATUS"):
         text = reader.texts.template(0, len(statement.source.tokens))
         words.at = len(statement.source.tokens)
-        return reader.plan("show_status", {"text": text})
+        return reader.finished(ShowStatus(text=text))
     scope = 2 if statement.source.is_word(1, "SESSION", "LOCAL", "GLOBAL") else 1
     if statement.source.is_word(scope, "VARIABLES"):
         home = plan_confined(statement, Access.READ) or Text(statement).plan(Place(), About(Access.READ))
-        return Builtin(name="show_variables", access=Access.READ, home=home)
+        nature = nature_of(statement.source, flavour=statement.names.env.flavour)
+        return ShowVariables(home=replace(home, nature=nature))
     diagnostics = _diagnostics(reader)
     if diagnostics is not None:
         return diagnostics
     words.at = 1
     extended, full = words.take("EXTENDED"), words.take("FULL")
     if words.take("PROCESSLIST"):
-        return reader.plan("show_process_list", {"full": full})
+        return reader.finished(ShowProcessList(full=full))
     if words.take("GRANTS"):
         return _grants(reader)
     for what in _NONE:
@@ -126,7 +153,7 @@ def _grants(reader: _Show) -> Plan:
         else:
             user = token.name.strip("'\"")
             words.at += 1 if words.source.at(words.at).kind == VARIABLE else 0  # @'host'
-    return reader.plan("show_grants", {"user": user})
+    return reader.finished(ShowGrants(user=user))
 
 
 _NONE: Final = ("TRIGGERS", "EVENTS", "OPEN TABLES")
@@ -138,7 +165,7 @@ def _nothing(reader: _Show, what: str) -> Plan | None:
     if not reader.is_logical(database):
         return None
     reader.like_where()
-    return reader.plan("show_nothing", {"database": database, "what": what}, databases=(database,))
+    return reader.finished(ShowNothing(database=database, what=what, databases=(database,)))
 
 
 def _diagnostics(reader: _Show) -> Plan | None:
@@ -147,27 +174,29 @@ def _diagnostics(reader: _Show) -> Plan | None:
     count = words.source.is_word(1, "COUNT") and words.source.is_op(3, "*")
     if count:
         words.at = 5
-    name = "show_warnings" if words.take("WARNINGS") else "show_errors" if words.take("ERRORS") else ""
-    if not name:
+    variant = ShowWarnings if words.take("WARNINGS") else ShowErrors if words.take("ERRORS") else None
+    if variant is None:
         return None
-    arguments: dict[str, Argument] = {"count": count, "offset": None, "limit": None}
+    offset: Template | None = None
+    limit: Template | None = None
     if words.take("LIMIT"):
         first = words.at
         words.at += 1
         if words.op(","):
-            arguments["offset"] = reader.texts.template(first, first + 1)
+            offset = reader.texts.template(first, first + 1)
             first = words.at
             words.at += 1
-        arguments["limit"] = reader.texts.template(first, first + 1)
-    return reader.plan(name, arguments)
+        limit = reader.texts.template(first, first + 1)
+    return reader.finished(variant(count=count, offset=offset, limit=limit))
 
 
 def _tables(reader: _Show, *, full: bool) -> Plan | None:
     database = reader.database()
     if not reader.is_logical(database):
         return None
-    return reader.plan(
-        "show_tables", {"database": database, "full": full, **reader.like_where()}, databases=(database,)
+    like, where = reader.like_where()
+    return reader.finished(
+        ShowTables(database=database, full=full, like=like, where=where, databases=(database,))
     )
 
 
@@ -177,8 +206,19 @@ def _columns(reader: _Show, *, full: bool, extended: bool) -> Plan | None:
     database, table = reader.table()
     if not reader.is_logical(database):
         return None
-    arguments: dict[str, Argument] = {"full": full, "extended": extended, **reader.like_where()}
-    return _of_table(reader, "show_columns", database, table, arguments)
+    like, where = reader.like_where()
+    reader.check(database, table)
+    return reader.finished(
+        ShowColumns(
+            database=database,
+            table=table,
+            full=full,
+            extended=extended,
+            like=like,
+            where=where,
+            databases=(database,),
+        )
+    )
 
 
 def _others(reader: _Show, *, extended: bool) -> Plan | None:
@@ -187,38 +227,38 @@ def _others(reader: _Show, *, extended: bool) -> Plan | None:
     if words.take("TABLE", "STATUS"):
         database = reader.database()
         if reader.is_logical(database):
-            arguments = {"database": database, **reader.like_where()}
-            return reader.plan("show_table_status", arguments, databases=(database,))
+            like, where = reader.like_where()
+            status = ShowTableStatus(database=database, like=like, where=where, databases=(database,))
+            return reader.finished(status)
     elif words.take("INDEX") or words.take("INDEXES") or words.take("KEYS"):
         if not (words.take("FROM") or words.take("IN")):
             raise Unreadable("expected FROM")
         database, table = reader.table()
         if reader.is_logical(database):
-            arguments = {"where": reader.like_where()["where"], "extended": extended}
-            return _of_table(reader, "show_index", database, table, arguments)
+            where = reader.like_where()[1]
+            reader.check(database, table)
+            index = ShowIndex(
+                database=database, table=table, extended=extended, where=where, databases=(database,)
+            )
+            return reader.finished(index)
     elif words.take("CREATE", "TABLE"):
         database, table = reader.table()
         if reader.is_logical(database):
-            return _of_table(reader, "show_create_table", database, table, {})
+            reader.check(database, table)
+            return reader.finished(ShowCreateTable(database=database, table=table, databases=(database,)))
     elif words.take("CREATE", "VIEW"):
         database, table = reader.table()
         if reader.is_logical(database):
-            _of_table(reader, "show_create_table", database, table, {})
+            reader.check(database, table)
+            words.finish()
             raise Refuse("not_a_view", database=database, table=table)
     elif words.take("CREATE", "DATABASE") or words.take("CREATE", "SCHEMA"):
         absent = words.take("IF", "NOT", "EXISTS")
         database = words.name()
         if reader.is_logical(database):
-            arguments = {"database": database, "if_not_exists": absent}
-            return reader.plan("show_create_database", arguments, databases=(database,))
+            created = ShowCreateDatabase(database=database, if_not_exists=absent, databases=(database,))
+            return reader.finished(created)
     return None
-
-
-def _of_table(reader: _Show, name: str, database: str, table: str, arguments: dict[str, Argument]) -> Plan:
-    """A plan about one table, which must exist. Raises Refuse."""
-    reader.statement.names.target(TableRef("table", Span(0, 0), table, database))
-    arguments = {"database": database, "table": table, **arguments}
-    return reader.plan(name, arguments, databases=(database,))
 
 
 def describe(statement: Statement) -> Plan | None:
@@ -239,11 +279,12 @@ def describe(statement: Statement) -> Plan | None:
         raise Refuse("no_database")
     if not reader.is_logical(database):
         return None
-    arguments: dict[str, Argument] = {"full": False, "extended": False, "like": None, "where": None}
+    like: Template | None = None
     if not words.done:
-        arguments["like"] = reader.texts.template(words.at, words.at + 1)
+        like = reader.texts.template(words.at, words.at + 1)
         words.at += 1
-    return _of_table(reader, "show_columns", database, first, arguments)
+    reader.check(database, first)
+    return reader.finished(ShowColumns(database=database, table=first, like=like, databases=(database,)))
 
 
 _EXPLAINABLE: Final = (

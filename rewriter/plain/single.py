@@ -13,7 +13,7 @@ from typing import Final
 from config.schema import Kind
 from rewriter.plan import Access, Plan
 from rewriter.route.context import Statement
-from rewriter.route.scope import Refuse, Scope, Target
+from rewriter.route.scope import Refuse, Scope, Target, Unsupported
 from rewriter.text.effects import Effects
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.parse import Parser
@@ -32,9 +32,9 @@ def define_single(statement: Statement, span: Span, target: Target) -> Plan:
     for name in (span, *_others(source, span, begin)):
         other = statement.names.target(_reference(source, name))
         if other.form != "single" or other.table is None or other.table.kind is not Kind.SINGLE:
-            raise _apart(source, name, "it is not a single table")
+            raise _elsewhere(source, name, "it is not a single table")
         if other.keyspace != target.keyspace:
-            raise _apart(source, name, f"it is in another keyspace than {source.at(span.end - 1).name}")
+            raise _elsewhere(source, name, f"it is in another keyspace than {source.at(span.end - 1).name}")
         last = source.text(name.end - 1, name.end)
         text.edits.replace(name, quote_name(other.physical.decode()), b".", last)
     if begin < len(source.tokens):
@@ -124,15 +124,15 @@ def _edit_select(statement: Statement, text: Text, begin: int, target: Target) -
     scope.add_query(statement.names, query)
     for ref, one in scope.targets.items():
         if one.form not in ("inner", "system") and (one.form != "single" or one.keyspace != target.keyspace):
-            raise _apart(
+            raise _elsewhere(
                 source, ref.span, "its rows are elsewhere", "CREATE the table, then INSERT … SELECT."
             )
     text.blocks(query.all_blocks(), scope)
 
 
-def _apart(
+def _elsewhere(
     source: Source, span: Span, reason: str, alternative: str = "Name the tables one by one."
 ) -> Refuse:
     name = source.text(*span).decode("utf-8", "replace")
     what = f"this {source.tokens[0].text} with '{name}'"
-    return Refuse("not_supported_yet", what=what, reason=reason, alternative=alternative)
+    return Unsupported(what=what, reason=reason, alternative=alternative)

@@ -11,21 +11,21 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypedDict
 
 from config.schema import Kind
-from rewriter.bound import BindError
+from rewriter.bound import BindError, NotSupported
 from rewriter.plan import Access, Plan
 from rewriter.plans import AnyHost, Passthrough, Physical
+from rewriter.route.column_metadata import unsharded_column_metadata
 from rewriter.route.columns import Columns, Extras
 from rewriter.route.context import Statement
-from rewriter.route.fills import (
+from rewriter.route.reachable import reached, tells_of_others
+from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Refuse, Scope, Target, Unsupported
+from rewriter.route.slot_filling import (
     fill_database_facts,
     fill_functions,
     fill_lock_holders,
     fill_slots,
     take_hints,
 )
-from rewriter.route.origins import unsharded_origins
-from rewriter.route.reach import reached, tells_of_others
-from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Refuse, Scope, Target
 from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.text.edits import Edits
@@ -74,20 +74,19 @@ class Text:
     def __init__(self, statement: Statement, *, parameters: bool = False) -> None:
         source = statement.source
         self.source = source
-        self.mariadb = statement.names.env.mariadb
+        self.flavour = statement.names.env.flavour
         self._spaces = statement.spaces
         self.slots = Slots(len(source.literals))
         self.edits = Edits(source)
         if not defines(source):
-            mariadb = self.mariadb
             fill_slots(
                 source,
                 self.slots,
                 self.edits,
                 variables=False,
                 parameters=parameters,
-                warned=not mariadb,
-                numbered=mariadb,
+                warned=self.flavour.warned_in_statement,
+                numbered=self.flavour.numbers_in_statement,
             )
             fill_lock_holders(source, self.slots, self.edits)
         take_hints(source, self.edits)
@@ -103,9 +102,9 @@ class Text:
         unchanged = not self.edits
         template = whole(self.source) if unchanged else self.edits.template()
         system = any(database.lower() in SYSTEM_DATABASES for database in about.databases)
-        effects = effects_of(self.source, mariadb=self.mariadb)
+        effects = effects_of(self.source, flavour=self.flavour)
         # MariaDB says at once what a view's functions have changed
-        if not (self.mariadb or about.tables) and may_read_views(self.source):
+        if not (self.flavour.tells_changes_at_once or about.tables) and may_read_views(self.source):
             effects = (effects or Effects())._replace(reads=True)
         common = _Common(
             access=Access.ADMIN if system and about.access == Access.WRITE else about.access,
@@ -193,11 +192,16 @@ def on_one_host(statement: Statement, plan: Plan, scope: Scope) -> Plan:
     try:
         if isinstance(plan, Passthrough | Physical):
             plan.host(statement.names.topology)
-    except BindError as error:
-        if error.name == "not_supported_yet":
-            raise Refuse(error.name, **error.arguments) from None
-    origins = unsharded_origins(scope)
-    return replace(plan, origins=origins) if origins is not None and isinstance(plan, Passthrough) else plan
+    except NotSupported as error:
+        raise Unsupported(**error.arguments) from None
+    except BindError:
+        pass  # which hosts there are, is known when it is run
+    column_metadata = unsharded_column_metadata(scope)
+    return (
+        replace(plan, column_metadata=column_metadata)
+        if column_metadata is not None and isinstance(plan, Passthrough)
+        else plan
+    )
 
 
 def _everywhere(target: Target) -> bool:
@@ -229,8 +233,7 @@ def mixed(scope: Scope) -> Refuse:
     names = dict.fromkeys(
         f"{target.database}.{ref.name}" for ref, target in scope.targets.items() if target.form != "inner"
     )
-    return Refuse(
-        "not_supported_yet",
+    return Unsupported(
         what="this statement",
         reason=f"its tables are kept in different ways ({', '.join(names)})",
         alternative="Read the tables one by one.",

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from config.flavour import Flavour
 from config.topology import Host
 from rewriter.plan import Access, Plan
 from rewriter.plans import SystemViews
@@ -156,7 +157,7 @@ def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]
         access=Access.READ,
         session_slots=tuple(text.slots.names),
         databases=tuple(dict.fromkeys(one.database for one in targets)),
-        effects=effects_of(source, mariadb=statement.names.env.mariadb),
+        effects=effects_of(source, flavour=statement.names.env.flavour),
         template=text.edits.template(),
         unchanged=False,
         database=_current(statement, scope),
@@ -197,7 +198,7 @@ class Shown:
 
 
 def view_sql(
-    name: str, columns: Sequence[str], shown: Sequence[Shown], constants: Sequence[bytes], *, mariadb: bool
+    name: str, columns: Sequence[str], shown: Sequence[Shown], constants: Sequence[bytes], *, flavour: Flavour
 ) -> bytes:
     """The derived table for view `name` of these `columns`.
 
@@ -208,7 +209,7 @@ def view_sql(
     view = VIEWS[name]
     whole = [one.physical for one in shown if one.as_is]
     parts: list[bytes] = []
-    groups = [[one] for one in whole] if mariadb and whole else [whole]
+    groups = [[one] for one in whole] if flavour.looks_up_schemas and whole else [whole]
     listed = b", ".join(b"`" + column.encode() + b"`" for column in columns)
     table = b"SELECT %b FROM information_schema.`%b` WHERE " % (listed, name.encode())
     for group in groups:
@@ -220,16 +221,16 @@ def view_sql(
         else:
             parts.append(table + b"`%b` IN (%b)" % (view.schema.encode(), names))
     parts += [
-        part for one in shown if not one.as_is and (part := shown_sql(name, columns, one, mariadb=mariadb))
+        part for one in shown if not one.as_is and (part := shown_sql(name, columns, one, flavour=flavour))
     ]
     parts += constants
     union = b" UNION ALL ".join(parts)
-    if mariadb:
+    if flavour.looks_up_schemas:
         return union
     return b"SELECT %b FROM (%b) AS shown" % (listed, union)
 
 
-def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, mariadb: bool) -> bytes:
+def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, flavour: Flavour) -> bytes:
     """The SELECT of one database's rows; empty when it has none."""
     view = VIEWS[name]
     if shown.tables is not None and ((not view.of_tables) or (view.once and not shown.first)):
@@ -237,7 +238,7 @@ def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, mariadb: bool)
     if view.table and shown.tables is not None and not shown.tables:
         return b""
     sql = b"SELECT %b FROM information_schema.`%b` WHERE `%b` = %b" % (
-        b", ".join(_column(column, view, shown, mariadb=mariadb) for column in columns),
+        b", ".join(_column(column, view, shown, flavour=flavour) for column in columns),
         name.encode(),
         view.schema.encode(),
         _quote(shown.physical),
@@ -247,20 +248,20 @@ def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, mariadb: bool)
     return sql
 
 
-def introducer(*, mariadb: bool) -> bytes:
+def introducer(flavour: Flavour) -> bytes:
     """What stands before a string constant in a result column. MariaDB's views are in utf8mb3, and its UNION
     takes the larger character set; MySQL finds that the constant fits.
     """
-    return b"_utf8mb3" if mariadb else b"_utf8mb4"
+    return b"_utf8mb3" if flavour.views_in_utf8mb3 else b"_utf8mb4"
 
 
-def _column(column: str, view: View, shown: Shown, *, mariadb: bool) -> bytes:
+def _column(column: str, view: View, shown: Shown, *, flavour: Flavour) -> bytes:
     """One result column, in logical terms."""
     plain = b"`" + column.encode() + b"`"
     if shown.as_is:
         return plain
     objects = b", ".join(map(_quote, shown.objects))
-    logical = introducer(mariadb=mariadb) + _quote(shown.logical)
+    logical = introducer(flavour) + _quote(shown.logical)
     expression = b""
     if column == view.schema:
         expression = logical

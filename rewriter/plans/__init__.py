@@ -1,6 +1,6 @@
 """What the rewriter decides: one small frozen variant for each way of running a statement.
 
-A plan belongs to a statement's shape and knows no literal. To run it, the executor makes
+A plan belongs to a statement's fingerprint and knows no literal. To run it, the executor makes
 
     values = literals + tuple(sql_literal(session.value(name)) for name in plan.session_slots)
 
@@ -18,29 +18,40 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
     ReadThenWrite INSERT … SELECT, and changes of rows that a SELECT must find, over shards
     SystemViews   a query on information_schema that shows databases
-    Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …)
+    Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …): builtins.py
     LoadLocal     LOAD DATA LOCAL INFILE: a passthrough whose host asks the client for a file
     Opened        a text that is executed as another one, which all read alike
-    Several       a text of more than one statement: cut it (split.py) and plan each when its turn comes
-    Reject        not run: an error of the registry, with its arguments
+    MultiStatement       a text of more than one statement: cut it (split.py) and plan each when its turn
+    comes Reject        not run: an error of the registry, with its arguments
 
 Every variant has the attributes of `Plan`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from config.topology import Host, Topology
-from rewriter.bound import Aggregate, BindError, Bound, HostStatement, Inserted, Merge, Notice, SortKey
+from rewriter.bound import (
+    Aggregate,
+    BindError,
+    Bound,
+    HostStatement,
+    Inserted,
+    Merge,
+    Notice,
+    NotSupported,
+    SortKey,
+)
 from rewriter.env import Env
-from rewriter.plan import Access, Argument, Choose, Plan, Reject, Values
+from rewriter.plan import Access, Choose, Plan, Reject, Values
 from rewriter.route.binding import keyspace_of
-from rewriter.route.origins import Origins
+from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.splice import Template
 
+from .builtins import Builtin
 from .gather import Gather, Piece
 from .inserting import Insert
 from .read_write import ReadThenWrite
@@ -50,8 +61,6 @@ __all__ = [
     "Access",
     "Aggregate",
     "AnyHost",
-    "Argument",
-    "Assignment",
     "BindError",
     "Bound",
     "Builtin",
@@ -65,6 +74,7 @@ __all__ = [
     "Inserted",
     "LoadLocal",
     "Merge",
+    "NotSupported",
     "Notice",
     "OneHost",
     "Opened",
@@ -91,14 +101,14 @@ class OneHost(Plan):
 
     `template` renders the statement. `unchanged`: that gives the client's very bytes, so the executor may
     send those and save the rendering. `database` is the current database that the backend connection must
-    have; None when it does not matter. `origins`: of a SELECT's columns, where the server knows their
+    have; None when it does not matter. `column_metadata`: of a SELECT's columns, where the server knows their
     database by another name.
     """
 
     template: Template
     unchanged: bool = True
     database: str | None = None
-    origins: Origins | None = None
+    column_metadata: ColumnMetadata | None = None
 
     def host(self, topology: Topology) -> Host:
         """The host to send it to. Raises BindError when there is none, or more than one."""
@@ -202,7 +212,7 @@ class Opened(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Several(Plan):
+class MultiStatement(Plan):
     """A text of more than one statement, for clients that may send such (MULTI_STATEMENTS); to others it is
     a syntax error of the server's, unless `comments`: only comments stand behind the first.
     """
@@ -267,7 +277,7 @@ def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -
     if len(hosts) > 1:
         reason = f"its tables are on different hosts ({', '.join(sorted(hosts))})"
         advice = "Read the tables one by one."
-        raise BindError("not_supported_yet", what="this statement", reason=reason, alternative=advice)
+        raise NotSupported(what="this statement", reason=reason, alternative=advice)
     return hosts.pop()
 
 
@@ -281,69 +291,3 @@ def _host(topology: Topology, keyspace: str, shard: int | None) -> Host:
         name = keyspace if shard is None else f"{keyspace}/{shard}"
         raise BindError("unknown_database", database=name or "of the default host")
     return host
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Assignment:
-    """One part of SET. `scope` tells how to read `name`:
-
-    "user" (@name, lower case), "session", "global", "persist", "persist_only" (system variables, lower
-    case; a bare name or LOCAL is "session"), "next" (`SET @@x` and `SET TRANSACTION` without SESSION
-    where it means the next transaction only: `transaction_isolation`, `transaction_read_only`), "names"
-    (value: the character set; `collate` the collation), "charset" (SET CHARACTER SET).
-    `value` renders the right side as the client wrote it; None is DEFAULT. `constant`: the right side
-    is one literal or one bare word, so that no server is needed to evaluate it ("charset" also says what
-    the current database has).
-    """
-
-    scope: str
-    name: str
-    value: Template | None
-    collate: Template | None = None
-    constant: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Builtin(Plan):
-    """The proxy answers by itself. `name` and what is in `arguments`:
-
-    begin                 sql: Template (the statement as for a backend, e.g. START TRANSACTION READ ONLY)
-    commit, rollback      chain, release: bool | None (not said)
-    savepoint, rollback_to, release_savepoint   name: str
-    set                   `assignments`
-    use                   database: str
-    kill                  id: Template, query: bool
-    explain_route         offset: int (the inner statement is the rest of the text from this byte)
-    show_shards, show_topology, show_pools, show_proxy_status, show_proxy_queries, show_proxy_sessions
-                          like: Template | None
-    show_status           text: Template (the statement)
-    show_variables        nothing (`home` is the statement for a server)
-    show_warnings, show_errors   count: bool; offset, limit: Template | None
-    show_databases        like, where: Template | None
-    show_tables           database: str; full: bool; like, where: Template | None
-    show_table_status     database: str; like, where: Template | None
-    show_columns          database, table: str; full, extended: bool; like (DESCRIBE t c: perhaps a bare
-                          name), where: Template | None
-    show_index            database, table: str; extended: bool; where: Template | None
-    show_create_table     database, table: str
-    show_create_database  database: str; if_not_exists: bool
-    show_process_list     full: bool
-    show_grants           user: str | None
-    show_nothing          database: str; what: str (TRIGGERS, EVENTS, OPEN TABLES)
-    lock_tables           tables: str (those that are not locked)
-    switch_keys           nothing
-    empty                 nothing (only comments, or nothing at all)
-
-    A Template renders, with the values, the argument's SQL text: a quoted string (`like`), a number, an
-    expression (`where`). Names are without quotes.
-
-    `home`: the plan of the same text as for a server, where SET has expressions that only a certain server
-    can evaluate (functions and tables of the current database); None where any can.
-    """
-
-    kind: ClassVar[str] = "builtin"
-    access: Access = Access.NONE
-    name: str
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
-    assignments: tuple[Assignment, ...] = ()
-    home: Plan | None = None

@@ -19,6 +19,8 @@ from rewriter.route.binding import host as host_of
 from rewriter.route.values import Value
 from rewriter.splice import Template
 
+from .join import Join
+
 SCRATCH: Final = b"shardgate_scratch"
 """The database of the temporary tables."""
 
@@ -187,13 +189,15 @@ class Gather(Plan):
 
     With `full` some pieces are groups that the shards make, and `full` is the same statement over all rows,
     with the same pieces: its rest, over no rows, has the column definitions and the errors of the statement;
-    and when the groups do not combine exactly after all, it is what is run.
+    and when the groups do not combine exactly after all, it is what is run. `join` is how two reads give the
+    same without a scratch host, if what they find is as expected.
     """
 
     kind: ClassVar[str] = "gather"
     pieces: tuple[Piece, ...]
     rest: Template
     full: Gather | None = None
+    join: Join | None = None
 
     def rest_sql(self, values: Values, names: tuple[bytes, ...]) -> bytes:
         """The statement over the tables with these (quoted) names in the scratch database."""

@@ -13,7 +13,7 @@ from config.topology import Keyspace, Topology
 from rewriter.bound import BindError, Bound, HostStatement, Inserted
 from rewriter.plan import Access, Choose, Plan, Values
 from rewriter.route.binding import host, keyspace_of, some_shard, why_not
-from rewriter.route.origins import Origins
+from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.route.routing import Key
 from rewriter.route.values import Value
 from rewriter.rows import Repeat
@@ -42,11 +42,13 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: what names its shard, in order of precedence, and its text. `lone`: see lone.py."""
+    """One row: what names its shard, in order of precedence, and its text. `single_row`: see the file of that
+    name in writes/.
+    """
 
     hints: tuple[Hint, ...]
     template: Template
-    lone: bool = False
+    single_row: bool = False
 
 
 class Strict(NamedTuple):
@@ -76,10 +78,10 @@ class Insert(Plan):
 
     `timed`: a row without an `id` gets one that the proxy makes, and the hole is for the whole `id`. Ask
     `wanted_ids` how many each shard needs, and give them to `bind`. `returning`: it has a RETURNING clause,
-    whose columns have these `origins`. `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`: the
-    statement has many rows of the kinds in `rows` (rows.py). `strict`: that of the table. `same`: constants
-    that ON DUPLICATE KEY UPDATE assigns, by column: every row must have these very values. `stays`: see
-    writes/unchanged.py.
+    whose columns have these `column_metadata`. `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`:
+    the statement has many rows of the kinds in `rows` (rows.py). `strict`: that of the table. `same`:
+    constants that ON DUPLICATE KEY UPDATE assigns, by column: every row must have these very values. `stays`:
+    see writes/unchanged.py.
     """
 
     kind: ClassVar[str] = "insert"
@@ -93,7 +95,7 @@ class Insert(Plan):
     backslashes: bool = True
     timed: bool = False
     returning: bool = False
-    origins: Origins | None = None
+    column_metadata: ColumnMetadata | None = None
     ignore: bool = False
     asks: bool = False
     repeat: Repeat | None = None
@@ -165,14 +167,14 @@ class Insert(Plan):
         alone = sum(map(len, by_shard.values())) == 1
         statements, inserted = [], []
         for shard in sorted(by_shard):
-            base = self._base(keyspace, shard)
+            id_offset = self._id_offset(keyspace, shard)
             placed = by_shard[shard]
-            sql = self._text(placed, keyspace.database_of(shard), base, alone=alone)
+            sql = self._text(placed, keyspace.database_of(shard), id_offset, alone=alone)
             statements.append(HostStatement(host(keyspace, shard), (shard,), sql))
             numbers = tuple([one.number for one in placed])
             inserted.append(
                 Inserted(
-                    shard, base, len(placed), numbers[0], numbers[-1], shard in generated, numbers,
+                    shard, id_offset, len(placed), numbers[0], numbers[-1], shard in generated, numbers,
                     self.ignore, self.asks, int(placed[-1].id) if placed[-1].id.isdigit() else 0,
                 )
             )  # fmt: skip
@@ -188,24 +190,24 @@ class Insert(Plan):
             known = given is not None and given.kind == "parameter"
             id = view[given.index] if given is not None and known else b"1"
             placed.append(_Placed(number, row, view, id))
-        sql = self._text(placed, keyspace.database_of(shard), self._base(keyspace, shard), alone=True)
+        sql = self._text(placed, keyspace.database_of(shard), self._id_offset(keyspace, shard), alone=True)
         return HostStatement(host(keyspace, shard), (shard,), sql)
 
-    def _text(self, placed: list[_Placed], database: bytes, base: int | None, *, alone: bool) -> bytes:
+    def _text(self, placed: list[_Placed], database: bytes, id_offset: int | None, *, alone: bool) -> bytes:
         common: list[bytes] = []
         last: Values = ()
         rows = []
         for _, row, view, id in placed:
             if view is not last:
-                common, last = [*view, database, b"%d" % (base or 0), b""], view
+                common, last = [*view, database, b"%d" % (id_offset or 0), b""], view
             common[-1] = id  # in place: a copy of all values for each row would be quadratic
             rows.append(row.template.render(common))
         before, text = self.before.render(common), b", ".join(rows)
-        if len(placed) == 1 and placed[0].row.lone and not alone:
+        if len(placed) == 1 and placed[0].row.single_row and not alone:
             before, text = _VALUES.sub(b"", before), b"SELECT " + text.strip()[1:-1]
         return before + text + self.behind.render(common)
 
-    def _base(self, keyspace: Keyspace, shard: int) -> int | None:
+    def _id_offset(self, keyspace: Keyspace, shard: int) -> int | None:
         if self.type is None or keyspace.layout is None:
             return None
         return keyspace.layout.base(shard, self.type)

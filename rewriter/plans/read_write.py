@@ -49,7 +49,7 @@ class ReadThenWrite(Plan):
     @property
     def changes(self) -> bool:
         """Whether it is an UPDATE or DELETE."""
-        return isinstance(self.writes, ChangeRows | Several)
+        return isinstance(self.writes, ChangeRows | SeveralChanges)
 
     def example(self, values: Values) -> list[bytes]:
         """The statements for a row that stands for all."""
@@ -207,7 +207,7 @@ def _whole_number(literal: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class SeveralChanges:
     """Changes of several tables by one SELECT."""
 
     parts: tuple[ChangeRows, ...]

@@ -5,23 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from config.column_type import ColumnType
 from config.schema import Kind, Table
 from rewriter.text.tokens import quote_name
 
 _UNIQUE: Final = re.compile(
     r"\s*(PRIMARY\s+KEY|UNIQUE(?:\s+(?:KEY|INDEX))?)\s*`?\w*`?\s*\(([^()]+)\)\s*\Z", re.IGNORECASE
 )
-_OWN: Final = re.compile(r"\b(PRIMARY\s+KEY|UNIQUE)\b", re.IGNORECASE)
-_FIXED: Final = re.compile(r"\b(NOT\s+NULL|PRIMARY\s+KEY)\b", re.IGNORECASE)
-_TYPE: Final = re.compile(r"\s*(\w+)")
-_TEXTS: Final = frozenset(
-    {"char", "varchar", "nchar", "nvarchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
-    | {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "character", "uuid", "inet6"}
-)
-_NUMBERS: Final = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "decimal", "numeric", "dec", "fixed"}
-    | {"bool", "boolean", "date", "time", "datetime", "timestamp", "year", "double"}
-)
+_COMPARED: Final = ("integer", "exact", "real", "day", "time", "moment")
+"""The families of types whose values are equal when, and only when, their texts are."""
 
 
 class RowKey(NamedTuple):
@@ -46,7 +38,7 @@ def row_key(table: Table, label: str) -> RowKey | None:
     if not table.columns:
         return None
     columns = sorted(table.columns, key=lambda one: one.name.lower() != table.routing.lower())
-    shown = [_exact(prefix + quote_name(one.name), one.definition) for one in columns]
+    shown = [_exact(prefix + quote_name(one.name), one.type) for one in columns]
     found = [one for one in shown if one is not None]
     return RowKey(tuple(found), whole=True) if len(found) == len(shown) else None
 
@@ -54,28 +46,26 @@ def row_key(table: Table, label: str) -> RowKey | None:
 def _key_columns(table: Table) -> tuple[str, ...] | None:
     """The columns (lower case) of a key that is unique on a shard and has no NULLs; None: there is none."""
     for column in table.columns:
-        if _OWN.search(column.definition) and _FIXED.search(column.definition):
+        if column.facts.primary or (column.facts.unique and column.facts.not_null):
             return (column.name.lower(),)
     found = [one for index in table.indexes if (one := _UNIQUE.match(index)) is not None]
     for one in sorted(found, key=lambda match: match[1][0].upper() != "P"):
         names = tuple(part.strip().strip("`").lower() for part in one[2].split(","))
         columns = [table.column(name) for name in names]
         primary = one[1][0].upper() == "P"
-        if all(column is not None and (primary or _FIXED.search(column.definition)) for column in columns):
+        if all(column is not None and (primary or column.facts.not_null) for column in columns):
             return names
     return None
 
 
-def _exact(name: bytes, definition: str) -> bytes | None:
+def _exact(name: bytes, type_: ColumnType) -> bytes | None:
     """A column as an expression that is equal only for equal values; None for what has none."""
-    found = _TYPE.match(definition)
-    kind = found[1].lower() if found is not None else ""
-    if kind in _TEXTS:
-        return b"HEX(" + name + b")"
-    if kind == "json":
+    if type_.kind == "json":
         return b"HEX(CAST(" + name + b" AS CHAR CHARACTER SET utf8mb4))"
-    if kind == "bit":
+    if type_.textual or type_.binary or type_.kind in ("uuid", "inet6"):
+        return b"HEX(" + name + b")"
+    if type_.kind == "bit":
         return b"(" + name + b" + 0)"
-    if kind == "float":
+    if type_.rounded:
         return b"(" + name + b" * 1e0)"  # its own text has too few digits
-    return name if kind in _NUMBERS else None
+    return name if type_.family in _COMPARED else None

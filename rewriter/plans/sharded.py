@@ -11,7 +11,17 @@ from functools import partial
 from typing import ClassVar, Final, NamedTuple
 
 from config.topology import Host, Keyspace, Topology
-from rewriter.bound import Aggregate, Apart, BindError, Bound, HostStatement, Merge, Notice, SortKey
+from rewriter.bound import (
+    Aggregate,
+    BindError,
+    Bound,
+    HostStatement,
+    Merge,
+    Notice,
+    NotSupported,
+    PerShard,
+    SortKey,
+)
 from rewriter.plan import Access, Choose, Plan, Reject, Values
 from rewriter.route.binding import (
     CHUNK,
@@ -24,7 +34,7 @@ from rewriter.route.binding import (
     some_shard,
 )
 from rewriter.route.binding import host as host_of
-from rewriter.route.origins import Origins
+from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.route.routing import Placed
 from rewriter.route.values import Value
 from rewriter.splice import Template
@@ -62,9 +72,9 @@ class Sharded(Plan):
     """What plans on sharded tables have in common.
 
     `routing` finds the shards; `template` is the statement for one of them. `fallback` is the plan when a
-    value turns out to be no plain constant. `unrouted`: nothing narrows it. `origins`: those of its result's
-    columns, if it has one. `together`: rows of its tables that belong together are on one shard, so it may
-    run on several shards, each for itself.
+    value turns out to be no plain constant. `unrouted`: nothing narrows it. `column_metadata`: those of its
+    result's columns, if it has one. `together`: rows of its tables that belong together are on one shard, so
+    it may run on several shards, each for itself.
     """
 
     routing: Routing
@@ -72,7 +82,7 @@ class Sharded(Plan):
     fallback: Plan | None = None
     point: Point | None = None
     unrouted: bool = False
-    origins: Origins | None = None
+    column_metadata: ColumnMetadata | None = None
     together: bool = False
 
     @property
@@ -137,8 +147,7 @@ class Sharded(Plan):
 
     def not_one_shard(self) -> BindError:
         """The error that the tables of a statement are on more than one shard."""
-        return BindError(
-            "not_supported_yet",
+        return NotSupported(
             what="this statement",
             reason=f"it joins rows of {', '.join(self.tables)} that are on different shards",
             alternative="Give every table an ID of the same shard.",
@@ -167,15 +176,15 @@ class Sharded(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Several:
+class Scatter:
     """How a SELECT runs on several shards.
 
     `part` is each shard's SELECT inside a UNION ALL, with the `hidden` columns at its end that `order` and
     `aggregates` need; `tail` orders a host's result. `rows` and `offset` are those of LIMIT: a shard gives
     the first `rows` + `offset`. `reference` has the column definitions that the client must get. `exact`:
-    some columns of `part` come as DOUBLEs, so that these must always be asked for (`Env.exact`). `apart`:
-    each shard gets a statement of its own, see apart.py. `values`: the literals and user variables (indexes)
-    that the columns' definitions depend on.
+    some columns of `part` come as DOUBLEs, so that these must always be asked for (`Env.exact`). `per_shard`:
+    each shard gets a statement of its own, see per_shard.py. `values`: the literals and user variables
+    (indexes) that the columns' definitions depend on.
     """
 
     part: Template
@@ -187,7 +196,7 @@ class Several:
     offset: Value | None = None
     aggregates: tuple[Aggregate, ...] = ()
     exact: bool = False
-    apart: bool = False
+    per_shard: bool = False
     values: tuple[int, ...] = ()
 
 
@@ -195,12 +204,12 @@ class Several:
 class ShardSelect(Sharded):
     """A SELECT on sharded tables: on one shard as the client wrote it, on several by UNION ALL and merge.
 
-    `several` is how, or why it cannot; then `gather`, when there is one, is what can. `sample`: one shard
+    `scattered` is how, or why it cannot; then `gather`, when there is one, is what can. `sample`: one shard
     stands for all (EXPLAIN). `exact`: the answer is to have all digits, see `Env.exact`.
     """
 
     kind: ClassVar[str] = "select"
-    several: Several | Reject
+    scattered: Scatter | Reject
     gather: Gather | None = None
     sample: bool = False
     exact: bool = False
@@ -215,32 +224,32 @@ class ShardSelect(Sharded):
             (group,) = groups.values()
             if len(group) == 1 and not (scatter and self.exact):
                 return Bound((self.on_one(group[0], placed, values, keyspace),), scatter=scatter)
-        if isinstance(self.several, Reject):
-            raise BindError(self.several.error, **self.several.arguments)
+        if isinstance(self.scattered, Reject):
+            raise self.scattered.failure
         if self.sample:
             shard, count = next(iter(groups.values()))[0], sum(map(len, groups.values()))
             told = {"shard": str(shard), "shards": str(count), "keyspace": keyspace.name}
             one = self.on_one(shard, placed, values, keyspace)
             return Bound((one,), warnings=(Notice("one_shard_explained", told),))
-        return self._fan_out(self.several, groups, placed, values, keyspace)._replace(scatter=scatter)
+        return self._fan_out(self.scattered, groups, placed, values, keyspace)._replace(scatter=scatter)
 
     def _fan_out(
         self,
-        how: Several,
+        how: Scatter,
         groups: Groups,
         placed: list[Placed],
         values: Values,
         keyspace: Keyspace,
         *,
-        apart: bool = False,
+        per_shard: bool = False,
     ) -> Bound:
-        apart = apart or how.apart
+        per_shard = per_shard or how.per_shard
         rows = None if how.rows is None else limit_number(how.rows, values)
         offset = 0 if how.offset is None else limit_number(how.offset, values)
         within = b""
         if rows is not None and not how.aggregates:
             within = b"LIMIT %d" % min(rows + offset, MAX_ROWS)
-        size = 1 if apart else CHUNK
+        size = 1 if per_shard else CHUNK
         chunks = [
             (host, group[at : at + size])
             for host, group in groups.items()
@@ -272,8 +281,8 @@ class ShardSelect(Sharded):
         columns = self.routing.columns([first], placed, values, keyspace)
         sql = how.reference.render(values + tuple([column[0] for column in columns]))
         reference = HostStatement(chunks[0][0], (first,), sql)
-        each = partial(self._fan_out, how, groups, placed, values, keyspace, apart=True)
-        return Bound(tuple(statements), merge, reference, apart=None if apart else Apart(each))
+        each = partial(self._fan_out, how, groups, placed, values, keyspace, per_shard=True)
+        return Bound(tuple(statements), merge, reference, per_shard=None if per_shard else PerShard(each))
 
 
 def _split(
@@ -297,14 +306,14 @@ class ShardWrite(Sharded):
     """UPDATE or DELETE (`verb`) on a sharded table: one statement a shard.
 
     `denied` is the error when it would run on all shards, None when it may. `found` is how it runs on several
-    when `several` says that it cannot. `returning`: it has a RETURNING clause. `same`, `stays`: assignments
+    when `scattered` says that it cannot. `returning`: it has a RETURNING clause. `same`, `stays`: assignments
     that must leave a row where it is, see writes/unchanged.py.
     """
 
     kind: ClassVar[str] = "write"
     access: Access = Access.WRITE
     verb: str
-    several: Reject | None = None
+    scattered: Reject | None = None
     denied: Reject | None = None
     found: ReadThenWrite | None = None
     returning: bool = False
@@ -315,9 +324,9 @@ class ShardWrite(Sharded):
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
     ) -> Bound:
         if scatter and self.denied is not None:
-            raise BindError(self.denied.error, **self.denied.arguments)
-        if self.several is not None and sum(map(len, groups.values())) > 1:
-            raise BindError(self.several.error, **self.several.arguments)
+            raise self.denied.failure
+        if self.scattered is not None and sum(map(len, groups.values())) > 1:
+            raise self.scattered.failure
         for one in self.same:
             one.check(values, self.routing.comparisons)
         for other in self.stays:

@@ -10,13 +10,13 @@ ORMs write these. They stay in the statement as the column itself, so that count
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from config.schema import Kind, Table
 from config.topology import Keyspace
 from rewriter.bound import BindError
 from rewriter.plan import Values
 from rewriter.route.context import Splicer
+from rewriter.route.predicates import Relation
 from rewriter.route.routing import Comparison, Key
 from rewriter.route.scope import Refuse, Scope, chain_at
 from rewriter.route.values import Value
@@ -100,8 +100,7 @@ def fixed_columns(table: Table) -> set[str]:
 def takes_null(table: Table) -> bool:
     """Whether the column of a strict colocation takes NULL."""
     column = table.column(table.strict or "")
-    words = column.definition.upper().split() if column is not None else ["NOT", "NULL"]
-    return ("NOT", "NULL") not in pairwise(words)
+    return column is not None and not column.facts.not_null
 
 
 def is_itself(scope: Scope, source: Source, block: Block, ref: TableRef, one: Assigned) -> bool:
@@ -118,8 +117,8 @@ def stays(splicer: Splicer, table: Table, one: Assigned) -> Stays:
     source, key = splicer.source, splicer.conditions.key(table, one.name.upper())
     value = splicer.conditions.constant(one.value)
     null = one.value.end - one.value.first == 1 and source.is_word(one.value.first, "NULL")
-    mariadb = splicer.statement.names.env.mariadb
-    if value is not None and (value.kind == "binary" or (value.kind == "bytes" and mariadb)):
+    as_text = splicer.statement.names.env.flavour.hex_is_text
+    if value is not None and (value.kind == "binary" or (value.kind == "bytes" and as_text)):
         value = None  # a text, which the column makes a number of by itself
     if key is None or (value is None and not null):
         reason = "what it is given is no constant"
@@ -179,7 +178,7 @@ class Keeping:
                     match
                     for span in terms
                     if (match := conditions.matches.get(span)) is not None
-                    and match.relation == "is one of"
+                    and match.relation is Relation.ONE_OF
                     and match.ref is ref
                     and match.column.column == one.name.upper()
                 ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from rewriter.route.context import Splicer, not_yet
@@ -13,16 +12,8 @@ from rewriter.text.tokens import HEX, INTEGER, NUMBER, OPERATOR, PREFIXED, STRIN
 from .json_values import is_json
 from .pure import PURE
 
-_BY_VALUE: Final = re.compile(
-    r"\s*(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|dec|fixed|float|double|real|bit|bool"
-    r"|boolean|date|datetime|timestamp|time|year|binary|varbinary|tinyblob|blob|mediumblob|longblob)\b",
-    re.IGNORECASE,
-)
-_EXACT: Final = re.compile(
-    r"\s*(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|dec|fixed|bool|boolean|year)\b",
-    re.IGNORECASE,
-)
-"""Types whose sums are the same in any order."""
+_BY_VALUE: Final = ("integer", "exact", "real", "bits", "day", "time", "moment", "bytes", "blob")
+"""The families of types whose values order by themselves."""
 
 
 class Cannot(Exception):
@@ -36,9 +27,9 @@ class Cannot(Exception):
 def by_value(splicer: Splicer, block: Block, span: Span) -> bool:
     """Whether values order by themselves: numbers, dates, bytes; not text."""
     source = splicer.source
-    declared = splicer.columns.definition(block, span)
-    if declared is not None:
-        return _BY_VALUE.match(declared) is not None
+    declared = splicer.columns.type_of(block, span)
+    if declared.kind:
+        return declared.family in _BY_VALUE
     if source.is_word(span.first, "COUNT", "SUM", "LENGTH", "CHAR_LENGTH", "ABS", "RAND", "UNIX_TIMESTAMP"):
         return source.is_op(span.first + 1, "(") and source.closing[span.first + 1] == span.end - 1
     return False
@@ -47,9 +38,9 @@ def by_value(splicer: Splicer, block: Block, span: Span) -> bool:
 def is_exact(splicer: Splicer, block: Block, span: Span) -> bool:
     """Whether the sum of these values is certainly the same in any order."""
     source = splicer.source
-    declared = splicer.columns.definition(block, span)
-    if declared is not None:
-        return _EXACT.match(declared) is not None
+    declared = splicer.columns.type_of(block, span)
+    if declared.kind:
+        return declared.integer or declared.kind in ("decimal", "year")
     if source.is_word(span.first, "LENGTH", "CHAR_LENGTH", "SIGN", "YEAR") and source.is_op(
         span.first + 1, "("
     ):
@@ -59,8 +50,7 @@ def is_exact(splicer: Splicer, block: Block, span: Span) -> bool:
 
 def enumerated(splicer: Splicer, block: Block, span: Span) -> bool:
     """Whether this is an ENUM or SET column, which orders by number."""
-    declared = splicer.columns.definition(block, span) or ""
-    return re.match(r"\s*(enum|set)\b", declared, re.IGNORECASE) is not None
+    return splicer.columns.type_of(block, span).listed
 
 
 def refuse_json(splicer: Splicer, block: Block, span: Span) -> None:

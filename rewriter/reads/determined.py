@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rewriter.route.context import Splicer
+from rewriter.route.predicates import Relation
 from rewriter.route.scope import Chain, Refuse, chain_at
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.facts import Block, Span, TableRef
@@ -96,7 +97,7 @@ class _Groups:
         found = set()
         for term in conditions.terms(self.block.where):
             match = conditions.matches.get(term)
-            if match is not None and match.relation == "is one of":
+            if match is not None and match.relation is Relation.ONE_OF:
                 one = conditions.comparisons[match.number]
                 if (
                     len(one.values) == 1
@@ -122,7 +123,7 @@ class _Groups:
             return span
         shown = self.block.projections
         if token.kind == "integer":
-            self.splicer.statement.steer(span)
+            self.splicer.statement.guard(span)
             number = int(token.text[:9]) - 1
             return shown[number].span if 0 <= number < len(shown) else span
         named = [one for one in shown if (one.alias or "").lower() == token.name.lower()]

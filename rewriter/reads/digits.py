@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from rewriter.route.context import Splicer
@@ -16,18 +15,11 @@ from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Projection, Span
 from rewriter.text.tokens import quote_name
 
-_FIXED: Final = re.compile(r"\s*(?:float|double|real)\b[^(]*\(\s*\d+\s*,", re.IGNORECASE)
-_FLOAT: Final = re.compile(r"\s*float\b", re.IGNORECASE)
 _KEEPING: Final = (
     *("IF", "CASE", "IFNULL", "NVL", "NVL2", "NULLIF", "COALESCE", "GREATEST", "LEAST", "MIN", "MAX"),
     *("ANY_VALUE", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", "LAG", "LEAD", "VALUES", "VALUE"),
 )
 """What may give a FLOAT of a FLOAT; arithmetic and other functions give a DOUBLE."""
-
-
-def is_rounded(definition: str) -> bool:
-    """Whether the text of a column of this type is rounded."""
-    return _FLOAT.match(definition) is not None or _FIXED.match(definition) is not None
 
 
 def whole(parts: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -42,8 +34,7 @@ def rounded(splicer: Splicer, block: Block, span: Span) -> bool:
         if source.closing[span.first + 1] != span.end - 1:
             return False
         span = Span(span.first + 2, span.end - 1)
-    definition = splicer.columns.definition(block, span)
-    return definition is not None and is_rounded(definition)
+    return splicer.columns.type_of(block, span).rounded
 
 
 def perhaps_rounded(splicer: Splicer, block: Block, span: Span) -> bool:
@@ -55,10 +46,10 @@ def perhaps_rounded(splicer: Splicer, block: Block, span: Span) -> bool:
         ref = splicer.scope.table_of(chain, within)
         if ref is not None and splicer.scope.targets[ref].form == "inner":
             return True
-        definition = splicer.columns.definition(within, Span(chain.first, chain.end))
-        if definition is None or not is_rounded(definition):
+        found = splicer.columns.type_of(within, Span(chain.first, chain.end))
+        if not found.rounded:
             continue
-        if keeping or within is not block or _FIXED.match(definition):
+        if keeping or within is not block or found.decimals is not None:
             return True
     return False
 
@@ -101,10 +92,10 @@ def _star(splicer: Splicer, block: Block, projection: Projection, marks: str) ->
             parts += [b", "] if parts else []
             column = table.column(name)
             wanted = marks[number : number + 1] == "1"
-            if wanted and not (column is not None and is_rounded(column.definition)):
+            if wanted and not (column is not None and column.type.rounded):
                 return ()
             if column is None:
-                parts += [b"(" + qualifier + b"local_id + ", splicer.columns.base(ref), b")"]
+                parts += [b"(" + qualifier + b"local_id + ", splicer.columns.id_offset(ref), b")"]
             elif wanted:
                 parts += whole((qualifier + quote_name(name),))
             else:

@@ -169,7 +169,7 @@ class GroupColumns:
         self.check(span)
         if any(self._source.is_op(at, "/") for at in range(*span)):
             raise Uncombined  # a quotient has more digits than it shows
-        self._statement.steer(span)
+        self._statement.guard(span)
         self.keys.append(Key(what, span, self._name(), closed=self._closed(span)))
         return self.keys[-1]
 
@@ -204,7 +204,7 @@ class GroupColumns:
         """The name of the column of an aggregate over a shard's rows."""
         what = (("aggregate", function), *self.what(arguments))
         if what not in self._partials:
-            self._statement.steer(arguments)
+            self._statement.guard(arguments)
             text = (function.encode() + b"(", *self._text(arguments), b")")
             self._partials[what] = self._name(), text
         return self._partials[what][0]

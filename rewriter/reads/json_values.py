@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from rewriter.route.context import Splicer
@@ -10,7 +9,6 @@ from rewriter.route.scope import Refuse, chains
 from rewriter.text.facts import Block, Span
 from rewriter.text.spans import unwrapped
 
-_COLUMN: Final = re.compile(r"\s*json\b", re.IGNORECASE)
 _WORDS: Final = """
 JSON_EXTRACT JSON_OBJECT JSON_ARRAY JSON_SET JSON_INSERT JSON_REPLACE JSON_REMOVE JSON_MERGE JSON_MERGE_PATCH
 JSON_MERGE_PRESERVE JSON_KEYS JSON_SEARCH JSON_ARRAY_APPEND JSON_ARRAY_INSERT JSON_OBJECTAGG JSON_ARRAYAGG
@@ -45,9 +43,9 @@ def is_json(splicer: Splicer, block: Block, span: Span) -> bool:
         return True
     for chain in chains(source, span, block):
         try:
-            declared = splicer.columns.definition(block, Span(chain.first, chain.end))
+            declared = splicer.columns.type_of(block, Span(chain.first, chain.end))
         except Refuse:
             continue
-        if _COLUMN.match(declared or "") and not source.is_op(chain.end, "->>"):
+        if declared.kind == "json" and not source.is_op(chain.end, "->>"):
             return True
     return False

@@ -14,7 +14,6 @@ is, and its rows are gathered. Types are known only to a server, so the executor
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -31,7 +30,7 @@ from rewriter.text.tokens import HEX, NUMBER, PREFIXED, STRING, WORD
 from .grouping import GroupColumns, Uncombined
 from .pure import HARMLESS
 
-_SCALED: Final = re.compile(r"\s*(?:decimal|numeric|dec|fixed|bit|year)\b", re.IGNORECASE)
+_SCALED: Final = ("decimal", "bit", "year")
 _SAME: Final = frozenset({"MIN", "MAX", "BIT_AND", "BIT_OR", "BIT_XOR", "ANY_VALUE"})
 """What combines partial values by itself."""
 _MODIFIERS: Final = frozenset(
@@ -143,7 +142,7 @@ class _Combining:
             return True
         table = self.scope.targets[self.ref].table
         columns = [None if table is None else table.column(chain.column) for chain in self._chains(span)]
-        return any(one is not None and _SCALED.match(one.definition or "") is not None for one in columns)
+        return any(one is not None and one.type.kind in _SCALED for one in columns)
 
     def _as_key(self, span: Span) -> None:
         """Make an expression a key, and name it here."""
@@ -155,7 +154,7 @@ class _Combining:
         """An item of GROUP BY: a column, a number or an alias of the select list, or an expression."""
         token = self.source.tokens[span.first]
         if span.end - span.first == 1 and token.kind == "integer":
-            self.statement.steer(span)
+            self.statement.guard(span)
             place = int(token.text[:9])
             if not 0 < place <= len(self.block.projections):
                 raise Uncombined

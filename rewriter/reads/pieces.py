@@ -14,23 +14,26 @@ from typing import Final
 from rewriter.plain.unsharded import Text
 from rewriter.plan import Access, Plan, Reject
 from rewriter.plans.gather import SCRATCH, Gather, Home, Link, Piece, Top, quoted
+from rewriter.plans.join import Join
 from rewriter.plans.sharded import ShardSelect
 from rewriter.route.columns import add_labels
 from rewriter.route.context import Splicer, Statement
+from rewriter.route.predicates import Relation
 from rewriter.route.scope import Chain, Refuse, Scope, chains
 from rewriter.route.values import slot_at
 from rewriter.splice import Part, Template
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits
-from rewriter.text.effects import effects_of
+from rewriter.text.effects import Effects, effects_of
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.locking import lock_of, locks
 from rewriter.text.tokens import WORD
 
+from .deterministic import assigns, deterministic, varies
+from .joined import Reads, join_of
 from .links import Links, chained
 from .partial import Combined, combined
 from .pushed import Found, Pushed, Pushing, Shared
-from .steady import assigns, steady, varies
 from .top import top
 from .ungathered import TABLES, refusal
 
@@ -87,9 +90,9 @@ def or_gather(statement: Statement, query: Query, scope: Scope, plan: Plan) -> P
     """`plan`; gathering in its place, or for what it cannot do, where that is possible."""
     if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "ambiguous_column"):
         return plan_gather(statement, query, scope) or plan
-    if isinstance(plan, ShardSelect) and isinstance(plan.several, Reject):
+    if isinstance(plan, ShardSelect) and isinstance(plan.scattered, Reject):
         found = plan_gather(statement, query, scope)
-        return replace(plan, several=found) if isinstance(found, Reject) else replace(plan, gather=found)
+        return replace(plan, scattered=found) if isinstance(found, Reject) else replace(plan, gather=found)
     return plan
 
 
@@ -105,6 +108,8 @@ class _Gathering:
         grouped: dict[TableRef, Combined] | None = None,
     ) -> None:
         self.grouped = grouped or {}
+        self._owners: dict[tuple[Span, Block], TableRef | None] = {}
+        self._in_orders: dict[Block, bool] = {}
         self._pushed: Found | None = None
         self.order: list[tuple[TableRef, Link | None]] = []
         self.statement = statement
@@ -116,7 +121,7 @@ class _Gathering:
         self.splicer = Splicer(statement, scope)
         self.conditions = self.splicer.conditions
         self.narrowing = self.splicer.narrowing
-        self.effects = effects_of(self.source, mariadb=statement.names.env.mariadb)
+        self.effects = effects_of(self.source, flavour=statement.names.env.flavour)
         self.text = Text(statement, parameters=True)
         for block in self.blocks:
             for span in _conditions(block):
@@ -210,30 +215,43 @@ class _Gathering:
 
     def _mine(self, term: Span, ref: TableRef, block: Block, *, solid: bool) -> bool:
         """Whether rows of `ref` for which `term` is not true can be left out."""
-        if any(term.first <= query.first < term.end for query in block.queries):
-            return False
         if self.effects is not None and self.effects.variables and varies(self.source, term):
             return False
-        routed = not self.narrowing.route(term, ref).unbounded
-        if not (solid or routed):
-            return False  # it may be true for a row of NULLs
-        match = self.conditions.matches.get(term)
-        if match is not None:
-            return match.ref is ref and match.relation != "is column"
-        return steady(self.source, term) and self._only(term, ref, block)
+        if not self._own(term, ref, block):
+            return False
+        # one that does not route may be true for a row of NULLs
+        return solid or not self.narrowing.route(term, ref).unbounded
 
-    def _only(self, term: Span, ref: TableRef, block: Block) -> bool:
-        """Whether all columns in the condition are those of `ref`, and there is one."""
-        found = False
+    def _own(self, span: Span, ref: TableRef, block: Block) -> bool:
+        """Whether an expression names nothing but columns of `ref`, and gives the same everywhere."""
+        if any(span.first <= query.first < span.end for query in block.queries):
+            return False
+        match = self.conditions.matches.get(span)
+        if match is not None:
+            return match.ref is ref and match.relation is not Relation.COLUMN
+        return self._owner(span, block) is ref
+
+    def _owner(self, span: Span, block: Block) -> TableRef | None:
+        """The table that all columns in an expression are of, if there is one and the expression gives the
+        same everywhere.
+        """
+        if (span, block) not in self._owners:
+            known = deterministic(self.source, span)
+            self._owners[span, block] = self._only(span, block) if known else None
+        return self._owners[span, block]
+
+    def _only(self, term: Span, block: Block) -> TableRef | None:
+        found: TableRef | None = None
         for chain in chains(self.source, term, block):
             if self._keyword(chain, term):
                 continue
             try:
-                if self.scope.table_of(chain, block) is not ref:
-                    return False
+                ref = self.scope.table_of(chain, block)
             except Refuse:
-                return False
-            found = True
+                return None
+            if ref is None or found not in (None, ref):
+                return None
+            found = ref
         return found
 
     def _keyword(self, chain: Chain, term: Span) -> bool:
@@ -265,11 +283,13 @@ class _Gathering:
         source = self.source
         if block.group or {"DISTINCT", "DISTINCTROW"} & set(block.modifiers):
             return True
-        return any(
-            is_aggregate(source, at) and not source.is_word(at, *_ANY_ORDER)
-            for _, span in block.expressions()
-            for at in range(*span)
-        )
+        if block not in self._in_orders:
+            self._in_orders[block] = any(
+                is_aggregate(source, at) and not source.is_word(at, *_ANY_ORDER)
+                for _, span in block.expressions()
+                for at in range(*span)
+            )
+        return self._in_orders[block]
 
     def _top(self, ref: TableRef, terms: list[Span]) -> Top | None:
         """How many of its first rows are enough; None for all."""
@@ -284,7 +304,7 @@ class _Gathering:
 
         def own(span: Span, block: Block) -> bool:
             inside = any(span.first <= query.first < span.end for query in block.queries)
-            return not inside and steady(self.source, span) and self._only(span, ref, block)
+            return not inside and self._owner(span, block) is ref
 
         return top(self.source, self.query, ref, self.text.slots, own, self._taken)
 
@@ -303,16 +323,9 @@ class _Gathering:
 
     def _piece(self, ref: TableRef, terms: list[Span], names: frozenset[str] | None) -> Piece:
         target = self.scope.targets[ref]
-        table = quoted(target.database) + b"." + quoted(ref.name)
-        parts: list[Part] = [b" FROM ", table]
-        if ref.alias is not None:
-            parts += [b" AS ", quoted(ref.alias)]
         taken = [self._taken(term) for term in terms] + [
             one.text(self._filled, ref.label) for one in self.pushed(ref)
         ]
-        for number, text in enumerate(taken):
-            parts += [b" AND (" if number else b" WHERE (", *text, b")"]
-        label = f"{target.database}.{ref.name}" + (f" AS {ref.alias}" if ref.alias is not None else "")
         routing = None
         if target.table is not None and target.form == "sharded":
             both = (target.table.routing, target.table.shard_key)
@@ -323,9 +336,9 @@ class _Gathering:
             shown = b", ".join(quoted(name) for name in target.columns if name in wanted) or b"1"
         how = self.grouped.get(ref)
         return Piece(
-            label=label,
+            label=self._label(ref),
             home=self._home(ref),
-            source=Template(parts),
+            source=self._source(ref, taken),
             filtered=bool(taken),
             wanted=wanted,
             shown=shown if how is None else b"*",
@@ -337,6 +350,37 @@ class _Gathering:
             routing=routing,
             lock=lock_of(self.source, ref, self.scope.blocks[ref]),
         )
+
+    def _label(self, ref: TableRef) -> str:
+        """The reference's name for people."""
+        name = f"{self.scope.targets[ref].database}.{ref.name}"
+        return name if ref.alias is None else f"{name} AS {ref.alias}"
+
+    def _source(self, ref: TableRef, conditions: Iterable[tuple[Part, ...]]) -> Template:
+        """FROM and WHERE of a SELECT of its rows."""
+        parts: list[Part] = [b" FROM ", quoted(self.scope.targets[ref].database) + b"." + quoted(ref.name)]
+        if ref.alias is not None:
+            parts += [b" AS ", quoted(ref.alias)]
+        for number, text in enumerate(conditions):
+            parts += [b" AND (" if number else b" WHERE (", *text, b")"]
+        return Template(parts)
+
+    def _join(self) -> Join | None:
+        """How two reads answer it, without copies."""
+        known = (
+            Effects() if self.effects is None else self.effects._replace(found_rows="")
+        )  # it counts itself
+        if known != Effects() or self.grouped:
+            return None
+        reads = Reads(
+            self._narrowed,
+            self._own,
+            self._taken,
+            lambda ref, terms: self._source(ref, map(self._taken, terms)),
+            self._label,
+        )
+        block = self.query.single()
+        return join_of(self.statement, self.scope, block, self.conditions, self.text.slots, reads)
 
     def pushed(self, ref: TableRef) -> list[Pushed | Shared]:
         """The conditions on derived tables that hold for the rows of `ref`."""
@@ -350,7 +394,7 @@ class _Gathering:
                 self.query,
                 self.conditions,
                 self.statement.second,
-                partial(steady, source),
+                partial(deterministic, source),
                 self._keyword,
             )
             self._pushed = found.all(self.refs)
@@ -410,6 +454,7 @@ class _Gathering:
             session_slots=tuple(text.slots.names),
             databases=tuple(databases),
             effects=self.effects,
+            join=self._join(),
             pieces=pieces,
             rest=text.edits.template(),
         )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from rewriter.plan import Access, Plan, Reject
-from rewriter.plans.sharded import Point, Several, ShardSelect
+from rewriter.plans.sharded import Point, Scatter, ShardSelect
 from rewriter.route.binding import Routing
+from rewriter.route.column_metadata import column_metadata_of
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, keyspace_of, not_yet, table_names
-from rewriter.route.origins import origins_of
 from rewriter.route.routing import Route
-from rewriter.route.scope import Refuse, Scope
+from rewriter.route.scope import Scope, Unsupported
 from rewriter.splice import Template
 from rewriter.text.effects import Effects, assigns_insert_id
 from rewriter.text.facts import Block, Query, TableRef
 
 from .determined import seen_alike
-from .several import plan_several
+from .scatter import plan_scatter
 from .through import Through
 from .together import both_ways, together
 
@@ -36,10 +36,10 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
     through = Through(statement.source, scope, {}, statement.second)
     routes = splicer.routes(refs, None if explain else through.kept)
     block = together(splicer, query, refs)
-    several = _several(splicer, block, refs, explain=explain)
+    scattered = _scattered(splicer, block, refs, explain=explain)
     unrouted = any(route.unbounded for route in routes)
-    if unrouted and isinstance(several, Reject):
-        return several
+    if unrouted and isinstance(scattered, Reject):
+        return scattered
     template = splicer.edits.template()
     routing = splicer.routing(refs, routes)
     kept = Effects(insert_id="ask") if assigns_insert_id(statement.source) and not explain else None
@@ -50,12 +50,12 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         databases=tuple(dict.fromkeys(scope.targets[ref].database for ref in refs)),
         routing=routing,
         template=template,
-        several=several,
+        scattered=scattered,
         sample=explain,
         exact=bool(statement.names.env.exact) and not explain,
         unrouted=unrouted,
-        together=not isinstance(several, Reject),
-        origins=None if explain else origins_of(query, scope),
+        together=not isinstance(scattered, Reject),
+        column_metadata=None if explain else column_metadata_of(query, scope),
         point=None if kept else point(routing, template, splicer.slots.end),
         effects=kept,
         fallback=None if statement.strict else _fallback(statement, query, scope, routing, explain=explain),
@@ -82,36 +82,31 @@ def _check(statement: Statement, query: Query) -> None:
     source = statement.source
     for block in query.all_blocks():
         if any(ref.form == "odd" for ref in block.tables):
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="a table function",
                 reason="its texts have the character set of the current database",
                 alternative="",
             )
         if block.into is not None:
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="SELECT … INTO",
                 reason="the rows come from shards",
                 alternative="Fetch the rows and keep them in the application.",
             )
         if "SQL_CALC_FOUND_ROWS" in block.modifiers:
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="SQL_CALC_FOUND_ROWS",
                 reason="the rows of shards are not counted yet",
                 alternative="Use SELECT COUNT(*).",
             )
         if block.odd is not None:
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what=source.tokens[block.odd.first].text,
                 reason="it is not looked into",
                 alternative="Use LIMIT.",
             )
     if any(token.text == ":=" for token in source.tokens):
-        raise Refuse(
-            "not_supported_yet",
+        raise Unsupported(
             what="assigning a user variable in a SELECT",
             reason="the rows come from shards",
             alternative="Use SET.",
@@ -121,21 +116,22 @@ def _check(statement: Statement, query: Query) -> None:
 def _check_groups(splicer: Splicer, query: Query) -> None:
     """Refuse what MySQL would refuse on a shard, and not where `id` is a column."""
     env, hints = splicer.statement.names.env, splicer.hints
-    if env.mariadb or env.each_shard or hints.shard is not None or hints.same_shard_as is not None:
+    placed = hints.shard is not None or hints.same_shard_as is not None
+    if not env.flavour.groups_are_checked or env.each_shard or placed:
         return
     if not all(seen_alike(splicer, block) for block in query.all_blocks()):
         reason = "which columns its groups determine is for a server to say that has the column `id`"
-        raise Refuse("not_supported_yet", what="this statement", reason=reason, alternative="")
+        raise Unsupported(what="this statement", reason=reason, alternative="")
 
 
-def _several(
+def _scattered(
     splicer: Splicer, block: Block | None, refs: list[TableRef], *, explain: bool
-) -> Several | Reject:
+) -> Scatter | Reject:
     if splicer.statement.names.env.each_shard and splicer.colocated(refs):
         template = splicer.edits.template()
-        return Several(part=template, reference=template)
+        return Scatter(part=template, reference=template)
     if block is not None:
-        found = plan_several(splicer, block, "" if explain else splicer.statement.names.env.exact)
+        found = plan_scatter(splicer, block, "" if explain else splicer.statement.names.env.exact)
     elif len(refs) > 1:
         reason = f"it joins rows of {' and '.join(table_names(splicer.scope, refs))}"
         found = not_yet("this statement", reason, "Give every table an ID of the same shard.")

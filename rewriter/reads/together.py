@@ -55,10 +55,12 @@ def both_ways(splicer: Splicer, query: Query) -> None:
                 sides = ((match.ref, match.column), (match.other, right))
                 for (ref, chain), (other, value) in (sides, sides[::-1]):
                     if _is_id(splicer, ref, chain) and _whole(splicer, other, value):
-                        base = splicer.columns.base(ref)
+                        id_offset = splicer.columns.id_offset(ref)
                         local = (b" AND ", splicer.columns.qualifier(chain) + b"local_id = (")
                         text = _text(splicer, other, value)
-                        splicer.edits.insert_behind(match.span.end - 1, *local, *text, b" ^ ", base, b")")
+                        splicer.edits.insert_behind(
+                            match.span.end - 1, *local, *text, b" ^ ", id_offset, b")"
+                        )
 
 
 def _is_id(splicer: Splicer, ref: TableRef, chain: Chain) -> bool:
@@ -73,5 +75,5 @@ def _whole(splicer: Splicer, ref: TableRef, chain: Chain) -> bool:
 def _text(splicer: Splicer, ref: TableRef, chain: Chain) -> tuple[Part, ...]:
     qualifier = splicer.columns.qualifier(chain)
     if _is_id(splicer, ref, chain):
-        return (b"(" + qualifier + b"local_id + ", splicer.columns.base(ref), b")")
+        return (b"(" + qualifier + b"local_id + ", splicer.columns.id_offset(ref), b")")
     return (qualifier + splicer.source.text(chain.end - 1, chain.end),)

@@ -48,18 +48,18 @@ def top(
         return None
     order: list[Part] = []
     for item in block.order:
-        span = _meant(source, block, item.span)
+        span = meant(source, block, item.span)
         if span is None or not own(span, block):
             return None
         order += [b", " if order else b" ORDER BY ", *text(span), b" DESC" if item.descending else b""]
-    rows = _number(source, slots, block.limit.rows)
-    offset = None if block.limit.offset is None else _number(source, slots, block.limit.offset)
+    rows = number_of(source, slots, block.limit.rows)
+    offset = None if block.limit.offset is None else number_of(source, slots, block.limit.offset)
     if rows is None or (offset is None and block.limit.offset is not None):
         return None
     return Top(Template(order), rows, offset)
 
 
-def _meant(source: Source, block: Block, span: Span) -> Span | None:
+def meant(source: Source, block: Block, span: Span) -> Span | None:
     """The expression that an item of ORDER BY is: the select list's, for an alias; None for a number."""
     token = source.tokens[span.first]
     if span.end - span.first > 1:
@@ -70,7 +70,7 @@ def _meant(source: Source, block: Block, span: Span) -> Span | None:
     return named[0].span if len(named) == 1 else None if named else span
 
 
-def _number(source: Source, slots: Slots, span: Span) -> Value | None:
+def number_of(source: Source, slots: Slots, span: Span) -> Value | None:
     """A number of LIMIT."""
     token = source.tokens[span.first]
     if span.end - span.first == 1 and token.kind == "integer" and token.literal >= 0:

@@ -34,8 +34,8 @@ def refusal(statement: Statement, query: Query, scope: Scope, refs: list[TableRe
             return not_yet(what, "two of its tables have one name", "Give them aliases.")
     if any(source.is_word(ref.span.end, "PARTITION") and source.is_op(ref.span.end + 1, "(") for ref in refs):
         return not_yet("PARTITION", "its rows have to be gathered, and copies have none", "Use WHERE.")
-    effects = effects_of(source, mariadb=statement.names.env.mariadb) or Effects()
-    if effects.ties or effects.unties or effects.routine or effects.insert_id:
+    effects = effects_of(source, flavour=statement.names.env.flavour) or Effects()
+    if effects.pins or effects.unpins or effects.routine or effects.insert_id:
         reason = "it leaves something on a server's connection, and its rows come from several"
         return not_yet(what, reason, "Do that in a statement of its own.")
     return None

@@ -19,7 +19,7 @@ from rewriter.text.literals import NotPlain, plain_integer
 from rewriter.text.tokens import INTEGER, LIST
 from rewriter.tree.terms import TRUTHS, Term
 
-from .predicates import Conditions
+from .predicates import Conditions, Relation
 from .routing import ALL, NONE, Between, Comparison, Key, Route, both, either
 from .scope import Chain, chain_at
 from .values import Value
@@ -58,7 +58,7 @@ class Place(NamedTuple):
 class Algebra:
     """The conditions on one table's rows. Appends to the comparisons and ranges of `conditions`.
 
-    `steering`: the places of literals that the answers depend on.
+    `guards`: the places of literals that the answers depend on.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Algebra:
         self._conditions = conditions
         self._column = column
         self._ref = ref
-        self.steering: list[Span] = []
+        self.guards: list[Span] = []
         self._steps = 0
 
     def true(self, term: Term) -> Route:
@@ -115,7 +115,7 @@ class Algebra:
         token = source.at(term.span.first)
         if token.kind != INTEGER or term.span.end != term.span.first + 1:
             raise NotPlain
-        self.steering.append(term.span)
+        self.guards.append(term.span)
         return plain_integer(source.literals[token.literal] if token.literal >= 0 else token.text.encode())
 
     # true, false
@@ -173,9 +173,11 @@ class Algebra:
         match = self._conditions.matches.get(term.span)
         if match is None or match.ref is not self._ref:
             return None
-        if match.relation == "is one of" and term.kind in ("=", "<=>", "in"):
+        if match.relation is Relation.ONE_OF and term.kind in ("=", "<=>", "in"):
             return Route("in", match.number)
-        return Route("between", match.number) if match.relation == term.kind == "between" else None
+        if match.relation is Relation.BETWEEN and term.kind == "between":
+            return Route("between", match.number)
+        return None
 
     def _of_truth(self, term: Term) -> Route | None:
         """A condition that is compared with 1 or 0; None when this is none."""

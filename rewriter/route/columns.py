@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from config.column_type import ColumnType
 from rewriter.splice import Label, Part
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Block, Projection, Span, TableRef
 from rewriter.text.tokens import INTEGER, WORD, Source, quote_name
 
-from .predicates import Conditions, Match
-from .scope import Chain, Refuse, Scope, chain_at, chains
+from .predicates import Conditions, Match, Relation
+from .scope import Chain, Refuse, Scope, Unsupported, chain_at, chains
 from .values import slot_at
+
+_NONE: Final = ColumnType("")
+_ID: Final = ColumnType("bigint", unsigned=True)
 
 
 class Extra(NamedTuple):
@@ -83,7 +87,7 @@ class Columns:
     edits: Edits
     extras: Extras
     conditions: Conditions | None = None
-    steer: Callable[[Span], None] | None = None  # told of literals that the edits depend on
+    guard: Callable[[Span], None] | None = None  # told of literals that the edits depend on
     spaces: bool = False  # see `add_labels`
     matched: dict[int, bool] = field(default_factory=dict)
 
@@ -93,8 +97,7 @@ class Columns:
             self.table(ref)
         by_id = "*" in block.shared_columns or "ID" in block.shared_columns
         if by_id and any(self.scope.targets[ref].is_object for ref in block.tables):
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="a join by common column names",
                 reason="the tables' `id` is not stored",
                 alternative="Write the condition with ON.",
@@ -131,7 +134,7 @@ class Columns:
         elif target.form == "single":
             self.edits.replace(ref.span, b"`" + target.physical.replace(b"`", b"``") + b"`." + name)
 
-    def base(self, ref: TableRef) -> int:
+    def id_offset(self, ref: TableRef) -> int:
         """The index of the K of an object table."""
         table = self.scope.targets[ref].table
         return self.extras.index(Extra("base", (table.type or 0) if table is not None else 0))
@@ -147,8 +150,8 @@ class Columns:
         """Write a comparison of a routing column with constants as one of what is stored."""
         for span, number in match.offsets:
             self.edits.replace(span, self.extras.index(Extra("offset", number)))
-            self.matched[match.column.first] = match.relation != "texts"
-        if self.conditions is None or match.relation not in ("is one of", "is none of"):
+            self.matched[match.column.first] = match.relation is not Relation.TEXTS
+        if self.conditions is None or match.relation not in (Relation.ONE_OF, Relation.NONE_OF):
             return
         comparison = self.conditions.comparisons[match.number]
         if comparison.rewritten:
@@ -173,7 +176,7 @@ class Columns:
         if local:
             self.edits.replace(span, qualifier + b"local_id")
         else:
-            self.edits.replace(span, b"(" + qualifier + b"local_id + ", self.base(ref), b")")
+            self.edits.replace(span, b"(" + qualifier + b"local_id + ", self.id_offset(ref), b")")
 
     def qualifier(self, chain: Chain) -> bytes:
         """The table part of a column's name with its dot, without the database."""
@@ -188,8 +191,7 @@ class Columns:
                 self.edits.replace(Span(projection.span.first, projection.span.first + 2), b"")
             return
         if block.shared_columns and projection.qualifier is None:
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="SELECT * over USING or NATURAL JOIN",
                 reason="the columns that the tables share come once, and first",
                 alternative="Name the columns.",
@@ -210,7 +212,7 @@ class Columns:
         for name in target.table.logical_columns:
             shown += [b", "] if shown else []
             if name == "id":
-                shown += [b"(" + qualifier + b"local_id + ", self.base(ref), b") AS id"]
+                shown += [b"(" + qualifier + b"local_id + ", self.id_offset(ref), b") AS id"]
             else:
                 shown.append(qualifier + quote_name(name))
         return shown
@@ -232,9 +234,9 @@ class Columns:
         from the local id, but not from an expression of it.
         """
         token = self.source.tokens[span.first]
-        if self.steer is None or token.kind != INTEGER or span.end - span.first > 1 or len(block.tables) > 1:
+        if self.guard is None or token.kind != INTEGER or span.end - span.first > 1 or len(block.tables) > 1:
             return False
-        self.steer(span)
+        self.guard(span)
         number = int(token.text[:9])
         for projection in block.projections:
             width = self.width(block, projection)
@@ -295,19 +297,19 @@ class Columns:
             len(self.scope.targets[ref].columns or ()) for ref in self.scope.starred(block, projection)
         )
 
-    def definition(self, block: Block, span: Span) -> str | None:
-        """The declared type of the column that `span` is; "bigint" for an `id`, None for anything else."""
+    def type_of(self, block: Block, span: Span) -> ColumnType:
+        """The type of the column that `span` is; that of the kind "" for anything else."""
         chain = chain_at(self.source, span.first)
         if chain is None or chain.end != span.end:
-            return None
+            return _NONE
         ref = self.scope.table_of(chain, block)
         target = None if ref is None else self.scope.targets[ref]
         if target is None or target.table is None:
-            return None
+            return _NONE
         if target.is_object and chain.column == "ID":
-            return "bigint"
+            return _ID
         column = target.table.column(chain.column)
-        return None if column is None else column.definition
+        return _NONE if column is None else column.type
 
     def _key(self, span: Span, block: Block, *, local: bool) -> None:
         chain = chain_at(self.source, span.first)
@@ -343,8 +345,7 @@ class Columns:
     def _judged(self, block: Block, chain: Chain) -> None:
         """Refuse an `id` in the HAVING of a join: which one it means, if any, only a server can say."""
         if len(block.tables) > 1 and any(self.scope.targets[ref].is_object for ref in block.tables):
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="HAVING",
                 reason=f"which of the tables '{chain.parts[-1]}' means is a server's business",
                 alternative="Put the condition into WHERE.",

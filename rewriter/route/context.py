@@ -15,13 +15,13 @@ from rewriter.tree.second import SecondReader
 
 from .binding import Routing
 from .columns import Columns, Extras
-from .equal import equals, listed
-from .fills import Hints, fill_functions, fill_slots, take_hints
+from .equal import Pairs, equals, listed
 from .keys import Keys
 from .narrowing import Narrowing
 from .predicates import Conditions
 from .routing import ALL, Route, both
-from .scope import Chain, Names, Refuse, Scope
+from .scope import Chain, Names, Refuse, Scope, Unsupported
+from .slot_filling import Hints, fill_functions, fill_slots, take_hints
 from .values import ConstantReader, Slots
 
 Kept = Callable[[Block, Chain], bool]
@@ -31,7 +31,7 @@ Kept = Callable[[Block, Chain], bool]
 class Statement:
     """One statement while it is planned.
 
-    `strict`: plan without constants that may turn out to be something else (see `Conditions`). `steering`
+    `strict`: plan without constants that may turn out to be something else (see `Conditions`). `guards`
     collects the literals that the plan depends on: another value of one needs another plan. `second` is what
     the second reader says of it.
     """
@@ -39,7 +39,7 @@ class Statement:
     source: Source
     names: Names
     strict: bool = False
-    steering: set[int] = field(default_factory=set)
+    guards: set[int] = field(default_factory=set)
     second: SecondReader = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,19 +47,19 @@ class Statement:
 
     def strictly(self) -> Statement:
         """The same statement, to be planned strictly. It steers this one's plan, too."""
-        found = Statement(self.source, self.names, True, self.steering)
+        found = Statement(self.source, self.names, True, self.guards)
         found.second = self.second
         return found
 
-    def steer(self, span: Span) -> None:
+    def guard(self, span: Span) -> None:
         """The plan depends on the literals in `span`."""
         tokens = self.source.tokens[span.first : span.end]
-        self.steering |= {token.literal for token in tokens if token.literal >= 0}
+        self.guards |= {token.literal for token in tokens if token.literal >= 0}
 
     @property
     def spaces(self) -> bool:
         """Whether the server's names of result columns go on with the spaces behind a word."""
-        return self.names.env.ignore_space and not self.names.env.mariadb
+        return self.names.env.ignore_space and self.names.env.flavour.labels_keep_spaces
 
     def layout(self, tables: list[Table]) -> Layout | None:
         """The layout that the ID functions mean: that of the statement's tables, else the first one."""
@@ -92,9 +92,10 @@ class Splicer:
             ConstantReader(source, self.slots, layout),
             strict=statement.strict,
         )
-        self.narrowing = Narrowing(source, scope, self.conditions, statement.second, statement.steer)
+        self._pairs: dict[Span, Pairs] = {}
+        self.narrowing = Narrowing(source, scope, self.conditions, statement.second, statement.guard)
         self.columns = Columns(
-            source, scope, self.edits, self.extras, self.conditions, statement.steer, statement.spaces
+            source, scope, self.edits, self.extras, self.conditions, statement.guard, statement.spaces
         )
 
     def routes(self, refs: list[TableRef], kept: Kept | None = None) -> list[Route]:
@@ -138,7 +139,7 @@ class Splicer:
                 ALL  # a row of NULLs, which stands where rows are left out, may be what another column is of
             )
         spans = _narrowing(block, ref)
-        alike = equals(self.scope, conditions, second, block, ref, spans)
+        alike = equals(self.scope, conditions, second, block, ref, spans, self._pairs)
         found = listed(self.scope, conditions, second, block, alike, spans)
         if found.unbounded and len(alike) > 1:
             found = both([self.narrowing.by_equals(span, ref, alike) for span in spans])
@@ -214,8 +215,7 @@ def keyspace_of(scope: Scope, refs: list[TableRef]) -> str:
     """The one keyspace of sharded tables. Raises Refuse when there are several."""
     names = {target.table.keyspace for ref in refs if (target := scope.targets[ref]).table is not None}
     if len(names) > 1:
-        raise Refuse(
-            "not_supported_yet",
+        raise Unsupported(
             what="this statement",
             reason=f"its tables are in different keyspaces ({', '.join(sorted(names))})",
             alternative="Read the tables one by one.",

@@ -27,12 +27,16 @@ Named = tuple[TableRef, str]
 """A table and the name of its column, in upper case."""
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """`column` plus, or minus, a constant (`sign` "" for neither)."""
 
     column: Named
     sign: str = ""
     constant: Value | None = None
+
+
+Pairs = dict[Named, list[tuple[Side, Side]]]
+"""By columns what they, or sums with them, are equal to: the side of the column, and the other one."""
 
 
 def equals(
@@ -42,9 +46,16 @@ def equals(
     block: Block,
     ref: TableRef,
     spans: Iterable[Span],
+    known_pairs: dict[Span, Pairs],
 ) -> dict[Named, Place]:
-    """The columns of other tables that tell where rows of `ref` are, when the conditions at `spans` hold."""
-    pairs = [pair for span in spans for pair in _pairs(scope, conditions, second, block, span)]
+    """The columns of other tables that tell where rows of `ref` are, when the conditions at `spans` hold.
+    `known_pairs`: what was found for other tables of the statement.
+    """
+    pairs = []
+    for span in spans:
+        if span not in known_pairs:
+            known_pairs[span] = _pairs(scope, conditions, second, block, span)
+        pairs.append(known_pairs[span])
     table = scope.targets[ref].table
     found: dict[Named, Place] = {}
     for name in () if table is None else (table.routing, table.shard_key, table.strict):
@@ -53,8 +64,8 @@ def equals(
             found[ref, name.upper()] = Place(key)
     pending = list(found)
     for known in pending:
-        for one, other in (*pairs, *((right, left) for left, right in pairs)):
-            if one.column == known and other.column not in found:
+        for one, other in (pair for some in pairs for pair in some.get(known, ())):
+            if other.column not in found:
                 found[other.column] = _undone(found[known], one, other)
                 pending.append(other.column)
     return found
@@ -136,7 +147,7 @@ def _rows(source: Source, block: Block) -> list[list[Span]]:
     return found
 
 
-def _undone(place: Place, one: _Side, other: _Side) -> Place:
+def _undone(place: Place, one: Side, other: Side) -> Place:
     """Where the rows are, by the column of `other`, which equals `one`, whose column tells it by `place`."""
     steps: list[tuple[str, Value]] = []
     if other.constant is not None:
@@ -146,13 +157,14 @@ def _undone(place: Place, one: _Side, other: _Side) -> Place:
     return place._replace(undo=(*steps, *place.undo), exact=place.exact or bool(steps))
 
 
-def _pairs(
-    scope: Scope, conditions: Conditions, second: SecondReader, block: Block, span: Span
-) -> Iterator[tuple[_Side, _Side]]:
+def _pairs(scope: Scope, conditions: Conditions, second: SecondReader, block: Block, span: Span) -> Pairs:
+    found: Pairs = {}
     for one in _equalities(second, block, span):
         left, right = (_side(scope, conditions, block, part) for part in one.parts)
         if left is not None and right is not None:
-            yield left, right
+            found.setdefault(left.column, []).append((left, right))
+            found.setdefault(right.column, []).append((right, left))
+    return found
 
 
 def _equalities(second: SecondReader, block: Block, span: Span) -> Iterator[Term]:
@@ -163,10 +175,10 @@ def _equalities(second: SecondReader, block: Block, span: Span) -> Iterator[Term
             yield one
 
 
-def _side(scope: Scope, conditions: Conditions, block: Block, term: Term) -> _Side | None:
+def _side(scope: Scope, conditions: Conditions, block: Block, term: Term) -> Side | None:
     if term.kind == "column":
         named = _named(scope, conditions, block, term)
-        return None if named is None else _Side(named)
+        return None if named is None else Side(named)
     if term.kind not in ("+", "-"):
         return None
     left, right = term.parts
@@ -175,7 +187,7 @@ def _side(scope: Scope, conditions: Conditions, block: Block, term: Term) -> _Si
     named = _named(scope, conditions, block, left)
     value = conditions.constant(right.span) if right.span.first >= 0 else None
     plain = value is not None and value.kind in ("integer", "negative")
-    return _Side(named, term.kind, value) if named is not None and plain else None
+    return Side(named, term.kind, value) if named is not None and plain else None
 
 
 def _named(scope: Scope, conditions: Conditions, block: Block, term: Term) -> Named | None:

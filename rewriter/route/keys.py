@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from config.columns import integer_bounds
 from config.schema import KeyType, Kind, Table
 from config.topology import Topology
 from rewriter.env import Env
@@ -55,4 +54,4 @@ class Keys:
 
 def _bounds(table: Table, column: str) -> tuple[int, int] | None:
     found = table.column(column)
-    return None if found is None else integer_bounds(found.definition)
+    return None if found is None else found.type.bounds

@@ -27,7 +27,7 @@ def _opens(source: Source, at: int) -> bool:
 
 
 class Narrowing:
-    """The routes of one statement. `steer` is told of the literals that they depend on."""
+    """The routes of one statement. `guard` is told of the literals that they depend on."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class Narrowing:
         scope: Scope,
         conditions: Conditions,
         second: SecondReader,
-        steer: Callable[[Span], None],
+        guard: Callable[[Span], None],
     ) -> None:
         self._source = source
         self._scope = scope
         self._conditions = conditions
         self._second = second
-        self._steer = steer
+        self._guard = guard
 
     def route(self, span: Span, ref: TableRef) -> Route:
         """The shards on which rows of `ref` can be that the condition, of WHERE or ON, is true for."""
@@ -129,8 +129,8 @@ class Narrowing:
             del conditions.comparisons[before[0] :], conditions.ranges[before[1] :]
         if agree:
             return own
-        for literal in algebra.steering:
-            self._steer(literal)
+        for literal in algebra.guards:
+            self._guard(literal)
         if own.unbounded:
             return ALL if found.unbounded else found
         self._second.differ("a condition")

@@ -7,7 +7,7 @@ from typing import Final
 from rewriter.text.statement import Access, access_of
 from rewriter.text.tokens import WORD, Source
 
-from .reach import reads_files
+from .reachable import reads_files
 
 WRITING: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _TELLING: Final = frozenset({*WRITING, "SHARE", "OUTFILE", "DUMPFILE"})

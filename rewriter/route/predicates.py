@@ -11,7 +11,7 @@ alone without this having to know what they mean.
 
 from __future__ import annotations
 
-import re
+from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from config.schema import Table
@@ -25,25 +25,38 @@ from .routing import ALL, Between, Comparison, Key, Offset, Route, both, either
 from .scope import Chain, Scope, chain_at
 from .values import ConstantReader, Value
 
-_FULL: Final = re.compile(r"\bNOT\s+NULL\b", re.IGNORECASE)
 _TEXTS: Final = (STRING, PREFIXED, HEX, VARIABLE)
 _LEFT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "CASE"})
 _RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
+_SOME: Final = ("OR", "||", "XOR")
+_ALL: Final = ("AND", "&&")
+
+
+class Relation(Enum):
+    """What a comparison says of a routing column."""
+
+    ONE_OF = auto()
+    NONE_OF = auto()
+    COLUMN = auto()
+    """It equals another table's."""
+    BETWEEN = auto()
+    ORDER = auto()
+    """< and the like."""
+    TEXTS = auto()
+    """It is in a list with strings, and other things that are no constants."""
 
 
 class Match(NamedTuple):
     """A comparison in the text.
 
-    `relation`: "is one of", "is none of", "is column", "between", "order" (< and the like) or "texts" (an IN
-    list with strings and other things that are no constants). `number` is
-    the comparison's index (the range's for "between"); `constants` is the span of the constants and `column`
-    the routing column's name. For "is column", `other` is the other table. `offsets` are the spans of
+    `number` is the comparison's index (for BETWEEN the range's); `constants` is the span of the constants and
+    `column` the routing column's name. For COLUMN, `other` is the other table. `offsets` are the spans of
     constants to be written as offsets, with the indexes of these.
     """
 
     span: Span
     ref: TableRef
-    relation: str
+    relation: Relation
     number: int
     column: Chain
     constants: Span
@@ -79,7 +92,10 @@ class Conditions:
         self.ranges: list[Between] = []
         self.offsets: list[Offset] = []
         self.matches: dict[Span, Match] = {}
-        self._folds = not keys.env.mariadb and any(
+        self._splits: dict[tuple[Span, tuple[str, ...]], list[Span]] = {}
+        self._terms: dict[Span, list[Span]] = {}
+        self._assigning: dict[Span, bool] = {}
+        self._folds = keys.env.flavour.folds_constants and any(
             source.is_word(at, "GROUP", "DISTINCT", "DISTINCTROW") or is_aggregate(source, at)
             for at in range(len(source.tokens))
         )
@@ -112,7 +128,7 @@ class Conditions:
         """
         if column != table.routing.upper():
             stored = table.column(column)
-            if stored is None or not _FULL.search(stored.definition):
+            if stored is None or not stored.facts.not_null:
                 return False
         return self.routes_by_number(table, column)
 
@@ -210,7 +226,7 @@ class Conditions:
     def _column_first(self, chain: Chain, ref: TableRef, key: Key, end: int, block: Block) -> Match | None:
         source, at = self._source, chain.end
         if source.is_op(at, "=", "<=>", "!=", "<>"):
-            relation = "is one of" if source.is_op(at, "=", "<=>") else "is none of"
+            relation = Relation.ONE_OF if source.is_op(at, "=", "<=>") else Relation.NONE_OF
             found = self._constant(key, at + 1, end)
             if found is not None:
                 span = Span(chain.first, found[1])
@@ -223,7 +239,7 @@ class Conditions:
         negated = source.is_word(at, "NOT")
         at += negated
         if source.is_word(at, "IN") and source.is_op(at + 1, "("):
-            return self._in(chain, ref, key, at + 1, "is none of" if negated else "is one of")
+            return self._in(chain, ref, key, at + 1, Relation.NONE_OF if negated else Relation.ONE_OF)
         if source.is_word(at, "BETWEEN"):
             return self._between(chain, ref, key, at + 1, end, negated=negated)
         return None
@@ -235,7 +251,9 @@ class Conditions:
             return None
         self.offsets.append(Offset(key.type, "alone", value, value))
         span = Span(min(chain.first, constants.first), max(chain.end, end))
-        return Match(span, ref, "order", -1, chain, constants, None, ((constants, len(self.offsets) - 1),))
+        return Match(
+            span, ref, Relation.ORDER, -1, chain, constants, None, ((constants, len(self.offsets) - 1),)
+        )
 
     def _constant(self, key: Key, at: int, end: int) -> tuple[Value, int] | None:
         found = self._constants.prefix(at, end)
@@ -244,13 +262,20 @@ class Conditions:
         value = found[0]
         if key.takes_text and value.kind not in ("string", "slot", "parameter", "hex", "bytes", "binary"):
             return None
-        mariadb = self._keys.env.mariadb
-        if not key.takes_text and (value.kind == "binary" or (value.kind == "bytes" and mariadb)):
+        as_text = self._keys.env.flavour.hex_is_text
+        if not key.takes_text and (value.kind == "binary" or (value.kind == "bytes" and as_text)):
             return None  # a text there, a number on MySQL
         return None if self._strict and Comparison(key, (value,)).may_fail else found
 
     def _single(
-        self, span: Span, ref: TableRef, relation: str, key: Key, value: Value, chain: Chain, constants: Span
+        self,
+        span: Span,
+        ref: TableRef,
+        relation: Relation,
+        key: Key,
+        value: Value,
+        chain: Chain,
+        constants: Span,
     ) -> Match:
         self.comparisons.append(Comparison(key, (value,), rewritten=key.local))
         return Match(span, ref, relation, len(self.comparisons) - 1, chain, constants)
@@ -262,9 +287,9 @@ class Conditions:
         if other is None or found is None or found[0] is ref or not key.places_as(found[1]):
             return None
         span = Span(chain.first, other.end)
-        return Match(span, ref, "is column", -1, chain, Span(at, at), found[0])
+        return Match(span, ref, Relation.COLUMN, -1, chain, Span(at, at), found[0])
 
-    def _in(self, chain: Chain, ref: TableRef, key: Key, open_: int, relation: str) -> Match | None:
+    def _in(self, chain: Chain, ref: TableRef, key: Key, open_: int, relation: Relation) -> Match | None:
         source = self._source
         close = source.closing[open_]
         span, inside = Span(chain.first, close + 1), Span(open_ + 1, close)
@@ -300,7 +325,7 @@ class Conditions:
                 self.offsets.append(Offset(key.type, "whole", value[0], value[0]))
                 found.append((Span(at, at + 1), len(self.offsets) - 1))
         constants = Span(inside.first, inside.first)
-        return Match(span, ref, "texts", -1, chain, constants, None, tuple(found)) if found else None
+        return Match(span, ref, Relation.TEXTS, -1, chain, constants, None, tuple(found)) if found else None
 
     def _constant_list(self, key: Key, inside: Span) -> tuple[list[Value] | None, bool]:
         """The constants of an IN list (None: it has others), and whether NULL is in it, too."""
@@ -340,9 +365,9 @@ class Conditions:
             offsets = (Span(at, low[1]), number), (Span(low[1] + 1, high[1]), number + 1)
         span = Span(chain.first, high[1])
         if negated:
-            return Match(span, ref, "order", -1, chain, Span(at, at), None, offsets)
+            return Match(span, ref, Relation.ORDER, -1, chain, Span(at, at), None, offsets)
         self.ranges.append(Between(key, low[0], high[0]))
-        return Match(span, ref, "between", len(self.ranges) - 1, chain, Span(at, at), None, offsets)
+        return Match(span, ref, Relation.BETWEEN, len(self.ranges) - 1, chain, Span(at, at), None, offsets)
 
     def _constant_first(self, at: int, end: int, block: Block) -> Match | None:
         source = self._source
@@ -359,22 +384,25 @@ class Conditions:
             return None
         if source.is_op(found[1], "<", "<=", ">", ">="):
             return self._order(chain, ref, key, value[0], Span(at, found[1]), chain.end)
-        relation = "is one of" if source.is_op(found[1], "=", "<=>") else "is none of"
+        relation = Relation.ONE_OF if source.is_op(found[1], "=", "<=>") else Relation.NONE_OF
         return self._single(Span(at, chain.end), ref, relation, key, value[0], chain, Span(at, found[1]))
 
     # reading a condition
 
     def route(self, span: Span, ref: TableRef) -> Route:
         """The shards on which rows of `ref` can be that the condition is true for."""
-        if any(self._source.is_op(at, ":=") for at in range(*span)):
-            return ALL
-        return self._or(span, ref)
+        return ALL if self._assigns(span) else self._or(span, ref)
+
+    def _assigns(self, span: Span) -> bool:
+        if span not in self._assigning:
+            self._assigning[span] = any(self._source.is_op(at, ":=") for at in range(*span))
+        return self._assigning[span]
 
     def _or(self, span: Span, ref: TableRef) -> Route:
         span = unwrapped(self._source, span)
-        parts = split_at(self._source, span, "OR", "||", "XOR")
+        parts = self._split(span, *_SOME)
         if len(parts) == 1:
-            return both([self._leaf(part, ref) for part in split_at(self._source, span, "AND", "&&")])
+            return both([self._leaf(part, ref) for part in self._split(span, *_ALL)])
         if any(self._source.is_word(part.first - 1, "XOR") for part in parts[1:]):
             return ALL
         if any(self._source.is_op(part.first - 1, "||") for part in parts[1:]) and (
@@ -390,32 +418,36 @@ class Conditions:
         match = self.matches.get(span)
         if match is None or match.ref is not ref:
             return ALL
-        if match.relation == "is one of":
+        if match.relation is Relation.ONE_OF:
             return Route("in", match.number)
-        return Route("between", match.number) if match.relation == "between" else ALL
+        return Route("between", match.number) if match.relation is Relation.BETWEEN else ALL
 
     def terms(self, span: Span) -> list[Span]:
         """The parts of a condition that must all be true for it to be: itself, when it is no AND."""
+        found = self._terms.get(span)
+        if found is None:
+            found = self._terms[span] = self._anded(span)
+        return found
+
+    def _anded(self, span: Span) -> list[Span]:
         bare = unwrapped(self._source, span)
-        if len(split_at(self._source, bare, "OR", "||", "XOR")) > 1:
+        if len(self._split(bare, *_SOME)) > 1:
             return [span]
-        parts = split_at(self._source, bare, "AND", "&&")
+        parts = self._split(bare, *_ALL)
         if len(parts) == 1:
             return [bare]
         return [term for part in parts for term in self.terms(part)]
 
+    def _split(self, span: Span, *separators: str) -> list[Span]:
+        """As `split_at`; each table of a join asks for the same."""
+        found = self._splits.get((span, separators))
+        if found is None:
+            found = self._splits[span, separators] = split_at(self._source, span, *separators)
+        return found
+
     def equalities(self, span: Span) -> list[Match]:
         """The `column = column` leaves that must be true for the condition to be."""
-        span = unwrapped(self._source, span)
-        if any(self._source.is_op(at, ":=") for at in range(*span)):
+        if self._assigns(span):
             return []
-        if len(split_at(self._source, span, "OR", "||", "XOR")) > 1:
-            return []
-        found = []
-        for part in split_at(self._source, span, "AND", "&&"):
-            bare = unwrapped(self._source, part)
-            if bare != part:
-                found += self.equalities(bare)
-            elif (match := self.matches.get(part)) is not None and match.relation == "is column":
-                found.append(match)
-        return found
+        found = (self.matches.get(term) for term in self.terms(span))
+        return [match for match in found if match is not None and match.relation is Relation.COLUMN]

@@ -31,7 +31,7 @@ from rewriter.text.tokens import (
 )
 
 from .context import Statement
-from .reach import is_view_for_all, reached, tells_of_others
+from .reachable import is_view_for_all, reached, tells_of_others
 from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
 
 EVERY_DATABASE: Final = "*"
@@ -188,7 +188,7 @@ def rights_of(statement: Statement) -> Rights:
     at = _prepared(source)
     if at >= 0:
         literal = source.tokens[at].literal
-        statement.steering.add(literal)
+        statement.guards.add(literal)
         if not source.literals[literal].isascii():
             # MySQL keeps it in UTF-8 and reads it in character_set_client, MariaDB converts it to
             # character_set_connection: what is no character to the one may be half a quote to the other
@@ -328,7 +328,7 @@ def _all_shown(statement: Statement) -> tuple[str, ...]:
         and at + 4 == len(source.tokens)
     ):
         return (EVERY_DATABASE,)
-    statement.steering.add(literal.literal)
+    statement.guards.add(literal.literal)
     try:
         text = unquote(source.literals[literal.literal], not statement.names.env.no_backslash_escapes)
     except NotPlain:
@@ -356,7 +356,7 @@ def _read_as(literal: bytes, names: Names) -> list[Source]:
                 text = opened(unquote(literal, not env.no_backslash_escapes), mode)
                 literals = tuple(one for _, one in mode.findall(text + b"\0"))
                 if not literals[-1] and literals.count(b"") == 1:
-                    found.append(with_plain_calls(read(text, literals, mode), mariadb=mode.mariadb))
+                    found.append(with_plain_calls(read(text, literals, mode), flavour=mode.flavour))
             except (NotPlain, Unreadable):
                 continue
     return found
@@ -439,9 +439,9 @@ def _calls(source: Source, names: Names) -> Rights:
                 access = Access.ADMIN
         elif name in FOR_ADMINS or name.startswith(_FOR_ADMINS):
             access = Access.ADMIN
-        elif token.kind == WORD and is_sequences(name, mariadb=names.env.mariadb):
+        elif token.kind == WORD and is_sequences(name, flavour=names.env.flavour):
             access = max(access, Access.READ if name == "LASTVAL" else Access.WRITE)
-    for at in foreign_calls(source, mariadb=names.env.mariadb):
+    for at in foreign_calls(source, flavour=names.env.flavour):
         access, unseen = max(access, Access.WRITE), unseen or source.at(at).name
     return Rights(access, unseen=unseen)
 

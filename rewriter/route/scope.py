@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,10 +16,6 @@ from rewriter.text.tokens import NAME, WORD, Source
 
 INFORMATION_SCHEMA: Final = "information_schema"
 SYSTEM_DATABASES: Final = frozenset({INFORMATION_SCHEMA, "mysql", "performance_schema", "sys"})
-_INTEGER: Final = re.compile(
-    r"\s*(?:tiny|small|medium|big)?int(?:eger)?\b(?!.*\bzerofill\b)", re.IGNORECASE | re.DOTALL
-)
-_UNSIGNED: Final = re.compile(r"\bunsigned\b", re.IGNORECASE)
 _NO_COLUMN_BEHIND: Final = ("AS", "COLLATE", "OVER", "USING", "CHARSET")
 
 
@@ -37,6 +32,13 @@ class Refuse(Exception):
         super().__init__(error, arguments)
         self.error = error
         self.arguments = arguments
+
+
+class Unsupported(Refuse):
+    """The rule cannot do it; another may be able to."""
+
+    def __init__(self, *, what: str, reason: str, alternative: str) -> None:
+        super().__init__("not_supported_yet", what=what, reason=reason, alternative=alternative)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +300,7 @@ class Scope:
         if target.is_object and column.upper() == "ID":
             return True
         found = target.table.column(column.upper())
-        return found is not None and _INTEGER.match(found.definition or "") is not None
+        return found is not None and found.type.integer and not found.type.zerofill
 
     def unsigned(self, ref: TableRef, column: str) -> bool:
         """Whether a column that is `whole` is UNSIGNED."""
@@ -306,7 +308,7 @@ class Scope:
         if target.table is None or (target.is_object and column.upper() == "ID"):
             return True
         found = target.table.column(column.upper())
-        return found is not None and _UNSIGNED.search(found.definition or "") is not None
+        return found is not None and found.type.unsigned
 
     def sharded(self) -> list[TableRef]:
         """The references to sharded tables, in the order of the text."""

@@ -1,6 +1,6 @@
 """Constant expressions of a statement, evaluated when its literals are at hand.
 
-A `Value` is made once for a shape and evaluated for every statement of it: to a Python integer, or to
+A `Value` is made once for a fingerprint and evaluated for every statement of it: to a Python integer, or to
 bytes. What is not plainly one of these raises `NotPlain`, and the statement is bound by a plan that does
 not look at the value: `'12abc'` equals 12 for MySQL, NULL equals nothing, and that is for MySQL to say.
 """

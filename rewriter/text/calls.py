@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from config.flavour import Flavour
+
 from .native import CALLABLE_QUOTED
 from .tokens import NAME, WORD, Source
 
@@ -43,9 +45,9 @@ _NO_CALL_BEHIND: Final = (
 )
 
 
-def with_plain_calls(source: Source, *, mariadb: bool) -> Source:
+def with_plain_calls(source: Source, *, flavour: Flavour) -> Source:
     """The source with words in the place of the quoted names that call functions of the server's own."""
-    callable_ = CALLABLE_QUOTED[mariadb]
+    callable_ = CALLABLE_QUOTED[flavour.name]
     changed = {}
     for at, token in enumerate(source.tokens):
         if token.kind != NAME or not source.is_op(at + 1, "(") or source.is_op(at - 1, ".", ")"):

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from config.flavour import Flavour
+
 from .found_rows import Found, found_rows_of
 from .natives import foreign_calls
 from .prefixes import behind_set_statement, tail
 from .tokens import STRING, VARIABLE, WORD, Source
 
-Tie = tuple[str, str | int]
+Pin = tuple[str, str | int]
 """What keeps a session on its connection: a kind ("lock", "table", "prepare", "handler", "tables", "flush",
 "xa") and a name, or the index of the literal that holds it. The name "" is unknown: it stays until the
 session ends."""
 
 
 class Effects(NamedTuple):
-    """`ties` and `unties`: what begins and ends to keep the session on the connection; an untie without a
+    """`pins` and `unpins`: what begins and ends to keep the session on the connection; an unpin without a
     name ends all of its kind. `variables`: user variables that it may assign. `routine`: it may assign any.
     `found_rows`: how FOUND_ROWS() is known (see found_rows.py). `insert_id`: "compare": the reply's insert id
     is the server's own, unless it is the value of one of the literals; "ask": only the server knows.
@@ -33,8 +35,8 @@ class Effects(NamedTuple):
     `changed` is set by the executor: the server has told of one.
     """
 
-    ties: tuple[Tie, ...] = ()
-    unties: tuple[Tie, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    unpins: tuple[Pin, ...] = ()
     variables: tuple[str, ...] = ()
     routine: bool = False
     found_rows: Found = ""
@@ -66,32 +68,32 @@ _READING: Final = frozenset(
 _LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"})
 
 
-def effects_of(source: Source, *, mariadb: bool) -> Effects | None:
+def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
     """The effects of a statement; None for none, as nearly all have."""
     verb = source.at(0).text if source.at(0).kind == WORD else ""
     if verb == "SET" and source.is_word(1, "STATEMENT"):
         at = behind_set_statement(source)
-        return effects_of(tail(source, at), mariadb=mariadb) if at < len(source.tokens) else None
+        return effects_of(tail(source, at), flavour=flavour) if at < len(source.tokens) else None
     if verb in ("CREATE", "ALTER", "DROP", "RENAME"):
-        found = _definition(source, verb, found_rows_of(source, verb, mariadb=mariadb))
+        found = _definition(source, verb, found_rows_of(source, verb, flavour=flavour))
     else:
-        ties, unties = _ties(source, verb)
+        pins, unpins = _pins(source, verb)
         found = Effects(
-            ties,
-            unties,
+            pins,
+            unpins,
             _assigned(source, verb),
             _runs_routine(source, verb),
-            found_rows_of(source, verb, mariadb=mariadb),
+            found_rows_of(source, verb, flavour=flavour),
             _insert_id(source, verb),
             keeps_row_count=verb == "GET",
             locks=any(_calls(source, at, _LOCKING) for at in range(len(source.tokens))),
-            calls=_called(source, mariadb=mariadb),
+            calls=_called(source, flavour=flavour),
         )
     return found if found != _NONE else None
 
 
-def _called(source: Source, *, mariadb: bool) -> tuple[str, ...]:
-    places = foreign_calls(source, mariadb=mariadb)
+def _called(source: Source, *, flavour: Flavour) -> tuple[str, ...]:
+    places = foreign_calls(source, flavour=flavour)
     return tuple(dict.fromkeys(source.at(at).name.lower() for at in places))
 
 
@@ -131,15 +133,15 @@ def _definition(source: Source, verb: str, counted: Found) -> Effects:
         while source.is_word(at, "TABLE", "TABLES", "IF", "NOT", "EXISTS", "SEQUENCE"):
             at += 1
         if verb == "CREATE":
-            return Effects(ties=(("table", _last_name(source, at)),), found_rows=counted)
-        return Effects(unties=_tables(source, at))
+            return Effects(pins=(("table", _last_name(source, at)),), found_rows=counted)
+        return Effects(unpins=_tables(source, at))
     if verb == "DROP" and source.is_word(1, "TABLE", "TABLES"):
         at = 4 if source.is_word(2, "IF") else 2
-        return Effects(unties=_tables(source, at))
+        return Effects(unpins=_tables(source, at))
     if verb == "DROP" and source.is_word(1, "PREPARE"):
-        return Effects(unties=(("prepare", source.at(2).name.lower()),))
+        return Effects(unpins=(("prepare", source.at(2).name.lower()),))
     if verb == "CREATE" and source.is_word(1, "OR") and source.is_word(3, "TEMPORARY"):
-        return Effects(ties=(("table", _last_name(source, 5)),), found_rows=counted)
+        return Effects(pins=(("table", _last_name(source, 5)),), found_rows=counted)
     return Effects(found_rows=counted)
 
 
@@ -177,9 +179,9 @@ def _last_name(source: Source, at: int) -> str:
     return source.at(at).name
 
 
-def _tables(source: Source, at: int) -> tuple[Tie, ...]:
+def _tables(source: Source, at: int) -> tuple[Pin, ...]:
     """The tables that DROP names, each as often as it may have been made."""
-    found: list[Tie] = []
+    found: list[Pin] = []
     while source.is_name(at):
         found.append(("table", _last_name(source, at)))
         while at < len(source.tokens) and not source.is_op(at, ","):
@@ -188,7 +190,7 @@ def _tables(source: Source, at: int) -> tuple[Tie, ...]:
     return tuple(found)
 
 
-def _ties(source: Source, verb: str) -> tuple[tuple[Tie, ...], tuple[Tie, ...]]:
+def _pins(source: Source, verb: str) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
     second = source.at(1).text
     name = source.at(1).name.lower()
     if verb == "LOCK":
@@ -212,10 +214,10 @@ def _ties(source: Source, verb: str) -> tuple[tuple[Tie, ...], tuple[Tie, ...]]:
     return _locks(source)
 
 
-def _locks(source: Source) -> tuple[tuple[Tie, ...], tuple[Tie, ...]]:
+def _locks(source: Source) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
     """GET_LOCK and its counterparts. A lock whose name is not written out stays to the session's end."""
-    ties: list[Tie] = []
-    unties: list[Tie] = []
+    pins: list[Pin] = []
+    unpins: list[Pin] = []
     tables = any(token.kind == WORD and token.text == "FROM" for token in source.tokens)
     for at, token in enumerate(source.tokens):
         if token.kind != WORD or not source.is_op(at + 1, "("):
@@ -223,14 +225,14 @@ def _locks(source: Source) -> tuple[tuple[Tie, ...], tuple[Tie, ...]]:
         if token.text == "GET_LOCK":
             argument = source.at(at + 2)
             written = argument.kind == STRING and source.is_op(at + 3, ",") and not tables
-            ties.append(("lock", argument.literal if written and argument.literal >= 0 else ""))
+            pins.append(("lock", argument.literal if written and argument.literal >= 0 else ""))
         elif token.text == "RELEASE_LOCK":
             argument = source.at(at + 2)
             if argument.kind == STRING and source.is_op(at + 3, ")") and argument.literal >= 0 and not tables:
-                unties.append(("lock", argument.literal))
+                unpins.append(("lock", argument.literal))
         elif token.text == "RELEASE_ALL_LOCKS":
-            unties.append(("lock", ""))
-    return tuple(ties), tuple(unties)
+            unpins.append(("lock", ""))
+    return tuple(pins), tuple(unpins)
 
 
 def _assigned(source: Source, verb: str) -> tuple[str, ...]:

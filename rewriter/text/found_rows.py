@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from config.flavour import Flavour
+
 from .tokens import INTEGER, WORD, Source
 
 ASK: Final = "ask"
@@ -31,9 +33,10 @@ _QUIETLY_SHOWN: Final = (
 )
 
 
-def found_rows_of(source: Source, verb: str, *, mariadb: bool) -> Found:
+def found_rows_of(source: Source, verb: str, *, flavour: Flavour) -> Found:
     """How FOUND_ROWS() is known after the statement."""
     words = {token.text for token in source.tokens if token.kind == WORD}
+    of_selects = flavour.found_rows_of_selects
     if verb in ("SELECT", "WITH") or source.is_op(0, "("):
         if words.intersection(_ASKED):
             return ASK
@@ -43,27 +46,29 @@ def found_rows_of(source: Source, verb: str, *, mariadb: bool) -> Found:
     if "RETURNING" in words:
         return KEEP
     if verb in ("INSERT", "REPLACE"):
-        return "" if "SELECT" not in words else PRIMED if mariadb else ASK
+        return "" if "SELECT" not in words else PRIMED if of_selects else ASK
     if verb == "UPDATE":
         several = _several(source, "SET")
-        return ASK if several else "" if mariadb else MATCHED
+        return ASK if several else "" if of_selects else MATCHED
     if verb == "DELETE":
         return ASK if words.intersection({"USING", "JOIN"}) or _several(source, "WHERE") else ""
     if verb in ("CALL", "EXECUTE", "BEGIN"):
         return PRIMED
     if verb == "DO":
-        return "" if mariadb and "SELECT" not in words else ASK if mariadb else ONE
+        return ONE if not of_selects else ASK if "SELECT" in words else ""
     if verb == "CREATE":
-        return ASK if mariadb and "SELECT" in words and source.is_word(1, "TABLE", "TEMPORARY", "OR") else ""
+        return (
+            ASK if of_selects and "SELECT" in words and source.is_word(1, "TABLE", "TEMPORARY", "OR") else ""
+        )
     if verb == "ANALYZE":
         return PRIMED if words.intersection(_EXPLAINED - {"TABLE"}) else KEEP
-    if verb in _QUIET or (verb == "VALUES" and mariadb):
+    if verb in _QUIET or (verb == "VALUES" and of_selects):
         return KEEP
     if verb == "SHOW":
         shown = 2 if source.is_word(1, "FULL") else 1
         return KEEP if source.is_word(shown, *_QUIETLY_SHOWN) else ""
     if verb in ("EXPLAIN", "DESCRIBE", "DESC"):
-        return _explained(source, words, mariadb=mariadb)
+        return _explained(source, words, flavour=flavour)
     return ""
 
 
@@ -71,12 +76,12 @@ _ASKED: Final = frozenset({"SQL_CALC_FOUND_ROWS", "INTO", "FETCH", "PROCEDURE"})
 _EXPLAINED: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES"})
 
 
-def _explained(source: Source, words: set[str], *, mariadb: bool) -> Found:
+def _explained(source: Source, words: set[str], *, flavour: Flavour) -> Found:
     if len(source.tokens) < 3 or not words.intersection(_EXPLAINED):
         return ""
     if "ANALYZE" in words:
         return PRIMED
-    return ASK if mariadb and "FROM" not in words and "SELECT" in words else KEEP
+    return ASK if flavour.found_rows_of_selects and "FROM" not in words and "SELECT" in words else KEEP
 
 
 def _several(source: Source, end: str) -> bool:

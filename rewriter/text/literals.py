@@ -23,6 +23,8 @@ _LEAST, _MOST = -(1 << 63), (1 << 64) - 1  # of BIGINT, signed and unsigned
 
 _CONVERTED: Final = re.compile(rb"CONVERT\(x'([0-9a-fA-F]*)' USING (\w+)\)\Z", re.IGNORECASE)
 _DIGITS: Final = re.compile(rb"-?[0-9]{1,60}\Z")
+_UNSIGNED: Final = re.compile(rb"CAST\(([0-9]{1,20}) AS UNSIGNED\)\Z")
+"""How the session writes a user variable that a server has set to an unsigned number."""
 
 
 class NotPlain(Exception):
@@ -69,11 +71,9 @@ def _stored_integer(text: bytes) -> int:
 
 def slot_integer(raw: bytes) -> int:
     """The integer of an SQL literal that the session gave. Raises NotPlain."""
-    if _DIGITS.match(raw):
-        return int(raw)
-    if raw[:1] != b"'":
-        raise NotPlain
-    return quoted_integer(raw[1:])
+    if raw[:1] == b"'":
+        return quoted_integer(raw[1:])
+    return exact_integer(raw)
 
 
 def slot_text(raw: bytes) -> bytes:
@@ -133,9 +133,11 @@ def exact_integer(raw: bytes) -> int:
     """The integer of a value of the session's or of a parameter that is one. Raises NotPlain for a text,
     which in some places makes the server compare doubles.
     """
-    if not _DIGITS.match(raw):
+    found = _UNSIGNED.match(raw)
+    digits = raw if found is None else found[1]
+    if not _DIGITS.match(digits):
         raise NotPlain
-    return int(raw)
+    return int(digits)
 
 
 _CAST: Final = re.compile(rb"['\"]?([0-9]{1,19})['\"]?\Z")

@@ -7,15 +7,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from config.flavour import Flavour
+
 from .tokens import NAME, WORD, Source
 
-_NAMES: Final = {True: frozenset({"QUALIFY"}), False: frozenset({"RETURNING", "SQL_CACHE"})}
-"""By whether the server is MariaDB: clauses that it does not have."""
+_NAMES: Final = {"mariadb": frozenset({"QUALIFY"}), "mysql": frozenset({"RETURNING", "SQL_CACHE"})}
+"""By the flavour: clauses that it does not have."""
 
 
-def with_plain_names(source: Source, *, mariadb: bool) -> Source:
+def with_plain_names(source: Source, *, flavour: Flavour) -> Source:
     """The source with names in the place of the words that this kind of server takes for names."""
-    names = _NAMES[mariadb]
+    names = _NAMES[flavour.name]
     changed = {
         at: token._replace(kind=NAME, text=token.name)
         for at, token in enumerate(source.tokens)

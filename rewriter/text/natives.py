@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from config.flavour import Flavour
+
 from .native import NATIVE
 from .places import tables_expected
 from .tokens import HEX, INTEGER, NAME, NUMBER, PREFIXED, STRING, SYSTEM, VARIABLE, WORD, Source
 
 ID_FUNCTIONS: Final = frozenset({"MAKE_ID", "SHARD_OF", "TYPE_OF", "LOCAL_OF"})
 """The proxy's own, which no server gets to see."""
-_NEWER: Final = frozenset(
-    {"VEC_DISTANCE", "VEC_DISTANCE_COSINE", "VEC_DISTANCE_EUCLIDEAN", "VEC_FROMTEXT", "VEC_TOTEXT"}
-)
-"""Of MariaDB 11.7 and later."""
-_CLASSIC: Final = frozenset({"MD5", "SHA", "SHA1"})
-"""In MySQL 9.6 and later they come with a component."""
+_FURTHER: Final = {
+    "mariadb": frozenset(
+        {"VEC_DISTANCE", "VEC_DISTANCE_COSINE", "VEC_DISTANCE_EUCLIDEAN", "VEC_FROMTEXT", "VEC_TOTEXT"}
+    ),
+    "mysql": frozenset({"MD5", "SHA", "SHA1"}),
+}
+"""By the flavour: of MariaDB 11.7 and later; in MySQL 9.6 and later they come with a component."""
 _BY_ARGUMENTS: Final = frozenset(
     {"POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"}
 )
@@ -40,17 +43,17 @@ _NO_CALL_BEHIND: Final = (
 )
 
 
-def is_native(word: str, *, mariadb: bool) -> bool:
+def is_native(word: str, *, flavour: Flavour) -> bool:
     """Whether an unquoted word (upper case) before a parenthesis is the servers' or the proxy's own."""
-    return word in NATIVE[mariadb] or word in ID_FUNCTIONS or word in (_NEWER if mariadb else _CLASSIC)
+    return word in NATIVE[flavour.name] or word in ID_FUNCTIONS or word in _FURTHER[flavour.name]
 
 
-def is_sequences(word: str, *, mariadb: bool) -> bool:
+def is_sequences(word: str, *, flavour: Flavour) -> bool:
     """Whether an unquoted word (upper case) before a parenthesis reads or moves a sequence."""
-    return mariadb and word in _SEQUENCES
+    return flavour.sequences and word in _SEQUENCES
 
 
-def foreign_calls(source: Source, *, mariadb: bool) -> tuple[int, ...]:
+def foreign_calls(source: Source, *, flavour: Flavour) -> tuple[int, ...]:
     """The places of the names of functions that are called and are none of the servers' own, nor for a
     sequence. Names before a parenthesis that are no calls are left out where that is certain.
     """
@@ -60,9 +63,9 @@ def foreign_calls(source: Source, *, mariadb: bool) -> tuple[int, ...]:
         if token.kind not in (WORD, NAME) or not source.is_op(at + 1, "("):
             continue
         if token.kind == WORD and not source.is_op(at - 1, "."):
-            if is_native(token.text, mariadb=mariadb) or is_sequences(token.text, mariadb=mariadb):
+            if is_native(token.text, flavour=flavour) or is_sequences(token.text, flavour=flavour):
                 continue
-            if mariadb and token.text in _BY_ARGUMENTS and _fits(source, at):
+            if flavour.natives_by_arguments and token.text in _BY_ARGUMENTS and _fits(source, at):
                 continue
         if tables is None:
             tables = tables_expected(source)

@@ -101,7 +101,7 @@ class _Opening:
                 self.open = start
             return at
         # MySQL knows no /*M!: that is a plain comment, which ends with the first end
-        plain = found[0] == b"/*M!" and not self.env.mariadb
+        plain = found[0] == b"/*M!" and not self.env.flavour.marked_comments
         at = self.sql.find(b"*/", found.end()) + 2 if plain else end_of_comment(self.sql, at)
         if not self.sql.endswith(b"*/", start + 3, at):
             raise Unreadable(f"the comment at offset {start} is not closed")
@@ -152,7 +152,9 @@ def version_at(sql: bytes, at: int, env: Env) -> tuple[int | None, int]:
     """
     if _FIVE.match(sql, at) is None:
         return None, at
-    six = sql[at + 5 : at + 6].isdigit() and (env.mariadb or sql[at + 6 : at + 7].isspace())
+    six = sql[at + 5 : at + 6].isdigit() and (
+        env.flavour.six_digit_comments or sql[at + 6 : at + 7].isspace()
+    )
     end = at + 6 if six else at + 5
     return int(sql[at:end]), end
 
@@ -161,11 +163,11 @@ def opens(mark: bytes, version: int | None, env: Env) -> bool:
     """Whether the server of `env` runs what is in an executable comment that begins with `mark` (`/*!` or
     `/*M!`) and this version number.
     """
-    if mark == b"/*M!" and not env.mariadb:
+    if mark == b"/*M!" and not env.flavour.marked_comments:
         return False
     if version is None:
         return True
-    if env.mariadb and mark == b"/*!" and 50700 <= version <= 99999:
+    if env.flavour.skips_newer_comments and mark == b"/*!" and 50700 <= version <= 99999:
         return False  # MariaDB leaves what is meant for later MySQLs alone
     return version <= env.server_version
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Final, NamedTuple
 
-from .effects import Effects, Tie
+from .effects import Effects, Pin
 
 _WORD: Final = re.compile(r"[\w$]+")
 _VARIABLE: Final = re.compile(r"(?<!@)@(?:([\w$.]+)|`((?:[^`]|``)+)`|'((?:[^']|'')+)'|\"((?:[^\"]|\"\")+)\")")
@@ -25,7 +25,7 @@ _SETS: Final = re.compile(
 )
 """What may set a system variable of the session. Names of local variables may look like one: then a session
 is only kept on its connection for nothing."""
-_TIES: Final[tuple[tuple[re.Pattern[str], Tie], ...]] = (
+_PINS: Final[tuple[tuple[re.Pattern[str], Pin], ...]] = (
     (re.compile(r"\bget_lock\b", re.IGNORECASE), ("lock", "")),
     (re.compile(r"\bcreate\s+(?:or\s+replace\s+)?temporary\b", re.IGNORECASE), ("table", "")),
     (re.compile(r"\bprepare\b", re.IGNORECASE), ("prepare", "")),
@@ -68,7 +68,7 @@ class Left(NamedTuple):
     """
 
     variables: frozenset[str] = frozenset()
-    ties: frozenset[Tie] = frozenset()
+    pins: frozenset[Pin] = frozenset()
     unknown: bool = False
     reads_id: bool = False
     begins: bool = False
@@ -76,7 +76,7 @@ class Left(NamedTuple):
     def __or__(self, other: Left) -> Left:
         return Left(
             self.variables | other.variables,
-            self.ties | other.ties,
+            self.pins | other.pins,
             self.unknown or other.unknown,
             self.reads_id or other.reads_id,
             self.begins or other.begins,
@@ -121,7 +121,7 @@ class Routines:
         left = reduce(Left.__or__, (self._left[name] for name in names))
         known = effects or Effects()
         return known._replace(
-            ties=known.ties + tuple(sorted(left.ties - set(known.ties), key=str)),
+            pins=known.pins + tuple(sorted(left.pins - set(known.pins), key=str)),
             variables=tuple(dict.fromkeys((*known.variables, *sorted(left.variables)))),
             routine=known.routine or left.unknown,
             insert_id="ask" if left.reads_id else known.insert_id,
@@ -155,10 +155,10 @@ def _left(text: str | None, words: frozenset[str]) -> Left:
     if text is None:
         return Left(unknown=True)
     names = (_name(*found) for found in _VARIABLE.findall(text))
-    ties = frozenset(tie for pattern, tie in _TIES if pattern.search(text))
+    pins = frozenset(pin for pattern, pin in _PINS if pattern.search(text))
     return Left(
         frozenset(names),
-        ties,
+        pins,
         not words.isdisjoint(_DYNAMIC),
         not words.isdisjoint(_READING_ID),
         _BEGINS.search(text) is not None,

@@ -88,7 +88,7 @@ def _nothing(text: bytes, start: int, end: int) -> bool:
     return found is not None and found.end() == end
 
 
-def has_several(sql: bytes, env: Env) -> bool:
+def has_many_statements(sql: bytes, env: Env) -> bool:
     """Whether the text is more than one statement; comments behind a `;` are one."""
     text = trim(sql)
     return b";" in text and _end(text, 0, env) < len(text)
@@ -190,7 +190,8 @@ def _end(sql: bytes, start: int, env: Env) -> int:
         return _Definition(tokens).end()
     if first == "BEGIN" and tokens.peek() == "NOT":  # MariaDB's block outside of a routine
         return _Body(tokens).end(first)
-    if env.mariadb and first is not None and (first in _OPENERS or tokens.peek() == ":") and first != "BEGIN":
+    compound = env.flavour.compound_statements and (first in _OPENERS or tokens.peek() == ":")
+    if compound and first is not None and first != "BEGIN":
         return _Body(tokens).end(first)
     return _plain(_Tokens(sql, start, env, words=False))
 

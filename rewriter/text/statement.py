@@ -18,7 +18,7 @@ class Access(IntEnum):
 QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
 WRITES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
 READS: Final = QUERIES | {"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "DO", "HELP", "CHECKSUM", "HANDLER"}
-TIED: Final = frozenset({"LOCK", "UNLOCK", "PREPARE", "EXECUTE", "DEALLOCATE"})
+PINNED: Final = frozenset({"LOCK", "UNLOCK", "PREPARE", "EXECUTE", "DEALLOCATE"})
 DEFINITIONS: Final = frozenset(
     {"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "GRANT"}
     | {"REVOKE", "FLUSH", "INSTALL", "UNINSTALL", "IMPORT", "CACHE", "RESET", "PURGE", "CHANGE", "START"}
@@ -44,10 +44,10 @@ max_insert_delayed_threads min_examined_row_limit preload_buffer_size select_int
 select_into_disk_sync_delay sql_generate_invisible_primary_key xa_detach_on_prepare
 """
 PRIVILEGED: Final = {
-    True: frozenset(_PRIVILEGED.split()),
-    False: frozenset((_PRIVILEGED + _PRIVILEGED_MYSQL).split()),
+    "mariadb": frozenset(_PRIVILEGED.split()),
+    "mysql": frozenset((_PRIVILEGED + _PRIVILEGED_MYSQL).split()),
 }
-"""The session variables that servers let only privileged accounts set, by whether the server is MariaDB: as
+"""The session variables that servers let only privileged accounts set, by the flavour: as
 MariaDB 10.11 and MySQL 9.7 refuse them (1227), and some that concern replication alone."""
 _NO_COMMIT: Final = frozenset({"SIGNAL", "BINLOG", "SHUTDOWN", "RESTART"})
 
@@ -64,7 +64,7 @@ def access_of(verb: str, second: str) -> tuple[Access, bool]:
         return Access.WRITE, False
     if verb == "DROP" and second == "PREPARE":
         return Access.READ, False
-    if verb in TIED:
+    if verb in PINNED:
         return Access.READ, verb == "LOCK"
     if verb in DEFINITIONS:
         return Access.ADMIN, verb not in _NO_COMMIT

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from rewriter.env import Env
-from rewriter.shape import IN_INTEGERS, IN_STRINGS, LIST_END
+from rewriter.fingerprint import IN_INTEGERS, IN_STRINGS, LIST_END
 
 WORD: Final = "word"  # unquoted name or keyword; `text` in upper case, `name` as written
 NAME: Final = "name"  # quoted name; `text` and `name` without quotes
@@ -137,7 +137,7 @@ def _pattern(env: Env) -> re.Pattern[bytes]:
 
 
 def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
-    """The tokens of a statement that has a shape; `literals` are those that were lifted from it.
+    """The tokens of a statement that has a fingerprint; `literals` are those that were lifted from it.
 
     Raises Unreadable.
     """
@@ -188,7 +188,7 @@ def _check_read_alike(sql: bytes, kind: str, at: int, end: int, env: Env) -> Non
         raise Unreadable(
             f"the variable at offset {at} has a quote or a backslash in its name: write it in backticks"
         )
-    if kind == WORD and sql[at] == _DOLLAR and not env.mariadb and sql.find(b"$", at + 1, end) > 0:
+    if kind == WORD and sql[at] == _DOLLAR and env.flavour.dollar_quotes and sql.find(b"$", at + 1, end) > 0:
         raise Unreadable(
             f"the name at offset {at} begins as a dollar-quoted text does: write it in backticks"
         )

@@ -7,12 +7,13 @@ left to right. The loops here say so, and each marks the nodes that it makes; ot
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 from sqlglot import exp, parser
 from sqlglot.dialects.mysql import MySQL
-from sqlglot.errors import ErrorLevel
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.parser import SENTINEL_NONE
 from sqlglot.parsers.mysql import MySQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -20,6 +21,7 @@ from rewriter.env import Env
 
 T = TokenType
 Node = exp.Expr
+_N = TypeVar("_N", bound=exp.Expr)
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it tells of what it does not know; nobody asked
 
@@ -29,6 +31,46 @@ _CLAUSES: Final = (
 )
 _SUMS: Final = {T.PLUS: exp.Add, T.DASH: exp.Sub}
 _PRODUCTS: Final = {T.STAR: exp.Mul, T.SLASH: exp.Div, T.DIV: exp.IntDiv, T.MOD: exp.Mod}
+_OR, _XOR, _AND, _COMPARING = 1, 2, 3, 4
+_CONNECTIVES: Final[dict[int, type[Node]]] = {_OR: exp.Or, _XOR: exp.Xor, _AND: exp.And}
+_LEVELS: Final = {
+    T.OR: _OR,
+    T.DPIPE: _OR,
+    T.XOR: _XOR,
+    T.AND: _AND,
+    T.DAMP: _AND,
+    T.IS: _COMPARING,
+    **dict.fromkeys(_COMPARISONS, _COMPARING),
+}
+"""How tight the operators of conditions bind."""
+_RANGES: Final = frozenset({T.BETWEEN, T.IN, T.LIKE, T.RLIKE, T.MEMBER_OF, T.NOT})
+_NAMES: Final = frozenset({T.VAR, T.IDENTIFIER})
+_OPERANDS: Final = _NAMES | {T.NUMBER, T.STRING}
+"""What no query begins with."""
+_FIRST: Final = _OPERANDS | {T.STAR, T.L_PAREN}
+"""What a select list often begins with."""
+_END: Final = T.SENTINEL
+_CLOSING: Final = frozenset({T.R_PAREN, _END})
+_NO_ALIAS: Final = frozenset({T.COMMA, T.R_PAREN, T.FROM, _END})
+_JOINS: Final = frozenset(
+    {T.COMMA, T.JOIN, *MySQLParser.JOIN_METHODS, *MySQLParser.JOIN_SIDES, *MySQLParser.JOIN_KINDS}
+)
+_BEHIND_TABLES: Final = frozenset(
+    {
+        *(_END, T.COMMA, T.R_PAREN, T.JOIN, T.INNER, T.LEFT, T.RIGHT, T.CROSS, T.STRAIGHT_JOIN, T.ON),
+        *(T.SET, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT, T.UNION),
+    }
+)
+"""What cannot go on with a table."""
+_PADDING: Final = (SENTINEL_NONE,) * 4
+_BEHIND_OPERANDS: Final = frozenset(
+    {
+        _END,
+        *(*_COMPARISONS, T.AND, T.DAMP, T.OR, T.XOR, T.IS, T.NOT, T.IN, T.BETWEEN, T.LIKE, T.RLIKE),
+        *(T.COMMA, T.R_PAREN, T.FROM, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT, T.ASC, T.DESC),
+    }
+)
+"""What cannot go on with an operand."""
 _OPTIONS: Final = frozenset({"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE"})
 
 
@@ -66,12 +108,42 @@ class GateParser(MySQLParser):
         self.env = env
         self.marks: list[tuple[Node, int, int]] = []
 
-    def one(self, tokens: list[Token], sql: str) -> Node:
+    def one(self, tokens: list[Token]) -> Node:
         """The tree. Raises sqlglot's errors, Opaque and RecursionError."""
-        trees = self.parse(tokens, sql)
-        if len(trees) != 1 or not isinstance(trees[0], exp.Query | exp.DML):
+        self._tokens, self._tokens_size = tokens, len(tokens)
+        self._padded = [*tokens, *_PADDING]
+        self._advance(0)
+        tree = self._parse_statement()
+        if self._index < self._tokens_size:
+            self.raise_error("something is left")
+        if not isinstance(tree, exp.Query | exp.DML):
             raise Opaque
-        return trees[0]
+        return tree
+
+    # what is done for every token and node, without comments and places in the text, which nobody asks for
+
+    def _advance(self, times: int = 1) -> None:
+        self._index = index = self._index + times
+        padded = self._padded
+        self._prev, self._curr, self._next = padded[index - 1], padded[index], padded[index + 1]
+
+    def _match(self, token_type: TokenType, advance: bool = True, expression: Node | None = None) -> bool:
+        if self._curr.token_type is not token_type:
+            return False
+        if advance:
+            self._advance()
+        return True
+
+    def expression(self, instance: _N, token: Token | None = None, comments: list[str] | None = None) -> _N:
+        args = instance.args
+        for name in instance.required_args:
+            value = args.get(name)
+            if value is None or (isinstance(value, list) and not value):
+                self.raise_error("something is missing")
+        return instance
+
+    def raise_error(self, message: str, token: Token = SENTINEL_NONE) -> NoReturn:
+        raise ParseError(message)
 
     def _is_marked(self, node: Node) -> bool:
         last = self.marks[-1] if self.marks else None
@@ -81,31 +153,77 @@ class GateParser(MySQLParser):
         self.marks.append((node, first, self._index))
         return node
 
+    def _parse_statement(self) -> Node | None:
+        if self._curr.token_type is T.SELECT:  # no expression begins so, which the long way tries first
+            found: Node | None = self._parse_query_modifiers(self._parse_select())
+            return found
+        return super()._parse_statement()
+
+    def _parse_select(self, *args: Any, **more: Any) -> Node | None:
+        if self._curr.token_type in _OPERANDS:
+            return None
+        found: Node | None = super()._parse_select(*args, **more)
+        return found
+
+    def _parse_select_query(
+        self,
+        nested: bool = False,
+        table: bool = False,
+        parse_subquery_alias: bool = True,
+        parse_set_operation: bool = True,
+    ) -> Node | None:
+        first = self._next
+        plain = self._curr.token_type is T.SELECT and first.token_type in _FIRST
+        if not plain or first.text.upper() in self.OPERATION_MODIFIERS:
+            return super()._parse_select_query(nested, table, parse_subquery_alias, parse_set_operation)
+        self._advance()
+        found = exp.Select(expressions=self._parse_expressions())
+        into = self._parse_into()
+        if into is not None:
+            found.set("into", into)
+        tables = self._parse_from()
+        if tables is not None:
+            found.set("from_", tables)
+        whole: Node = self._parse_query_modifiers(found)
+        return self._parse_set_operations(whole) if parse_set_operation else whole
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        return this if self._curr.token_type in _CLOSING else super()._parse_query_modifiers(this)
+
     # conditions, from loose to tight
 
     def _parse_disjunction(self) -> Node | None:
-        first, this = self._index, self._parse_xor()
-        while self._match(T.OR) or (not self.env.pipes_as_concat and self._match(T.DPIPE)):
-            this = self._mark(exp.Or(this=this, expression=self._operand(self._parse_xor)), first)
-        return this
-
-    def _parse_xor(self) -> Node | None:
-        first, this = self._index, self._parse_conjunction()
-        while self._match(T.XOR):
-            this = self._mark(exp.Xor(this=this, expression=self._operand(self._parse_conjunction)), first)
-        return this
+        return self._condition(_OR)
 
     def _parse_conjunction(self) -> Node | None:
-        first, this = self._index, self._parse_equality()
-        while self._match(T.AND) or self._match(T.DAMP):
-            this = self._mark(exp.And(this=this, expression=self._operand(self._parse_equality)), first)
-        return this
+        return self._condition(_AND)
+
+    def _parse_equality(self, parse_is: bool = True) -> Node | None:
+        return self._condition(_COMPARING)
+
+    def _condition(self, least: int) -> Node | None:
+        """Operands joined by operators that bind as `least` says, or tighter, each from left to right."""
+        first, this = self._index, self._parse_range()
+        while True:
+            kind = self._curr.token_type
+            level = _LEVELS.get(kind, 0)
+            if level < least or (kind is T.DPIPE and self.env.pipes_as_concat):
+                return this
+            self._advance()
+            if level < _COMPARING:
+                right = self._condition(level + 1)
+                if right is None:
+                    self.raise_error("an operand is missing")
+                this = self._mark(_CONNECTIVES[level](this=this, expression=right), first)
+            elif kind is T.IS:
+                this = self._mark(self._is(this), first)
+            else:
+                this = self._mark(_COMPARISONS[kind](this=this, expression=self._compared()), first)
 
     def _operand(self, method: Callable[[], Node | None]) -> Node:
         found = method()
         if found is None:
             self.raise_error("an operand is missing")
-            raise Opaque
         return found
 
     def _parse_not(self) -> Node:
@@ -113,17 +231,6 @@ class GateParser(MySQLParser):
         tight = self._prev.text == "!" or self.env.high_not_precedence
         inner = self._operand(self._parse_unary if tight else self._parse_equality)
         return self._mark(exp.Not(this=inner), first)
-
-    def _parse_equality(self, parse_is: bool = True) -> Node | None:
-        first, this = self._index, self._parse_range()
-        while True:
-            if self._match_set(_COMPARISONS):
-                kind = _COMPARISONS[self._prev.token_type]
-                this = self._mark(kind(this=this, expression=self._compared()), first)
-            elif self._match(T.IS):
-                this = self._mark(self._is(this), first)
-            else:
-                return this
 
     def _compared(self) -> Node:
         if self._curr.token_type is not T.ALL and self._curr.text.upper() not in ("ANY", "SOME"):
@@ -156,8 +263,8 @@ class GateParser(MySQLParser):
         if this is not None:
             return super()._parse_range(this, parse_is)
         first, operand = self._index, self._parse_bitwise()
-        ranges = self._curr.token_type in self.RANGE_PARSERS or self._curr.token_type is T.NOT
-        if not ranges and self._curr.text.upper() != "SOUNDS":
+        kind = self._curr.token_type
+        if kind not in _RANGES and not (kind is T.VAR and self._curr.text.upper() == "SOUNDS"):
             return operand
         found = super()._parse_range(operand, parse_is)
         return found if found is None or found is operand else self._mark(found, first)
@@ -173,7 +280,44 @@ class GateParser(MySQLParser):
 
     # operands
 
+    def _simple(self) -> Node | None:
+        """An operand that is a number, a string or the name of a column, and nothing else: most are. The long
+        way finds the same through twelve methods.
+        """
+        first, token = self._index, self._curr
+        kind = token.token_type
+        if kind is T.NUMBER or kind is T.STRING:
+            if not self._is_behind(first + 1):
+                return None
+            self._advance()
+            return self._mark(exp.Literal(this=token.text, is_string=kind is T.STRING), first)
+        if kind is T.STAR and self._is_behind(first + 1):
+            self._advance()
+            return self._mark(exp.Star(), first)
+        if kind not in _NAMES or token.text.upper() in self.NO_PAREN_FUNCTION_PARSERS:
+            return None
+        if self._is_behind(first + 1):
+            self._advance()
+            return self._mark(exp.Column(this=token.text), first)
+        if self._next.token_type is not T.DOT:
+            return None
+        name = self._padded[first + 2]
+        if name.token_type not in _NAMES or not self._is_behind(first + 3):
+            return None
+        self._advance(3)
+        return self._mark(exp.Column(this=name.text, table=token.text), first)
+
+    def _is_behind(self, index: int) -> bool:
+        """Whether the token there, or the end, cannot go on with an operand. (`<<` is two tokens.)"""
+        kind = self._padded[index].token_type
+        if kind is T.LT or kind is T.GT:
+            return self._padded[index + 1].token_type is not kind
+        return kind in _BEHIND_OPERANDS
+
     def _parse_bitwise(self) -> Node | None:
+        simple = self._simple()
+        if simple is not None:
+            return simple
         first, this = self._index, self._parse_term()
         while True:
             if self._match_set((T.PIPE, T.AMP)):
@@ -235,13 +379,64 @@ class GateParser(MySQLParser):
         return found
 
     def _parse_atom(self) -> Node | None:
-        first = self._index
+        first, simple = self._index, self._simple()
+        if simple is not None:
+            return simple
         found = super()._parse_atom()
         if found is not None:
             self.marks.append((found, first, self._index))
         return found
 
+    def _parse_window(self, this: Node | None, alias: bool = False) -> Node | None:
+        if not alias and self._curr.token_type in _BEHIND_OPERANDS:
+            return this
+        return super()._parse_window(this, alias)
+
     # tables and clauses
+
+    def _parse_alias(self, this: Node | None, explicit: bool = False) -> Node | None:
+        return this if self._curr.token_type in _NO_ALIAS else super()._parse_alias(this, explicit)
+
+    def _parse_ordered(self, parse_method: Callable[[], Node | None] | None = None) -> exp.Ordered | None:
+        this = (parse_method or self._parse_disjunction)()
+        if this is None:
+            return None
+        if not self._match(T.ASC):
+            self._match(T.DESC)
+        return exp.Ordered(this=this)
+
+    def _parse_set_operations(self, this: Node | None) -> Node | None:
+        if self._curr.token_type not in self.SET_OPERATIONS and not isinstance(this, exp.SetOperation):
+            return this
+        return super()._parse_set_operations(this)
+
+    def _parse_joins(self, alias_tokens: Any = None) -> Iterator[exp.Join]:
+        return super()._parse_joins(alias_tokens) if self._curr.token_type in _JOINS else iter(())
+
+    def _parse_lateral(self) -> exp.Lateral | None:
+        return super()._parse_lateral() if self._curr.token_type is T.LATERAL else None
+
+    def _parse_table(self, *args: Any, joins: bool = False, **more: Any) -> Node | None:
+        found = self._simple_table() or super()._parse_table(*args, **more)
+        if joins and found is not None:
+            for join in self._parse_joins(more.get("alias_tokens")):
+                found.append("joins", join)
+        return found
+
+    def _simple_table(self) -> Node | None:
+        """A table by its name, perhaps with a database before it and an alias behind it: most are no more."""
+        tokens, first = self._padded, self._index
+        end = first + 1 if tokens[first].token_type in _NAMES else first
+        if end > first and tokens[end].token_type is T.DOT:
+            end = end + 2 if tokens[end + 1].token_type in _NAMES else first
+        at = end + (tokens[end].token_type is T.ALIAS)
+        behind = at + 1 if tokens[at].token_type in _NAMES else end
+        if end == first or tokens[behind].token_type not in _BEHIND_TABLES:
+            return None
+        found = exp.Table(this=tokens[end - 1].text)  # the alias is the first reader's business
+        self.marks.append((found, first, end))
+        self._advance(behind - first)
+        return found
 
     def _parse_table_parts(self, *args: Any, **more: Any) -> exp.Table | exp.Dot | None:
         first = self._index
@@ -269,7 +464,7 @@ class GateParser(MySQLParser):
         return super()._parse_update()
 
     def _parse_update_assignment(self) -> Node | None:
-        this = self._parse_column()
+        this = self._simple() or self._parse_column()
         if not self._match(T.EQ) and not self._match(T.COLON_EQ):
             self.raise_error("= is missing")
         default = self._match(T.DEFAULT) and self._curr.token_type is not T.L_PAREN

@@ -16,6 +16,7 @@ from rewriter.text.tokens import (
     INTEGER,
     LIST,
     NAME,
+    OPERATOR,
     PREFIXED,
     STRING,
     SYSTEM,
@@ -55,9 +56,10 @@ _PAIRS: Final = ("GROUP BY", "ORDER BY", "PARTITION BY", "MEMBER OF", "SIGNED IN
 _KEYWORDS: Final[dict[str, TokenType]] = {
     word: found for word, found in MySQL.Tokenizer.KEYWORDS.items() if word in _WORDS.split()
 }
-_INTRODUCERS: Final[dict[str, TokenType]] = {
+_KINDS: Final = _KEYWORDS | {
     word: found for word, found in MySQL.Tokenizer.KEYWORDS.items() if word[:1] == "_"
 }
+"""With the character sets that stand before a string."""
 _SECOND: Final[dict[str, dict[str, TokenType]]] = {}
 for _pair in _PAIRS:
     _first, _, _second = _pair.partition(" ")
@@ -65,13 +67,6 @@ for _pair in _PAIRS:
 
 _TEXT: Final = "$"
 """Stands for the inside of any string: also a path, a format and no unit of time."""
-
-_LITERALS: Final = {
-    NAME: T.IDENTIFIER,
-    STRING: T.STRING,
-    INTEGER: T.NUMBER,
-    HEX: T.HEX_STRING,
-}
 
 
 class Untranslated(Exception):
@@ -86,58 +81,66 @@ class Lexemes(NamedTuple):
     end: list[int]
 
 
+# each stands for all such tokens: places in the text are not asked for
+_SIGNS: Final = {text: Token(kind, text) for text, kind in _OPERATORS.items()}
+_VALUES: Final = {
+    STRING: Token(T.STRING, _TEXT),
+    INTEGER: Token(T.NUMBER, "1"),
+    HEX: Token(T.HEX_STRING, "1"),
+}
+
+
 def translated(source: Source) -> Lexemes:
     """The tokens of a statement. Raises Untranslated."""
     found = Lexemes([], [], [])
+    tokens, firsts, ends = found
     at, exact = 0, source.tokens
     while at < len(exact):
-        token = exact[at]
-        if token.kind == WORD:
-            second = _SECOND.get(token.text)
-            pair = second.get(exact[at + 1].text) if second is not None and at + 1 < len(exact) else None
-            if pair is not None and exact[at + 1].kind == WORD:
-                _put(found, exact, at, at + 2, pair, token.name)
-                at += 2
-                continue
-            kind = _KEYWORDS.get(token.text) or _INTRODUCERS.get(token.text, T.VAR)
-            if kind is T.LATERAL and not source.is_op(at + 1, "("):
-                kind = T.VAR  # a name to MariaDB
-            _put(found, exact, at, at + 1, kind, token.name)
-        elif token.kind != HINT:
-            for kind, text in _pieces(token):
-                _put(found, exact, at, at + 1, kind, text)
+        first, token = at, exact[at]
         at += 1
+        one: Token | None
+        if token.kind == WORD:
+            text = token.text
+            pair = _SECOND[text].get(source.at(at).text) if text in _SECOND else None
+            if pair is not None and exact[at].kind == WORD:
+                one, at = Token(pair, token.name), at + 1
+            else:
+                kind = _KINDS.get(text, T.VAR)
+                if kind is T.LATERAL and not source.is_op(at, "("):
+                    kind = T.VAR  # a name to MariaDB
+                one = Token(kind, token.name)
+        elif token.kind == OPERATOR:
+            one = _SIGNS.get(token.text)
+        elif token.kind == NAME:
+            one = Token(T.IDENTIFIER, token.name)
+        else:
+            one = _VALUES.get(token.kind)
+        for piece in _pieces(token) if one is None else (one,):
+            tokens.append(piece)
+            firsts.append(first)
+            ends.append(at)
     return found
 
 
-def _put(found: Lexemes, exact: tuple[Exact, ...], first: int, end: int, kind: TokenType, text: str) -> None:
-    found.tokens.append(Token(kind, text, 1, 1, exact[first].start, exact[end - 1].end - 1))
-    found.first.append(first)
-    found.end.append(end)
-
-
-def _pieces(token: Exact) -> list[tuple[TokenType, str]]:
-    """What any token but a word becomes."""
+def _pieces(token: Exact) -> list[Token]:
+    """What becomes of a token that is not one for one."""
     kind, text = token.kind, token.text
-    if kind == "operator":
+    if kind == HINT:
+        return []
+    if kind == OPERATOR:
         if text in ("<<", ">>"):
-            return [(_OPERATORS[text[0]], text[0])] * 2
-        if text not in _OPERATORS:
-            raise Untranslated(text)
-        return [(_OPERATORS[text], text)]
-    if kind in _LITERALS:
-        return [(_LITERALS[kind], token.name if kind == NAME else _TEXT if kind == STRING else "1")]
+            return [_SIGNS[text[0]]] * 2
+        raise Untranslated(text)
     if kind == LIST:
-        return [(T.STRING, _TEXT) if text == STRING else (T.NUMBER, "1")]
+        return [_VALUES[STRING if text == STRING else INTEGER]]
     if kind == PREFIXED:
-        return [({"x": T.HEX_STRING, "b": T.BIT_STRING}.get(text[0].lower(), T.NATIONAL_STRING), "1")]
+        return [Token({"x": T.HEX_STRING, "b": T.BIT_STRING}.get(text[0].lower(), T.NATIONAL_STRING), "1")]
     if kind == VARIABLE:
-        return [(T.PARAMETER, "@"), (T.VAR, text or "_")]
+        return [Token(T.PARAMETER, "@"), Token(T.VAR, text or "_")]
     if kind == SYSTEM:
-        parts = text[2:].split(".")
-        names = [(T.VAR, part) for part in parts]
-        dotted = [one for name in names for one in (name, (T.DOT, "."))][:-1]
-        return [(T.SESSION_PARAMETER, "@@"), *dotted]
+        names = [Token(T.VAR, part) for part in text[2:].split(".")]
+        dotted = [one for name in names for one in (name, _SIGNS["."])][:-1]
+        return [Token(T.SESSION_PARAMETER, "@@"), *dotted]
     if text == "\\N":
-        return [(T.NULL, "NULL")]
-    return [(T.BIT_STRING, "1") if text[:2] == "0b" else (T.NUMBER, text)]
+        return [Token(T.NULL, "NULL")]
+    return [Token(T.BIT_STRING, "1") if text[:2] == "0b" else Token(T.NUMBER, text)]

@@ -35,18 +35,19 @@ class Tree:
         lexemes = translated(source)
         parser = GateParser(env)
         self._source = source
-        self.root = parser.one(lexemes.tokens, "")
-        self._at: dict[Span, Node] = {}
-        self._spans: dict[int, Span] = {}
+        self.root = parser.one(lexemes.tokens)
+        self._at: dict[tuple[int, int], Node] = {}
+        self._spans: dict[int, tuple[int, int]] = {}
         self._tables: dict[int, Node] = {}
         self._kept = parser.marks  # an id is a node's as long as it lives
+        firsts, ends = lexemes.first, lexemes.end
         for node, first, end in parser.marks:
             if end > first:
-                span = Span(lexemes.first[first], lexemes.end[end - 1])
+                span = (firsts[first], ends[end - 1])
                 self._at[span] = node
                 self._spans[id(node)] = span
-                if isinstance(node, exp.Table):
-                    self._tables[span.first] = node
+                if type(node) is exp.Table:
+                    self._tables[span[0]] = node
 
     # clauses
 
@@ -122,8 +123,7 @@ class Tree:
             if not isinstance(node, Node):
                 continue
             if isinstance(node, exp.Table):
-                span = self._spans.get(id(node))
-                tables.append(-1 if span is None else span.first)
+                tables.append(self._spans.get(id(node), NOWHERE)[0])
             elif isinstance(node, exp.Subquery | exp.Paren) and not isinstance(node.this, exp.Query):
                 pending.append(node.this)
             pending += node.args.get("joins") or ()
@@ -131,7 +131,7 @@ class Tree:
     def _bare(self, node: Node) -> Span | None:
         """The place of a node, without parentheses around it."""
         span = self._spans.get(id(node))
-        return None if span is None else unwrapped(self._source, span)
+        return None if span is None else unwrapped(self._source, Span(*span))
 
     def _inside(self, span: Span) -> Span:
         """A place of the first reader's, without parentheses and hints around it."""
@@ -187,14 +187,18 @@ class Tree:
         """A node as a term. Raises RecursionError."""
         while isinstance(node, exp.Paren):
             node = node.this
-        span = self._spans.get(id(node), NOWHERE)
-        if isinstance(node, exp.And | exp.Or):
-            return Term(type(node).__name__.lower(), span, tuple(self._flattened(node)))
+        found = self._spans.get(id(node))
+        span = NOWHERE if found is None else Span(*found)
         kind = _BINARY.get(type(node))
         if kind is not None:
             return Term(kind, span, (self.term(node.this), self.term(node.expression)))
-        found = self._other(node)
-        return found._replace(span=span)
+        if isinstance(node, exp.Column):
+            return Term("column", span)
+        if isinstance(node, exp.Literal):
+            return Term("other" if node.is_string else "number", span)
+        if isinstance(node, exp.And | exp.Or):
+            return Term(type(node).__name__.lower(), span, tuple(self._flattened(node)))
+        return self._other(node)._replace(span=span)
 
     def _flattened(self, node: Node) -> Iterator[Term]:
         """The operands of a chain of ANDs, or of ORs, from left to right."""
@@ -209,13 +213,9 @@ class Tree:
                 yield self.term(one)
 
     def _other(self, node: Node) -> Term:
-        """Any term but those of two operands, without its place."""
+        """Any other term, without its place."""
         term = self.term
         match node:
-            case exp.Column():
-                return Term("column")
-            case exp.Literal():
-                return Term("other" if node.is_string else "number")
             case exp.Null():
                 return Term("null")
             case exp.Boolean():

@@ -13,9 +13,9 @@ from rewriter.reads.select import may_fail, point
 from rewriter.route.binding import Routing
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, not_yet, refused
-from rewriter.route.fills import take_hints
 from rewriter.route.outer import strengthen
-from rewriter.route.scope import Refuse, Scope
+from rewriter.route.scope import Refuse, Scope, Unsupported
+from rewriter.route.slot_filling import take_hints
 from rewriter.text.edits import Edits
 from rewriter.text.facts import TableRef
 from rewriter.text.parse_write import Change, WriteParser, changes_behind_with
@@ -31,7 +31,7 @@ def change(statement: Statement) -> Plan | None:
     if not source.is_word(0, "UPDATE", "DELETE") and not changes_behind_with(source):
         return None
     found = WriteParser(source).change()
-    if found.verb == "UPDATE" and found.several and not statement.names.env.mariadb:
+    if found.verb == "UPDATE" and found.several and not statement.names.env.flavour.limits_joined_updates:
         for clause, given in (("ORDER BY", found.block.order_span), ("LIMIT", found.block.limit)):
             if given is not None:
                 return Reject(error="wrong_usage", arguments={"verb": "UPDATE", "clause": clause})
@@ -68,12 +68,12 @@ def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> 
     try:
         if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "scatter_denied"):
             return plan_found(statement, found, scope, may_scatter=may_scatter) or plan
-        if isinstance(plan, ShardWrite) and plan.several is not None:
+        if isinstance(plan, ShardWrite) and plan.scattered is not None:
             return replace(plan, found=plan_found(statement, found, scope, may_scatter=True))
     except Refuse as refusal:
         if isinstance(plan, Reject):
             return refused(refusal)
-        return replace(plan, several=refused(refusal)) if isinstance(plan, ShardWrite) else plan
+        return replace(plan, scattered=refused(refusal)) if isinstance(plan, ShardWrite) else plan
     return plan
 
 
@@ -94,10 +94,10 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     for written, target in zip(found.targets, targets, strict=False):
         _edit_target(splicer, written, target.ref)
     table = scope.targets[targets[0].ref].table
-    origins = None
+    column_metadata = None
     if found.returning is not None and table is not None:
-        origins = edit_returning(
-            statement.source, splicer.edits, found.returning, table, _base(splicer, targets[0].ref)
+        column_metadata = edit_returning(
+            statement.source, splicer.edits, found.returning, table, _id_offset(splicer, targets[0].ref)
         )
     routes = splicer.routes(refs)
     routing = splicer.routing(refs, routes)
@@ -105,9 +105,9 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     may_scatter = splicer.hints.scatter or statement.names.env.scatter_writes
     denied = None if may_scatter else _denied(statement, found, scope, refs[0])
     together = splicer.colocated(refs)
-    several = _several(statement, found, routing, together=together)
-    if unrouted and (denied or several):
-        return denied or several or _denied(statement, found, scope, refs[0])
+    scattered = _scattered(statement, found, routing, together=together)
+    if unrouted and (denied or scattered):
+        return denied or scattered or _denied(statement, found, scope, refs[0])
     template = splicer.edits.template()
     fallback = None
     if may_fail(routing) and not statement.strict:
@@ -118,12 +118,12 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
         databases=tuple(dict.fromkeys(scope.targets[ref].database for ref in refs)),
         routing=routing,
         template=template,
-        several=several,
+        scattered=scattered,
         denied=denied,
         unrouted=unrouted,
         together=together,
         returning=found.returning is not None,
-        origins=origins,
+        column_metadata=column_metadata,
         point=None if keeping.same or keeping.stays else point(routing, template, splicer.slots.end),
         fallback=fallback,
         same=tuple(keeping.same),
@@ -143,24 +143,22 @@ def _check(found: Change, scope: Scope, targets: list[Target]) -> None:
     for target in targets:
         table = scope.targets[target.ref].table
         if table is None or scope.targets[target.ref].form != "sharded":
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what=f"this {found.verb}",
                 reason=f"'{target.ref.name}' is not on the shards",
                 alternative="Write the tables one by one.",
             )
 
 
-def _base(splicer: Splicer, ref: TableRef) -> int:
+def _id_offset(splicer: Splicer, ref: TableRef) -> int:
     """The index of an object table's K; of no meaning for others."""
-    return splicer.columns.base(ref) if splicer.scope.targets[ref].is_object else -1
+    return splicer.columns.id_offset(ref) if splicer.scope.targets[ref].is_object else -1
 
 
 def _edit_target(splicer: Splicer, written: TableRef, ref: TableRef) -> None:
     """Name a target of a DELETE of several tables as the shard knows it."""
     if ref.alias is not None:  # which servers look for in the current database, and there is none
-        raise Refuse(
-            "not_supported_yet",
+        raise Unsupported(
             what="an alias as the target of DELETE",
             reason="its database cannot be told",
             alternative="Name the table.",
@@ -169,7 +167,7 @@ def _edit_target(splicer: Splicer, written: TableRef, ref: TableRef) -> None:
     splicer.edits.replace(written.span, b"`", splicer.extras.index(Extra("database")), b"`." + name)
 
 
-def _several(statement: Statement, found: Change, routing: Routing, *, together: bool) -> Reject | None:
+def _scattered(statement: Statement, found: Change, routing: Routing, *, together: bool) -> Reject | None:
     """Why the statement cannot run on several shards; None when it can."""
     if not together:
         reason = f"it joins rows of {' and '.join(routing.tables)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from config.schema import Kind, Table
 from rewriter.plans.unchanged import Stays, fixed_columns, is_itself, stays
 from rewriter.route.context import Splicer
-from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
+from rewriter.route.scope import Chain, Refuse, Scope, Unsupported, chain_at, chains
 from rewriter.route.values import Value
 from rewriter.text.facts import Assigned, Block, Query, Span
 from rewriter.text.parse_write import Insertion
@@ -30,19 +30,21 @@ def ambiguous_name(source: Source, found: Insertion, query: Query, scope: Scope)
 
 
 class Duplicates:
-    """The clause of one INSERT. `names` are those of the row's columns (lower case), `base` is the index of
-    the shard's K. After `edit`, `asks` says whether LAST_INSERT_ID(id) is assigned to the row there is,
+    """The clause of one INSERT. `names` are those of the row's columns (lower case), `id_offset` is the index
+    of the shard's K. After `edit`, `asks` says whether LAST_INSERT_ID(id) is assigned to the row there is,
     `same` has the constants that must be those of the rows, by the columns that place them, and `stays` those
     that must be of the rows' shard.
     """
 
-    def __init__(self, splicer: Splicer, found: Insertion, table: Table, names: list[str], base: int) -> None:
+    def __init__(
+        self, splicer: Splicer, found: Insertion, table: Table, names: list[str], id_offset: int
+    ) -> None:
         self.source = splicer.source
         self.splicer = splicer
         self.found = found
         self.table = table
         self.names = names
-        self.base = base
+        self.id_offset = id_offset
         self.is_object = table.kind is Kind.OBJECT
         self.asks = False
         self.same: dict[str, Value] = {}
@@ -115,10 +117,9 @@ class Duplicates:
 
     def _name(self, at: int, block: Block) -> None:
         """One name in an assignment's value: that of a column, of the row's alias, or VALUES(id)."""
-        source, edits, base = self.source, self.splicer.edits, self.base
+        source, edits, id_offset = self.source, self.splicer.edits, self.id_offset
         if self.is_object and source.is_word(at, "LAST_INSERT_ID") and not source.is_op(at + 2, ")"):
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="LAST_INSERT_ID of something else than the `id`",
                 reason="it would be taken for an ID of its shard",
                 alternative="Write id = LAST_INSERT_ID(id), or SELECT the value.",
@@ -130,15 +131,15 @@ class Duplicates:
         if self.is_object and self._of_new_row(chain):
             name = source.text(chain.end - 1, chain.end) if self.found.alias_columns else b"local_id"
             qualifier = b"" if len(chain.parts) == 1 else source.text(chain.first, chain.end - 1)
-            edits.replace(whole, b"(" + qualifier + name + b" + ", base, b")")
+            edits.replace(whole, b"(" + qualifier + name + b" + ", id_offset, b")")
         elif (
             self.is_object and chain.column == "ID" and self.splicer.scope.table_of(chain, block) is not None
         ):
             if source.is_word(at - 2, "VALUES", "VALUE") and source.is_op(at - 1, "("):
-                edits.replace(Span(at - 2, chain.end + 1), b"(VALUES(local_id) + ", base, b")")
+                edits.replace(Span(at - 2, chain.end + 1), b"(VALUES(local_id) + ", id_offset, b")")
             else:
                 qualifier = source.text(chain.end - 3, chain.end - 1) if len(chain.parts) > 1 else b""
-                edits.replace(whole, b"(" + qualifier + b"local_id + ", base, b")")
+                edits.replace(whole, b"(" + qualifier + b"local_id + ", id_offset, b")")
         elif len(chain.parts) > 2:
             edits.replace(Span(chain.first, chain.end - 3), b"")
 

@@ -10,7 +10,7 @@ from rewriter.plain.unsharded import Text, mixed, whole
 from rewriter.plan import Plan
 from rewriter.plans import Everywhere
 from rewriter.route.context import Statement
-from rewriter.route.scope import Refuse, Scope
+from rewriter.route.scope import Scope, Unsupported
 from rewriter.text.facts import Block
 from rewriter.text.parse_write import Change, Insertion
 from rewriter.text.tokens import Source
@@ -39,8 +39,7 @@ def plan_everywhere(
         raise mixed(scope)
     reason = _differs(statement.source, found, blocks, references[0])
     if reason:
-        raise Refuse(
-            "not_supported_yet",
+        raise Unsupported(
             what=f"this {found.verb} of a reference table",
             reason=f"its rows must be the same on every host, and {reason}",
             alternative="Give the values themselves.",
@@ -79,7 +78,7 @@ def _differs(source: Source, found: Insertion | Change, blocks: Sequence[Block],
 
 
 def _counts(source: Source, found: Insertion, table: Table) -> str:
-    counted = next((one for one in table.columns if "AUTO_INCREMENT" in one.definition.upper()), None)
+    counted = next((one for one in table.columns if one.facts.auto_increment), None)
     if counted is None:
         return ""
     names = [one.name.lower() for one in found.assigned]

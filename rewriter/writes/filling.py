@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from rewriter.plan import Plan
 from rewriter.plans.read_write import FillIn, ReadThenWrite
 from rewriter.route.context import Statement
-from rewriter.route.scope import Refuse, Scope, chains_within
+from rewriter.route.scope import Scope, Unsupported, chains_within
 from rewriter.splice import Part, Template
 from rewriter.text.facts import Query, Span
 from rewriter.text.parse_write import Insertion
@@ -76,8 +76,7 @@ def with_subqueries(
         if not inside:
             continue
         if depends(statement, found, scope, value):
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what=f"this {found.verb}",
                 reason="a subquery in its values depends on the row",
                 alternative="SELECT the value first.",

@@ -8,23 +8,16 @@ a FLOAT after all, whoever reads the rows refuses it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Final
 
 from config.schema import Table
-from rewriter.reads.digits import is_rounded, perhaps_rounded, rounded, whole
+from rewriter.reads.digits import perhaps_rounded, rounded, whole
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.scope import Refuse, Scope
 from rewriter.splice import Part
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Projection, Query, Span
 from rewriter.text.tokens import quote_name
-
-_DOUBLE: Final = re.compile(r"\s*(?:float|double|real)\b", re.IGNORECASE)
-_TEXT: Final = re.compile(
-    r"\s*(?:n?(?:var)?char|(?:tiny|medium|long)?(?:text|blob)|(?:var)?binary|enum|set|json)\b", re.IGNORECASE
-)
 
 
 def exact_list(statement: Statement, scope: Scope, query: Query, edits: Edits, names: Sequence[str],
@@ -45,7 +38,7 @@ def exact_value(
 ) -> tuple[Part, ...]:
     """An expression that is to be written into a column of `table`."""
     column = None if table is None else table.column(name)
-    doubles = column is not None and _DOUBLE.match(column.definition or "") is not None
+    doubles = column is not None and column.type.floating
     return _as_stored(parts, table, name) if _inexact(splicer, block, span, perhaps=doubles) else parts
 
 
@@ -66,7 +59,7 @@ def _inexact(splicer: Splicer, block: Block, span: Span, *, perhaps: bool) -> bo
 
 def _as_stored(parts: tuple[Part, ...], table: Table | None, name: str) -> tuple[Part, ...]:
     column = None if table is None else table.column(name)
-    if column is not None and _TEXT.match(column.definition or ""):
+    if column is not None and (column.type.textual or column.type.binary):
         return (b"CAST(", *parts, b" AS CHAR)")
     return whole(parts)
 
@@ -105,7 +98,7 @@ class _Exact:
             for name in target.table.logical_columns:
                 column = target.table.column(name)
                 text: tuple[Part, ...] = (quote_name(ref.label) + b"." + quote_name(name),)
-                if column is not None and is_rounded(column.definition or ""):
+                if column is not None and column.type.rounded:
                     text, found = _as_stored(text, table, next(names, "")), True
                 else:
                     next(names, "")

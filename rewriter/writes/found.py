@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from config.schema import Kind, Table
 from rewriter.plans.read_write import ChangeRows, ReadThenWrite, Setting
-from rewriter.plans.read_write import Several as SeveralChanges
+from rewriter.plans.read_write import SeveralChanges as SeveralChanges
 from rewriter.plans.rowkeys import RowKey, row_key
 from rewriter.plans.unchanged import fixed_columns, is_itself
 from rewriter.reads.pieces import bounded
 from rewriter.route.context import Splicer, Statement
-from rewriter.route.scope import Refuse, Scope, chain_at, chains, chains_within
+from rewriter.route.scope import Refuse, Scope, Unsupported, chain_at, chains, chains_within
 from rewriter.splice import Part, Template
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Assigned, Query, Span, TableRef
@@ -89,8 +89,8 @@ def plan_found(
 
 def _check_reading(statement: Statement, found: Change, scope: Scope, targets: list[Target]) -> None:
     """Refuse, as the server would, subqueries that read what the statement changes; derived tables may."""
-    mariadb = statement.names.env.mariadb
-    if mariadb and not found.targets:
+    flavour = statement.names.env.flavour
+    if flavour.reads_changed_table and not found.targets:
         return
     changed = {scope.targets[target.ref].table: target.ref.label for target in targets}
     pending = list(found.block.queries)
@@ -104,8 +104,7 @@ def _check_reading(statement: Statement, found: Change, scope: Scope, targets: l
             for ref in term.tables:
                 table = scope.targets[ref].table
                 if table is not None and table in changed:
-                    error = "target_read_mariadb" if mariadb else "target_read"
-                    raise Refuse(error, table=changed[table], verb=found.verb)
+                    raise Refuse(flavour.changed_table_error, table=changed[table], verb=found.verb)
 
 
 def _narrowed(statement: Statement, found: Change, scope: Scope, targets: list[Target]) -> bool:
@@ -301,7 +300,7 @@ class _Finding:
 
 
 def _refused(found: Change, reason: str, alternative: str) -> Refuse:
-    return Refuse("not_supported_yet", what=f"this {found.verb}", reason=reason, alternative=alternative)
+    return Unsupported(what=f"this {found.verb}", reason=reason, alternative=alternative)
 
 
 def _clauses(source: Source, first: int) -> int | None:

@@ -10,7 +10,7 @@ from rewriter.plan import Access, Plan
 from rewriter.plans.inserting import Insert, Row
 from rewriter.plans.unchanged import Stays
 from rewriter.route.context import Splicer, Statement, not_yet
-from rewriter.route.scope import Refuse, Scope
+from rewriter.route.scope import Refuse, Scope, Unsupported
 from rewriter.route.values import Value
 from rewriter.splice import Part, Template
 from rewriter.text.facts import Span
@@ -20,10 +20,10 @@ from rewriter.text.tokens import Source
 from .duplicate import Duplicates, ambiguous_name
 from .everywhere import plan_everywhere
 from .filling import Ask, depends, plan_filled, with_subqueries
-from .lone import lone
 from .placing import TEXTS, Placing
 from .read_write import plan_insert
 from .returning import edit_returning
+from .single_row import single_row
 
 
 def insert(statement: Statement) -> Plan | None:
@@ -42,7 +42,7 @@ def insert(statement: Statement) -> Plan | None:
         if found.returning is not None:
             return not_yet("RETURNING", "the rows come from shards", "SELECT the rows afterwards.")
         if name := ambiguous_name(source, found, found.query, scope):
-            clause = "UPDATE" if statement.names.env.mariadb else "field list"
+            clause = statement.names.env.flavour.ambiguous_column_clause
             raise Refuse("ambiguous_on_duplicate", column=name, clause=clause)
         return plan_insert(statement, found, found.query, scope)
     target = scope.targets[found.table]
@@ -71,7 +71,7 @@ def _unsharded(statement: Statement, found: Insertion, scope: Scope) -> Plan:
         return on_one_host(statement, plan, scope)
     except Refuse as refusal:  # the SELECT's tables are elsewhere: its rows can be read first
         alone = found.query is None or found.returning is not None or found.on_duplicate
-        if alone or found.query is None or refusal.error != "not_supported_yet":
+        if alone or found.query is None or not isinstance(refusal, Unsupported):
             raise
         return plan_insert(statement, found, found.query, scope)
 
@@ -108,25 +108,26 @@ class _Planner:
         self.adds_id = self.is_timed and bool(rows) and all(one.name != "id" for one in rows[0])
         dropped = self._dropped([column.name for column in rows[0]] if rows else [])
         if found.alias_columns and (dropped or self.adds_id):
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="names for the columns of the new row",
                 reason="the row that is stored has other columns",
                 alternative="Name the row only: AS new.",
             )
         self._duplicate([column.name for column in rows[0]] if rows else [])
-        origins = None
+        column_metadata = None
         if found.returning is not None:
-            origins = edit_returning(self.source, splicer.edits, found.returning, self.table, self.first + 1)
+            column_metadata = edit_returning(
+                self.source, splicer.edits, found.returning, self.table, self.first + 1
+            )
         self._column_list(dropped)
         for row in rows:  # all of them before the first row's text is taken
             self._local_ids(row)
-        mariadb = self.statement.names.env.mariadb
+        flavour = self.statement.names.env.flavour
         planned = tuple(
             Row(
                 self.placing.hints(dict(row)),
                 self._row(number, row, dropped),
-                lone(self.source, found, self.table, row, mariadb=mariadb),
+                single_row(self.source, found, self.table, row, flavour=flavour),
             )
             for number, row in enumerate(rows)
         )
@@ -144,7 +145,7 @@ class _Planner:
             backslashes=self.placing.backslashes,
             timed=self.is_timed,
             returning=found.returning is not None,
-            origins=origins,
+            column_metadata=column_metadata,
             ignore=found.ignore,
             asks=self.asks,
             strict=self.placing.strict,
@@ -212,7 +213,7 @@ class _Planner:
         unknown = [name for name in names if name not in known | {"local_id"}]
         if not unknown or not self.table.logical_columns:
             return refusal
-        clause = "INSERT INTO" if self.statement.names.env.mariadb else "field list"
+        clause = self.statement.names.env.flavour.unknown_column_clause
         return Refuse("unknown_column", column=unknown[0], clause=clause)
 
     def _dropped(self, names: list[str]) -> set[str]:

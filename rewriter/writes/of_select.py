@@ -9,19 +9,18 @@ where both columns are of one type.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from rewriter.plans.gather import quoted
 from rewriter.route.context import Statement
-from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
+from rewriter.route.scope import Chain, Scope, Unsupported, chain_at, chains
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.parse_write import Insertion
 
-_TEXT: Final = re.compile(r"\s*(?:n?(?:var)?char|(?:tiny|medium|long)?text|enum|set|json)\b", re.IGNORECASE)
 _ALIAS: Final = b"sg_new"
 _ALIASES_FROM: Final = 80019
 """Versions of MySQL from this on have names for new rows, and warn of VALUES()."""
@@ -55,7 +54,7 @@ class OfSelect:
     def edit(self, edits: Edits) -> bytes:
         """Write them as what the new row has; what is to stand behind the rows. Raises Refuse."""
         named, env = self.named(), self._statement.names.env
-        aliased = bool(named) and not env.mariadb and env.server_version >= _ALIASES_FROM
+        aliased = bool(named) and env.flavour.row_aliases and env.server_version >= _ALIASES_FROM
         for chain, name in named:
             number = self._names.index(name)
             text = b"%b.sg_%d" % (_ALIAS, number) if aliased else b"VALUES(" + quoted(name) + b")"
@@ -87,8 +86,7 @@ class OfSelect:
             for name, one in zip(self._names, shown, strict=False):
                 if one == (ref, chain.column.lower()) and self._alike(ref, one[1], name, assigned):
                     return name
-        raise Refuse(
-            "not_supported_yet",
+        raise Unsupported(
             what="this ON DUPLICATE KEY UPDATE",
             reason=f"'{chain.parts[-1]}' of the SELECT is inserted into no column of its type",
             alternative="Use VALUES(column).",
@@ -118,9 +116,9 @@ class OfSelect:
         source, target = self._scope.targets[ref].table, self._scope.targets[self._found.table].table
         one = None if source is None else source.column(name)
         two = None if target is None else target.column(into)
-        if one is None or two is None or not one.definition:
+        if one is None or two is None or not one.type.kind:
             return False
-        same = [(column.definition or "").lower().split(" primary key")[0] for column in (one, two)]
+        same = [replace(column.facts, primary=False, unique=False) for column in (one, two)]
         if same[0] != same[1]:
             return False
-        return source is target or assigned == into or _TEXT.match(one.definition) is None
+        return source is target or assigned == into or not one.type.textual

@@ -140,7 +140,7 @@ class Placing:
             if name.end - name.first != 1 or token.kind != STRING or token.literal < 0:
                 raise self._unroutable("a name in its JSON_OBJECT is no string", "Give the JSON as a string.")
             raw = source.literals[token.literal]
-            self.statement.steer(name)
+            self.statement.guard(name)
             if unquote(raw, self.backslashes).decode("utf-8", "replace") == path[0]:
                 found = value
         if found is None or self.is_default(found):
@@ -153,7 +153,8 @@ class Placing:
         constant = self.splicer.conditions.constant(value)
         text = column == self.table.routing and self.table.key_type in (KeyType.TEXT, KeyType.BINARY)
         odd = constant is not None and (
-            constant.kind == "binary" or (constant.kind == "bytes" and self.statement.names.env.mariadb)
+            constant.kind == "binary"
+            or (constant.kind == "bytes" and self.statement.names.env.flavour.hex_is_text)
         )  # a text, which an integer column makes a number of by itself
         if constant is None or (text and constant.kind not in TEXTS) or (odd and not text):
             raise self._unroutable(f"its '{column}' is no constant", "Give the value itself.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rewriter.plan import Plan
 from rewriter.plans.read_write import InsertRows, ReadThenWrite
 from rewriter.route.context import Statement
-from rewriter.route.fills import fill_parameters
 from rewriter.route.scope import Scope
+from rewriter.route.slot_filling import fill_parameters
 from rewriter.route.values import Slots
 from rewriter.splice import Part, Template
 from rewriter.text.edits import Edits

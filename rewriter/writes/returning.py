@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from config.schema import Kind, Table
-from rewriter.route.origins import Origins, Virtual
-from rewriter.route.scope import Chain, Refuse, chain_at
+from rewriter.route.column_metadata import ColumnMetadata, Virtual
+from rewriter.route.scope import Chain, Unsupported, chain_at
 from rewriter.splice import Part
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Span
 from rewriter.text.tokens import STRING, Source, quote_name
 
 
-def edit_returning(source: Source, edits: Edits, span: Span, table: Table, base: int) -> Origins:
-    """Edit the clause at `span` (from its word on). `base` is the index of the shard's K. Gives where its
-    columns come from. Raises Refuse.
+def edit_returning(source: Source, edits: Edits, span: Span, table: Table, id_offset: int) -> ColumnMetadata:
+    """Edit the clause at `span` (from its word on). `id_offset` is the index of the shard's K. Gives where
+    its columns come from. Raises Refuse.
     """
     virtual: dict[int, Virtual] = {}
     bare = 0  # columns so far for which the server knows no origin
@@ -21,7 +21,7 @@ def edit_returning(source: Source, edits: Edits, span: Span, table: Table, base:
         last = item.end - 1
         if source.is_op(last, "*") and (last == item.first or source.is_op(last - 1, ".")):
             if table.kind is Kind.OBJECT:
-                edits.replace(item, *_all(table, base))
+                edits.replace(item, *_all(table, id_offset))
                 virtual[bare] = _virtual(table, b"id")
                 bare += 1
             elif last - item.first > 2:  # the database before the table
@@ -29,20 +29,19 @@ def edit_returning(source: Source, edits: Edits, span: Span, table: Table, base:
             continue
         chain = chain_at(source, item.first)
         whole = chain is not None and chain.end == item.end
-        changed = _expression(source, edits, item, table, base)
+        changed = _expression(source, edits, item, table, id_offset)
         if changed and (whole or _is_alias(source, chain, item)):
             virtual[bare] = _virtual(table, source.text(last, last + 1).strip(b"`"))
         bare += changed or not (whole or _is_alias(source, chain, item))
         if changed and whole and chain is not None:
             edits.insert_behind(last, b" AS ", source.text(chain.end - 1, chain.end))
         elif changed and not _named(source, item):
-            raise Refuse(
-                "not_supported_yet",
+            raise Unsupported(
                 what="an expression of `id` without a name in RETURNING",
                 reason="the result's column would have another name",
                 alternative="Write AS and a name behind it.",
             )
-    return Origins({_bytes(table.name): _bytes(table.database)}, virtual)
+    return ColumnMetadata({_bytes(table.name): _bytes(table.database)}, virtual)
 
 
 def _virtual(table: Table, label: bytes) -> Virtual:
@@ -61,7 +60,7 @@ def _bytes(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 
-def _expression(source: Source, edits: Edits, item: Span, table: Table, base: int) -> bool:
+def _expression(source: Source, edits: Edits, item: Span, table: Table, id_offset: int) -> bool:
     """Edit the names in one item; whether `id` is among them."""
     changed = False
     at = item.first
@@ -72,7 +71,7 @@ def _expression(source: Source, edits: Edits, item: Span, table: Table, base: in
             continue
         name = Span(chain.first, chain.end)
         if table.kind is Kind.OBJECT and chain.column == "ID" and not source.is_word(at - 1, "AS"):
-            edits.replace(name, b"(local_id + ", base, b")")
+            edits.replace(name, b"(local_id + ", id_offset, b")")
             changed = True
         elif len(chain.parts) > 1:
             edits.replace(name, source.text(chain.end - 1, chain.end))
@@ -85,12 +84,12 @@ def _named(source: Source, item: Span) -> bool:
     return item.end - item.first > 2 and source.is_word(item.end - 2, "AS")
 
 
-def _all(table: Table, base: int) -> list[Part]:
+def _all(table: Table, id_offset: int) -> list[Part]:
     """What `*` shows."""
     parts: list[Part] = []
     for name in table.logical_columns:
         parts += [b", "] if parts else []
-        parts += [b"(local_id + ", base, b") AS id"] if name == "id" else [quote_name(name)]
+        parts += [b"(local_id + ", id_offset, b") AS id"] if name == "id" else [quote_name(name)]
     return parts
 
 

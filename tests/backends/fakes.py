@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
-from proxy.wire.packets import ok_packet
+from tests.wire.streams import ok_packet
 
 
 class FakeTransport(asyncio.Transport):

@@ -11,9 +11,10 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT, Settings
 from proxy.errors import ProxyError
-from proxy.wire.packets import err_packet, frame
+from proxy.wire.packets import frame
 from tests.backends.fakes import FakeTransport, connection
 from tests.support.waiting import turns
+from tests.wire.streams import err_packet
 
 LIMITS = HostLimits(
     max_connections=2,
@@ -46,12 +47,12 @@ class World:
         self._threads = count(1)
         self.pool = HostPool(host, limits, self.connect, self.spawn, lambda: self.now)
 
-    async def connect(self, host: str, owner: HostPool, variant: int) -> BackendConnection:
+    async def connect(self, host: str, owner: HostPool, capability_set: int) -> BackendConnection:
         opening: Opening = asyncio.get_running_loop().create_future()
-        self.openings.append((opening, variant))
+        self.openings.append((opening, capability_set))
         await opening
         conn, transport = connection(owner, host)
-        conn.variant = variant
+        conn.capability_set = capability_set
         conn.thread_id = next(self._threads)
         conn.version = "9.7.0"
         self.transports[conn] = transport
@@ -68,29 +69,29 @@ class World:
 
     async def opened(self) -> int:
         """The oldest opening succeeds; its FOUND_ROWS flag."""
-        opening, variant = self.openings.pop(0)
+        opening, capability_set = self.openings.pop(0)
         opening.set_result(None)
         await self.settle()
-        return variant
+        return capability_set
 
     async def open_failed(self, reason: str = "refused", **details: str) -> None:
         opening, _ = self.openings.pop(0)
         opening.set_exception(ProxyError("host_unreachable", host=self.pool.host, reason=reason, **details))
         await self.settle()
 
-    def want(self, settings: Settings = LOGIN, variant: int = 0) -> Any:
+    def waiter(self, settings: Settings = LOGIN, capability_set: int = 0) -> Any:
         """Wait for a connection; `granted` or `refused` tells."""
         return self.pool.wait(
             settings,
             None,
-            variant,
+            capability_set,
             self.granted.append,
             lambda error: self.refused.append(error.kind.name if isinstance(error, ProxyError) else "?"),
         )
 
-    async def lent(self, variant: int = 0) -> BackendConnection:
+    async def lent(self, capability_set: int = 0) -> BackendConnection:
         """A new connection, in use."""
-        self.want(variant=variant)
+        self.waiter(capability_set=capability_set)
         await self.settle()
         await self.opened()
         return self.granted.pop()

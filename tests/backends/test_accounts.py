@@ -10,11 +10,11 @@ import pytest
 
 from proxy.backends import Backends
 from proxy.backends.host import AccountRefused
-from proxy.backends.pool import FOUND_ROWS, VARIANTS
+from proxy.backends.pool import CAPABILITY_SETS, FOUND_ROWS
 from proxy.backends.settings import LOGIN
 from tests.backends.hosts import World
 
-READ, WRITE = VARIANTS, 2 * VARIANTS
+READ, WRITE = CAPABILITY_SETS, 2 * CAPABILITY_SETS
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ async def refuse(world: World, account: str) -> None:
 async def test_connections_of_another_account_are_never_given(world: World) -> None:
     conn = await world.lent(READ)
     world.pool.release(conn)
-    for variant in (0, WRITE, READ | FOUND_ROWS):
-        assert world.pool.take(LOGIN, None, variant) is None
+    for capability_set in (0, WRITE, READ | FOUND_ROWS):
+        assert world.pool.take(LOGIN, None, capability_set) is None
     assert world.pool.take(LOGIN, None, READ) is conn
 
 
@@ -43,18 +43,18 @@ async def test_an_idle_one_of_another_account_makes_room(world: World) -> None:
     """All accounts share one limit."""
     first, second = await world.lent(READ), await world.lent(READ)
     world.pool.release(first)
-    world.want(variant=WRITE)
+    world.waiter(capability_set=WRITE)
     await world.settle()
     assert first.closed
     assert await world.opened() == WRITE
     assert world.pool.state.size == 2
     assert not second.closed
-    assert world.granted[0].variant == WRITE
+    assert world.granted[0].capability_set == WRITE
 
 
 async def test_a_refused_account_stops_nobody_else(world: World) -> None:
-    for variant in (READ, READ, WRITE):
-        world.want(variant=variant)
+    for capability_set in (READ, READ, WRITE):
+        world.waiter(capability_set=capability_set)
     await world.settle()
     await refuse(world, "reads")
     assert world.refused == ["account_refused", "account_refused"]
@@ -64,27 +64,27 @@ async def test_a_refused_account_stops_nobody_else(world: World) -> None:
             await world.opened()
         else:
             await refuse(world, "reads")
-    assert world.granted[0].variant == WRITE
+    assert world.granted[0].capability_set == WRITE
     assert "reads" in world.pool.trouble
 
 
 async def test_it_is_tried_again_after_a_while(world: World) -> None:
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     await world.settle()
     await refuse(world, "reads")
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     assert world.refused == ["account_refused", "account_refused"]
     assert world.openings == []
     world.tick(6)
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     await world.settle()
     await world.opened()
-    assert world.granted[0].variant == READ
+    assert world.granted[0].capability_set == READ
     assert world.pool.trouble == ""
 
 
 async def test_a_host_that_only_refuses_an_account_is_there(world: World) -> None:
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     await world.settle()
     await world.open_failed("no route")
     assert world.pool.trouble == "no route"
@@ -105,7 +105,7 @@ async def test_numbers_of_accounts() -> None:
     world = World()
     backends = Backends(lambda host: world.pool)
     assert backends.pool("h1").take(LOGIN, None, 0) is None
-    assert [backends.variant_of(name) for name in ("", "a", "b", "a")] == [0, READ, WRITE, READ]
+    assert [backends.capability_set_of(name) for name in ("", "a", "b", "a")] == [0, READ, WRITE, READ]
     assert [backends.account_of(one) for one in (0, 1, READ, READ | FOUND_ROWS, WRITE)] == [
         "",
         "",

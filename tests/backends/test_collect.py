@@ -14,11 +14,11 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.wire import replies, rows
-from proxy.wire.packets import err_packet, frame, ok_packet
+from proxy.wire.packets import frame
 from proxy.wire.resultset import encode_row, integer_column, text_column, text_resultset
 from tests.backends.fakes import IN_TRANS, OK, FakeTransport, connection
 from tests.support.waiting import turns_until
-from tests.wire.streams import Rows, definitions, packet, reply_packets
+from tests.wire.streams import Rows, definitions, err_packet, ok_packet, packet, reply_packets
 
 RESULT = text_resultset(
     [text_column("a"), text_column("b")], [["1", None], ["", "x"]], 2, warnings=1, extended=False

@@ -19,19 +19,16 @@ from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
 from proxy.wire.constants import Capability, MariaCapability
 from proxy.wire.handshake import Greeting, HandshakeResponse, SslRequest, build_greeting, parse_response
-from proxy.wire.packets import err_packet, frame, ok_packet
+from proxy.wire.packets import frame
 from tests.backends.fakes import OK, FakeTransport, Recorder
 from tests.backends.hosts import World
 from tests.support.waiting import turns_until
+from tests.wire.streams import err_packet, greeting, ok_packet
 
 NONCE = b"n" * 20
 SERVER = Capability(0xFFFFFFFF) & ~Capability.SSL
-GREETING = frame(
-    build_greeting(Greeting("10.11.6-MariaDB", 77, NONCE, SERVER, 45, 2, "mysql_native_password")), 0
-)
-TLS_GREETING = frame(
-    build_greeting(Greeting("9.7.0", 77, NONCE, SERVER | Capability.SSL, 45, 2, "caching_sha2_password")), 0
-)
+GREETING = greeting("10.11.6-MariaDB", "mysql_native_password", SERVER, NONCE)
+TLS_GREETING = greeting("9.7.0", "caching_sha2_password", SERVER | Capability.SSL, NONCE)
 LOGGED_IN = ok_packet(2, 0x4002)
 METADATA = int(MariaCapability.EXTENDED_METADATA)
 
@@ -62,9 +59,13 @@ class Net:
         self.reached(protocol, transport)
         return transport, protocol
 
-    async def open(self, host: str = "db1:3306", within: float = 5.0, variant: int = 0) -> BackendConnection:
-        connector = LoginConnector(lambda host, variant: ("proxy", "secret"), within, self.certificates)
-        return await connector(host, World().pool, variant)
+    async def open(
+        self, host: str = "db1:3306", within: float = 5.0, capability_set: int = 0
+    ) -> BackendConnection:
+        connector = LoginConnector(
+            lambda host, capability_set: ("proxy", "secret"), within, self.certificates
+        )
+        return await connector(host, World().pool, capability_set)
 
 
 @pytest.fixture
@@ -85,20 +86,20 @@ def accept(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
         ("unix:/run/mysqld.sock", ("/run/mysqld.sock",)),
     ],
 )
-@pytest.mark.parametrize("variant", [0, FOUND_ROWS])
-async def test_logged_in(net: Net, host: str, place: tuple[object, ...], variant: int) -> None:
+@pytest.mark.parametrize("capability_set", [0, FOUND_ROWS])
+async def test_logged_in(net: Net, host: str, place: tuple[object, ...], capability_set: int) -> None:
     net.reached = accept
-    conn = await net.open(host, variant=variant)
+    conn = await net.open(host, capability_set=capability_set)
     assert net.places == [place]
     assert (conn.host, conn.thread_id, conn.version) == (host, 77, "10.11.6-MariaDB")
-    assert (conn.variant, conn.in_transaction, conn.closed) == (variant, False, False)
+    assert (conn.capability_set, conn.in_transaction, conn.closed) == (capability_set, False, False)
     assert isinstance(conn.owner, HostPool)
     [transport] = net.transports
     assert transport.protocol is conn
     response = parse_response(transport.take()[4:])
     assert isinstance(response, HandshakeResponse)
     assert response.user == "proxy"
-    assert (Capability.FOUND_ROWS in response.capabilities) == bool(variant)
+    assert (Capability.FOUND_ROWS in response.capabilities) == bool(capability_set)
     assert Capability.SESSION_TRACK in response.capabilities
     unwanted = Capability.DEPRECATE_EOF | Capability.MULTI_STATEMENTS
     assert not response.capabilities & unwanted
@@ -111,14 +112,14 @@ async def test_logged_in(net: Net, host: str, place: tuple[object, ...], variant
 @pytest.mark.parametrize("flags", [0, METADATA, METADATA | 1])
 async def test_extended_metadata(net: Net, flags: int) -> None:
     """A server that lacks it cannot serve those who were told that it is there."""
-    greeting = Greeting("10.11.6-MariaDB", 77, NONCE, SERVER & ~1, 45, 2, "mysql_native_password", flags)
-    net.reached = _says(frame(build_greeting(greeting), 0), LOGGED_IN)
+    made = Greeting("10.11.6-MariaDB", 77, NONCE, SERVER & ~1, 45, 2, "mysql_native_password", flags)
+    net.reached = _says(frame(build_greeting(made), 0), LOGGED_IN)
     if not flags:
         with pytest.raises(ProxyError, match="extended metadata"):
-            await net.open(variant=EXTENDED_METADATA)
+            await net.open(capability_set=EXTENDED_METADATA)
         assert net.transports[0].is_closing()
         return
-    conn = await net.open(variant=EXTENDED_METADATA)
+    conn = await net.open(capability_set=EXTENDED_METADATA)
     response = parse_response(net.transports[0].take()[4:])
     assert (conn.offers, response.extended) == (flags, METADATA)
     assert Capability.LONG_PASSWORD not in response.capabilities

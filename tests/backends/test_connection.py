@@ -10,22 +10,33 @@ from proxy.backends import connection as module
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import UNKNOWN
 from proxy.wire import replies
-from proxy.wire.packets import err_packet, ok_packet
 from tests.backends.fakes import IN_TRANS, OK, FakeOwner, FakeTransport, Recorder, connection
 from tests.support.waiting import turns
-from tests.wire.streams import Err, Ok, Result, Rows, cuts, packet, read_reply, reply_packets, results
+from tests.wire.streams import (
+    Err,
+    Ok,
+    Result,
+    Rows,
+    cuts,
+    err_packet,
+    ok_packet,
+    packet,
+    read_reply,
+    reply_packets,
+    results,
+)
 
 ROWS = b"".join(reply_packets([Rows([b"\x011", b"\xfb"], warnings=1)]))
 SET_FAILED = err_packet(1, 1231, "42000", "Variable 'x' can't be set")
 
 
 def sent(
-    receiver: Recorder, preludes: int = 0, replies: int = 1
+    receiver: Recorder, sync_packets: int = 0, replies: int = 1
 ) -> tuple[BackendConnection, FakeTransport, FakeOwner]:
     owner = FakeOwner()
     conn, transport = connection(owner)
     conn.settings = UNKNOWN
-    conn.send(b"statement", receiver, preludes, replies=replies)
+    conn.send(b"statement", receiver, sync_packets, replies=replies)
     assert transport.take() == b"statement"
     return conn, transport, owner
 
@@ -90,7 +101,7 @@ def test_one_statement_at_a_time() -> None:
 
 
 def test_status_is_that_of_the_last_reply() -> None:
-    conn, _, _ = sent(Recorder(), preludes=2)
+    conn, _, _ = sent(Recorder(), sync_packets=2)
     conn.data_received(OK + IN_TRANS)
     assert conn.in_transaction
     conn.data_received(err_packet(1, 1064, "42000", "no"))
@@ -100,7 +111,7 @@ def test_status_is_that_of_the_last_reply() -> None:
     assert not conn.in_transaction
 
 
-# -- preludes
+# -- sync statements
 # ----------------------------------------------------------------------------------------------------------
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from proxy.backends.host import AccountRefused
-from proxy.backends.pool import FOUND_ROWS, VARIANTS
+from proxy.backends.pool import CAPABILITY_SETS, FOUND_ROWS
 from proxy.backends.settings import LOGIN
 from tests.backends.hosts import LIMITS, World
 
-READ, WRITE = VARIANTS, 2 * VARIANTS
+READ, WRITE = CAPABILITY_SETS, 2 * CAPABILITY_SETS
 FULL = "Too many connections (error 1040)"
 
 
@@ -25,16 +25,16 @@ async def world() -> AsyncIterator[World]:
     made.pool.close()
 
 
-async def idle(world: World, *variants: int) -> None:
+async def idle(world: World, *capability_sets: int) -> None:
     """Idle connections of these variants, the first for longest."""
-    conns = [await world.lent(variant) for variant in variants]
+    conns = [await world.lent(capability_set) for capability_set in capability_sets]
     for conn in conns:
         world.tick(1)
         world.pool.release(conn)
 
 
-async def wait_in_vain(world: World, variant: int, whose: str = "host") -> None:
-    world.want(variant=variant)
+async def wait_in_vain(world: World, capability_set: int, whose: str = "host") -> None:
+    world.waiter(capability_set=capability_set)
     await world.settle()
     await world.open_failed(FULL, full=whose)
 
@@ -73,7 +73,7 @@ async def test_a_look_where_the_pool_is_full(world: World) -> None:
     for _ in range(3):
         await world.lent(READ)
     for _ in range(2):
-        world.want(variant=READ)
+        world.waiter(capability_set=READ)
     await world.settle()
     assert len(world.openings) == 1
     await world.open_failed(FULL, full="host")
@@ -112,11 +112,11 @@ async def test_a_host_that_answers_is_up(world: World) -> None:
 async def test_a_refused_account_is_looked_at_though_nobody_needs_it(world: World) -> None:
     """Its password is right again, and idle connections serve its users: nobody else would find out."""
     pauses = []
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     await world.settle()
     for count in range(1, 16):
-        opening, variant = world.openings.pop(0)
-        assert variant == READ
+        opening, capability_set = world.openings.pop(0)
+        assert capability_set == READ
         opening.set_exception(AccountRefused(world.pool.host, "reads", "Access denied (error 1045)"))
         await world.settle()
         assert world.pool.refusals[1].count == count
@@ -131,7 +131,7 @@ async def test_a_refused_account_is_looked_at_though_nobody_needs_it(world: Worl
 
 
 async def test_the_newest_trouble_is_told_first(world: World) -> None:
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     await world.settle()
     opening, _ = world.openings.pop(0)
     opening.set_exception(AccountRefused(world.pool.host, "reads", "Access denied (error 1045)"))
@@ -142,13 +142,13 @@ async def test_the_newest_trouble_is_told_first(world: World) -> None:
 
 
 async def test_new_passwords_are_tried_at_once(world: World) -> None:
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     await world.settle()
     opening, _ = world.openings.pop(0)
     opening.set_exception(AccountRefused(world.pool.host, "reads", "Access denied (error 1045)"))
     await world.settle()
     world.pool.renew()
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     await world.settle()
     await world.opened()
     assert len(world.granted) == 1
@@ -188,11 +188,11 @@ async def test_one_for_each_that_waits(world: World) -> None:
 
 async def test_nobody_waits_any_more(world: World) -> None:
     await idle(world, WRITE)
-    world.want(variant=READ).cancelled = True
-    world.want(variant=READ)
+    world.waiter(capability_set=READ).cancelled = True
+    world.waiter(capability_set=READ)
     await world.settle()
-    for want in world.pool.state.waiting:
-        want.cancelled = True
+    for waiter in world.pool.state.waiting:
+        waiter.cancelled = True
     await world.open_failed(FULL, full="host")
     assert world.pool.state.idle_count == 1
 
@@ -205,7 +205,7 @@ async def test_the_limit_of_an_account_is_its_own(world: World) -> None:
 
 async def test_another_error_makes_no_room(world: World) -> None:
     await idle(world, WRITE)
-    world.want(variant=READ)
+    world.waiter(capability_set=READ)
     await world.settle()
     await world.open_failed("no route")
     assert world.pool.state.idle_count == 1

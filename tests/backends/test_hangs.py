@@ -11,11 +11,10 @@ import pytest
 from proxy.backends.connection import BackendConnection
 from proxy.backends.silence import Silence
 from proxy.errors import ProxyError
-from proxy.wire.packets import err_packet
 from proxy.wire.resultset import encode_row
 from tests.backends.fakes import OK, Recorder, connection
 from tests.backends.hosts import LIMITS, World
-from tests.wire.streams import Rows, definitions, reply_packets
+from tests.wire.streams import Rows, definitions, err_packet, reply_packets
 
 PATIENT = replace(LIMITS, hang_timeout=10.0, statement_timeout=None)
 
@@ -176,7 +175,7 @@ async def no_answer(world: World) -> None:
 
 async def test_a_host_that_hangs(world: World) -> None:
     conn, receiver = await a_silent_statement(world)
-    world.want()
+    world.waiter()
     await world.settle()
     assert len(world.openings) == 2
     await no_answer(world)
@@ -199,7 +198,7 @@ async def test_a_host_that_hangs(world: World) -> None:
 
 async def test_it_answers_somebody_else_meanwhile(world: World) -> None:
     _, receiver = await a_silent_statement(world)
-    world.want()
+    world.waiter()
     await world.settle()
     asking = world.openings.pop(0)
     world.now += 1

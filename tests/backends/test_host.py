@@ -29,8 +29,8 @@ async def test_open_lend_and_lend_again(world: World) -> None:
 
 async def test_given_back_to_the_next_in_the_queue(world: World) -> None:
     conns = [await world.lent(), await world.lent()]
-    world.want()
-    world.want()
+    world.waiter()
+    world.waiter()
     await world.settle()
     assert not world.openings, "both connections are in use"
     for conn in conns:
@@ -41,24 +41,24 @@ async def test_given_back_to_the_next_in_the_queue(world: World) -> None:
 
 async def test_the_queue_is_full(world: World) -> None:
     for _ in range(5):
-        world.want()
+        world.waiter()
     assert world.refused == ["pool_full", "pool_full"]
 
 
 async def test_a_connection_of_the_other_kind_makes_room_at_once(world: World) -> None:
     first, second = await world.lent(), await world.lent()
     world.pool.release(first)
-    world.want(variant=FOUND_ROWS)
+    world.waiter(capability_set=FOUND_ROWS)
     await world.settle()
     assert first.closed
     assert await world.opened()
-    assert world.granted[0].variant
+    assert world.granted[0].capability_set
     world.pool.release(second)
 
 
 async def test_a_connection_of_the_other_kind_makes_room_when_it_is_given_back(world: World) -> None:
     first, _ = await world.lent(), await world.lent()
-    world.want(variant=FOUND_ROWS)
+    world.waiter(capability_set=FOUND_ROWS)
     await world.settle()
     assert not world.openings
     world.pool.release(first)
@@ -70,7 +70,7 @@ async def test_a_connection_of_the_other_kind_makes_room_when_it_is_given_back(w
 
 async def test_lost_connections_are_replaced_for_those_who_wait(world: World) -> None:
     first, _ = await world.lent(), await world.lent()
-    world.want()
+    world.waiter()
     first.connection_lost(None)
     await world.settle()
     await world.opened()
@@ -87,7 +87,7 @@ async def test_an_idle_connection_that_the_server_closes_is_forgotten(world: Wor
 
 
 async def test_whatever_opening_raises_its_place_is_free_again(world: World) -> None:
-    world.want()
+    world.waiter()
     await world.settle()
     world.openings.pop()[0].set_exception(RuntimeError("a bug"))
     await world.settle()
@@ -151,8 +151,8 @@ async def test_cancelled_in_the_very_turn_it_is_granted(world: World, cancel_fir
 
 
 async def test_refused_when_it_cannot_be_reached(world: World) -> None:
-    world.want()
-    world.want()
+    world.waiter()
+    world.waiter()
     await world.settle()
     await world.open_failed()
     assert world.refused == [], "another one is being opened"
@@ -162,11 +162,11 @@ async def test_refused_when_it_cannot_be_reached(world: World) -> None:
 
 
 async def test_refused_at_once_while_it_is_known_to_be_away(world: World) -> None:
-    world.want()
+    world.waiter()
     await world.settle()
     await world.open_failed()
     world.refused.clear()
-    world.want()
+    world.waiter()
     assert world.refused == ["host_unreachable"]
     await world.settle()
     assert not world.openings
@@ -176,13 +176,13 @@ async def test_back_off(world: World) -> None:
     """The times between two attempts double up to five seconds; a success ends it."""
     pauses = []
     for _ in range(8):
-        world.want()
+        world.waiter()
         await world.settle()
         await world.open_failed()
         begun = world.now
         while not world.openings:
             world.now += 0.05
-            world.want()
+            world.waiter()
             await world.settle()
         pauses.append(round(world.now - begun, 2))
         await world.open_failed()
@@ -195,11 +195,11 @@ async def test_back_off(world: World) -> None:
 
 async def test_waiting_goes_on_while_a_connection_is_open(world: World) -> None:
     conn = await world.lent()
-    world.want()
+    world.waiter()
     await world.settle()
     await world.open_failed()
     assert world.refused == []
-    world.want()
+    world.waiter()
     assert world.refused == []
     world.pool.release(conn)
     assert world.granted == [conn]
@@ -207,7 +207,7 @@ async def test_waiting_goes_on_while_a_connection_is_open(world: World) -> None:
 
 async def test_tick_tries_again(world: World) -> None:
     conn = await world.lent()
-    world.want()
+    world.waiter()
     await world.settle()
     await world.open_failed()
     world.tick()
@@ -229,7 +229,7 @@ async def test_tick_tries_again(world: World) -> None:
 async def test_waiting_has_a_limit(world: World) -> None:
     await world.lent()
     await world.lent()
-    world.want()
+    world.waiter()
     world.tick(9.9)
     assert world.refused == []
     world.tick(0.1)
@@ -240,7 +240,7 @@ async def test_waiting_has_a_limit(world: World) -> None:
 
 async def test_waiting_for_a_host_that_went_away(world: World) -> None:
     await world.lent()
-    world.want()
+    world.waiter()
     await world.settle()
     await world.open_failed()
     reasons: list[str] = []
@@ -253,7 +253,7 @@ async def test_waiting_for_a_host_that_went_away(world: World) -> None:
 async def test_a_cancelled_waiter_hears_nothing(world: World) -> None:
     await world.lent()
     await world.lent()
-    world.want().cancelled = True
+    world.waiter().cancelled = True
     world.tick(11)
     assert world.refused == []
     assert not world.pool.state.waiting
@@ -284,7 +284,7 @@ async def test_only_statements_under_way_run_too_long(world: World) -> None:
     world.tick(100)
     assert not conn.closed
     world.now = asyncio.get_running_loop().time()
-    conn.tied = True
+    conn.pinned = True
     world.pool.release(conn)
     await world.settle()
     world.tick()

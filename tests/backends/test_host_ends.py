@@ -19,10 +19,10 @@ from tests.wire.streams import Rows, reply_packets
 # ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_tied_connection_is_reset(world: World) -> None:
+async def test_a_pinned_connection_is_reset(world: World) -> None:
     """RESET leaves the server's own character set (as MySQL 9 and MariaDB do), so it is set again."""
     conn = await world.lent()
-    conn.tied = True
+    conn.pinned = True
     conn.settings = Settings.of({"time_zone": b"'+00:00'"})
     world.pool.release(conn)
     assert world.pool.take(LOGIN, None, False) is None
@@ -30,12 +30,12 @@ async def test_a_tied_connection_is_reset(world: World) -> None:
     assert world.answer(conn, OK + OK) == RESET
     await world.settle()
     assert world.pool.take(LOGIN, None, False) is conn
-    assert (conn.tied, conn.settings) == (False, LOGIN)
+    assert (conn.pinned, conn.settings) == (False, LOGIN)
 
 
 async def test_an_open_transaction_is_reset(world: World) -> None:
     conn = await world.lent()
-    world.want()
+    world.waiter()
     conn.scanner.feed(IN_TRANS)
     world.pool.release(conn)
     await world.settle()
@@ -52,7 +52,7 @@ async def test_an_open_transaction_is_reset(world: World) -> None:
 )
 async def test_what_cannot_be_reset_is_closed(world: World, answers: list[bytes]) -> None:
     conn = await world.lent()
-    conn.tied = True
+    conn.pinned = True
     world.pool.release(conn)
     await world.settle()
     world.answer(conn, b"".join(answers))
@@ -63,7 +63,7 @@ async def test_what_cannot_be_reset_is_closed(world: World, answers: list[bytes]
 
 async def test_a_connection_lost_during_its_reset(world: World) -> None:
     conn = await world.lent()
-    conn.tied = True
+    conn.pinned = True
     world.pool.release(conn)
     await world.settle()
     conn.connection_lost(None)
@@ -74,7 +74,7 @@ async def test_a_connection_lost_during_its_reset(world: World) -> None:
 async def test_a_reset_that_is_not_answered() -> None:
     world = World(replace(LIMITS, connect_timeout=0.001))
     conn = await world.lent()
-    conn.tied = True
+    conn.pinned = True
     world.pool.release(conn)
     await asyncio.wait(world.tasks[-1:])
     assert conn.closed
@@ -145,8 +145,8 @@ async def test_discard(world: World) -> None:
 async def test_retire(world: World) -> None:
     idle, busy = await world.lent(), await world.lent()
     world.pool.release(idle)
-    world.want(variant=FOUND_ROWS)
-    world.want(variant=FOUND_ROWS)
+    world.waiter(capability_set=FOUND_ROWS)
+    world.waiter(capability_set=FOUND_ROWS)
     await world.settle()
     assert len(world.openings) == 1
     world.pool.retire()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from proxy.backends.connection import BackendConnection
-from proxy.backends.pool import VARIANTS
+from proxy.backends.pool import CAPABILITY_SETS
 from proxy.backends.settings import LOGIN, Settings
-from proxy.backends.waiting import Want
+from proxy.backends.waiting import Waiter
 from proxy.errors import ProxyError
 from tests.backends.fakes import IN_TRANS, OK, Recorder
 from tests.backends.hosts import LIMITS, World
@@ -28,19 +28,19 @@ SHARED = replace(LIMITS, max_connections=4, max_waiting=6, user_share=0.7)
 class Client:
     """Somebody who asked for a connection. `ends` counts how often it was granted or refused."""
 
-    variant: int
+    capability_set: int
     user: str = ""
     conn: BackendConnection | None = None
     ends: int = 0
     cancelled: bool = False
     statement: Recorder | None = None
-    want: Want[BackendConnection] | None = field(default=None)
+    waiter: Waiter[BackendConnection] | None = field(default=None)
 
     def granted(self, conn: BackendConnection) -> None:
         assert not self.cancelled
-        assert conn.variant == self.variant
+        assert conn.capability_set == self.capability_set
         assert conn.receiver is None
-        assert not any((conn.closed, conn.tied, conn.in_transaction))
+        assert not any((conn.closed, conn.pinned, conn.in_transaction))
         self.conn = conn
         self.ends += 1
 
@@ -91,19 +91,21 @@ class HostMachine(RuleBasedStateMachine):
 
     @rule(
         settings=st.sampled_from((LOGIN, OTHER)),
-        variant=st.sampled_from((0, 0, 0, *range(1, VARIANTS))),
+        capability_set=st.sampled_from((0, 0, 0, *range(1, CAPABILITY_SETS))),
         user=st.sampled_from("aab"),
     )
-    def ask(self, settings: Settings, variant: int, user: str) -> None:
-        client = Client(variant, user)
+    def ask(self, settings: Settings, capability_set: int, user: str) -> None:
+        client = Client(capability_set, user)
         self.clients.append(client)
         pool = self.world.pool
-        conn = pool.take(settings, None, variant, user)
+        conn = pool.take(settings, None, capability_set, user)
         if conn is not None:
             conn.settings = settings
             client.granted(conn)
             return
-        client.want = self.calls(pool.wait, settings, None, variant, client.granted, client.refused, user)
+        client.waiter = self.calls(
+            pool.wait, settings, None, capability_set, client.granted, client.refused, user
+        )
 
     @precondition(lambda self: self.holding())
     @rule(data=st.data())
@@ -124,13 +126,13 @@ class HostMachine(RuleBasedStateMachine):
             self.calls(client.conn.data_received, reply)
 
     @precondition(lambda self: self.holding())
-    @rule(data=st.data(), tied=st.booleans(), doomed=st.booleans())
-    def give_back(self, data: st.DataObject, tied: bool, doomed: bool) -> None:
+    @rule(data=st.data(), pinned=st.booleans(), doomed=st.booleans())
+    def give_back(self, data: st.DataObject, pinned: bool, doomed: bool) -> None:
         """At any time, in the middle of a reply too."""
         client = data.draw(st.sampled_from(self.holding()))
         conn, client.conn = client.conn, None
         assert conn is not None
-        conn.tied, conn.doomed = tied, doomed
+        conn.pinned, conn.doomed = pinned, doomed
         self.calls(self.world.pool.release, conn)
 
     @precondition(lambda self: any(client.waiting for client in self.clients))
@@ -138,8 +140,8 @@ class HostMachine(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         client = data.draw(st.sampled_from([client for client in self.clients if client.waiting]))
         client.cancelled = True
-        assert client.want is not None
-        client.want.cancelled = True
+        assert client.waiter is not None
+        client.waiter.cancelled = True
 
     # -- the server
     # ------------------------------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ class HostMachine(RuleBasedStateMachine):
         assert not {id(conn) for conn in idle} & set(held)
         for conn in idle:
             assert conn.receiver is None
-            assert not any((conn.tied, conn.doomed, conn.in_transaction))
+            assert not any((conn.pinned, conn.doomed, conn.in_transaction))
         for client in self.holding():
             assert client.conn in state.busy or client.conn.closed  # type: ignore[union-attr]
 
@@ -197,7 +199,7 @@ class HostMachine(RuleBasedStateMachine):
         for client in self.clients:
             assert client.ends <= 1
             if client.waiting:
-                assert id(client.want) in queued
+                assert id(client.waiter) in queued
         for client in self.holding():
             assert client.statement is None or client.statement.ends <= 1
 

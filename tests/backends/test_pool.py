@@ -11,9 +11,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS, VARIANTS, PoolState
+from proxy.backends.pool import CAPABILITY_SETS, EXTENDED_METADATA, FOUND_ROWS, PoolState
 from proxy.backends.settings import LOGIN, Settings
-from proxy.backends.waiting import Share, Want
+from proxy.backends.waiting import Share, Waiter
 
 OTHER = Settings.of({"time_zone": b"'+00:00'"})
 
@@ -22,7 +22,7 @@ OTHER = Settings.of({"time_zone": b"'+00:00'"})
 class Conn:
     settings: Settings = LOGIN
     database: str | None = None
-    variant: int = 0
+    capability_set: int = 0
     idle_since: float = 0.0
 
 
@@ -34,8 +34,8 @@ def pool(idle: list[Conn], most: int = 10, waiting: int = 10) -> PoolState[Conn]
     return state
 
 
-def want(settings: Settings = LOGIN, variant: int = 0, deadline: float = 1.0) -> Want[Conn]:
-    return Want(settings, None, variant, deadline, lambda conn: None, lambda error: None)
+def waiter(settings: Settings = LOGIN, capability_set: int = 0, deadline: float = 1.0) -> Waiter[Conn]:
+    return Waiter(settings, None, capability_set, deadline, lambda conn: None, lambda error: None)
 
 
 # -- which connection
@@ -72,7 +72,7 @@ def test_only_the_last_few_are_looked_at() -> None:
 
 
 def test_found_rows_never_mix() -> None:
-    state = pool([Conn(variant=FOUND_ROWS)])
+    state = pool([Conn(capability_set=FOUND_ROWS)])
     assert state.take(LOGIN, None, False) is None
     assert state.take(LOGIN, None, True) is not None
     assert state.take(LOGIN, None, True) is None
@@ -86,7 +86,7 @@ def test_given_to_the_first_of_its_kind_that_still_wants_it() -> None:
     conn = Conn()
     state = pool([conn])
     state.take(LOGIN, None, False)
-    cancelled, other, first, second = want(), want(variant=FOUND_ROWS), want(), want()
+    cancelled, other, first, second = waiter(), waiter(capability_set=FOUND_ROWS), waiter(), waiter()
     for one in (cancelled, other, first, second):
         assert state.wait(one)
     cancelled.cancelled = True
@@ -106,19 +106,19 @@ def test_giving_back_twice_is_an_error() -> None:
 
 def test_the_queue_is_full() -> None:
     state = pool([], waiting=2)
-    first, second = want(), want()
+    first, second = waiter(), waiter()
     assert state.wait(first)
     assert state.wait(second)
-    assert not state.wait(want())
+    assert not state.wait(waiter())
     second.cancelled = True
-    third = want()
+    third = waiter()
     assert state.wait(third), "cancelled ones need no place"
     assert list(state.waiting) == [first, third]
 
 
 def test_expired_and_cancelled_ones_leave() -> None:
     state = pool([])
-    late, cancelled, patient = want(deadline=5.0), want(deadline=1.0), want(deadline=9.0)
+    late, cancelled, patient = waiter(deadline=5.0), waiter(deadline=1.0), waiter(deadline=9.0)
     cancelled.cancelled = True
     for one in (late, cancelled, patient):
         state.wait(one)
@@ -138,7 +138,7 @@ def test_one_opening_for_each_waiter_up_to_the_limit() -> None:
     assert not state.can_open()
     opened = []
     for _ in range(3):
-        state.wait(want())
+        state.wait(waiter())
         opened.append(state.can_open())
         state.opening += state.can_open()
     assert opened == [True, True, False]
@@ -147,20 +147,20 @@ def test_one_opening_for_each_waiter_up_to_the_limit() -> None:
 
 def test_the_kind_to_open() -> None:
     state = pool([])
-    assert state.next_variant() == 0
+    assert state.next_capability_set() == 0
     for kind in (FOUND_ROWS, 0, EXTENDED_METADATA):
-        state.wait(want(variant=kind))
+        state.wait(waiter(capability_set=kind))
     kinds = []
     for state.opening in range(4):
-        kinds.append(state.next_variant())
+        kinds.append(state.next_capability_set())
     assert kinds == [FOUND_ROWS, 0, EXTENDED_METADATA, EXTENDED_METADATA]
 
 
 def test_a_misfit_makes_room() -> None:
-    plain, special = Conn(), Conn(variant=FOUND_ROWS)
+    plain, special = Conn(), Conn(capability_set=FOUND_ROWS)
     state = pool([plain, special], most=2)
     assert state.misfit() is None, "nobody waits"
-    state.wait(want(variant=FOUND_ROWS))
+    state.wait(waiter(capability_set=FOUND_ROWS))
     assert state.misfit() is plain
     assert state.misfit() is None, "now there is room"
     assert pool([plain], most=3).misfit() is None
@@ -168,7 +168,7 @@ def test_a_misfit_makes_room() -> None:
 
 def test_no_misfit_while_an_opening_one_will_do() -> None:
     state = pool([Conn()], most=2)
-    state.wait(want(variant=FOUND_ROWS))
+    state.wait(waiter(capability_set=FOUND_ROWS))
     state.opening = 1
     assert state.misfit() is None
 
@@ -188,14 +188,14 @@ MOST, QUEUE, PART = 5, 6, 0.8
 
 
 @dataclass(eq=False)
-class Waiter:
+class Client:
     number: int
-    variant: int
+    capability_set: int
     conn: Conn | None = None
     granted: int = 0
     gone: bool = False
     user: str = ""
-    want: Want[Conn] = field(init=False)
+    waiter: Waiter[Conn] = field(init=False)
 
 
 class PoolMachine(RuleBasedStateMachine):
@@ -206,21 +206,21 @@ class PoolMachine(RuleBasedStateMachine):
         self.state: PoolState[Conn] = PoolState(MOST, QUEUE, PART)
         self.opening: list[int] = []
         self.lent: list[Conn] = []
-        self.waiters: list[Waiter] = []
-        self.granted: list[Waiter] = []
+        self.waiters: list[Client] = []
+        self.granted: list[Client] = []
         self.now = 0.0
         self.numbers = count()
 
     def act(self) -> None:
         while (found := self.state.assign()) is not None:
-            want, conn = found
-            assert want.variant == conn.variant
-            want.granted(conn)
+            waiter, conn = found
+            assert waiter.capability_set == conn.capability_set
+            waiter.granted(conn)
         misfit = self.state.misfit()
         if misfit is not None:
             self.state.forget(misfit)
         while self.state.can_open():
-            self.opening.append(self.state.next_variant())
+            self.opening.append(self.state.next_capability_set())
             self.state.opening += 1
 
     def give(self, conn: Conn) -> None:
@@ -232,33 +232,41 @@ class PoolMachine(RuleBasedStateMachine):
     def held_by(self, user: str) -> int:
         return list(self.state.busy.values()).count(user)
 
-    def got(self, waiter: Waiter, conn: Conn) -> None:
-        assert not waiter.gone
-        waiter.conn = conn
-        waiter.granted += 1
-        self.granted.append(waiter)
+    def got(self, client: Client, conn: Conn) -> None:
+        assert not client.gone
+        client.conn = conn
+        client.granted += 1
+        self.granted.append(client)
         self.lent.append(conn)
 
     @rule(
         settings=st.sampled_from((LOGIN, OTHER)),
-        variant=st.sampled_from((0, 0, 0, FOUND_ROWS)),
+        capability_set=st.sampled_from((0, 0, 0, FOUND_ROWS)),
         user=st.sampled_from(("", "a", "a", "a", "b", "c")),
     )
-    def want(self, settings: Settings, variant: int, user: str) -> None:
+    def waiter(self, settings: Settings, capability_set: int, user: str) -> None:
         self.now += 1.0
-        conn = self.state.take(settings, None, variant, user)
+        conn = self.state.take(settings, None, capability_set, user)
         if conn is not None:
-            assert conn.variant == variant
-            assert not [one for one in self.live() if one.user == user and one.variant == variant]
+            assert conn.capability_set == capability_set
+            assert not [
+                one for one in self.live() if one.user == user and one.capability_set == capability_set
+            ]
             conn.settings = settings
             self.lent.append(conn)
             return
-        waiter = Waiter(next(self.numbers), variant, user=user)
-        waiter.want = Want(
-            settings, None, variant, self.now + 20.0, partial(self.got, waiter), lambda error: None, user
+        client = Client(next(self.numbers), capability_set, user=user)
+        client.waiter = Waiter(
+            settings,
+            None,
+            capability_set,
+            self.now + 20.0,
+            partial(self.got, client),
+            lambda error: None,
+            user,
         )
-        if self.state.wait(waiter.want):
-            self.waiters.append(waiter)
+        if self.state.wait(client.waiter):
+            self.waiters.append(client)
         else:
             own = sum(one.user == user for one in self.live())
             assert len(self.live()) >= QUEUE or not Share(QUEUE, PART).allows(own, len(self.live()), user)
@@ -286,7 +294,7 @@ class PoolMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.opening)
     @rule()
     def opened(self) -> None:
-        conn = Conn(variant=self.opening.pop(0))
+        conn = Conn(capability_set=self.opening.pop(0))
         self.state.opening -= 1
         self.state.busy[conn] = ""
         self.give(conn)
@@ -301,20 +309,20 @@ class PoolMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.live())
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
-        waiter = data.draw(st.sampled_from(self.live()))
-        waiter.want.cancelled = waiter.gone = True
+        client = data.draw(st.sampled_from(self.live()))
+        client.waiter.cancelled = client.gone = True
 
     @rule(seconds=st.integers(1, 15))
     def tick(self, seconds: int) -> None:
         self.now += seconds
         for late in self.state.expired(self.now):
             assert late.deadline <= self.now
-            next(waiter for waiter in self.waiters if waiter.want is late).gone = True
+            next(client for client in self.waiters if client.waiter is late).gone = True
         self.state.idle_too_long(self.now - 30.0, keep=1)
         self.act()
 
-    def live(self) -> list[Waiter]:
-        return [waiter for waiter in self.waiters if not waiter.gone and not waiter.granted]
+    def live(self) -> list[Client]:
+        return [client for client in self.waiters if not client.gone and not client.granted]
 
     @invariant()
     def no_more_than_allowed(self) -> None:
@@ -327,20 +335,20 @@ class PoolMachine(RuleBasedStateMachine):
         assert len(places) == len(set(map(id, places)))
         assert set(map(id, self.lent)) == set(map(id, self.state.busy))
         assert len(self.lent) == len(self.state.busy)
-        for variant, idle in enumerate(self.state.idle):
-            assert all(conn.variant == variant for conn in idle)
+        for capability_set, idle in enumerate(self.state.idle):
+            assert all(conn.capability_set == capability_set for conn in idle)
 
     @invariant()
     def nobody_is_lost_or_served_twice(self) -> None:
-        assert all(waiter.granted <= 1 for waiter in self.waiters)
+        assert all(client.granted <= 1 for client in self.waiters)
         queued = {id(one) for one in self.state.waiting}
-        assert all(id(waiter.want) in queued for waiter in self.live())
+        assert all(id(client.waiter) in queued for client in self.live())
 
     @invariant()
     def first_come_first_served(self) -> None:
         """Of each user."""
-        for user, kind in product(("", "a", "b", "c"), range(VARIANTS)):
-            numbers = [one.number for one in self.granted if (one.user, one.variant) == (user, kind)]
+        for user, kind in product(("", "a", "b", "c"), range(CAPABILITY_SETS)):
+            numbers = [one.number for one in self.granted if (one.user, one.capability_set) == (user, kind)]
             assert numbers == sorted(numbers)
 
     @invariant()
@@ -356,8 +364,8 @@ class PoolMachine(RuleBasedStateMachine):
         use.
         """
         live = [one for one in self.live() if self.state.may(one.user)]
-        for waiter in live:
-            assert not self.state.idle[waiter.variant]
+        for client in live:
+            assert not self.state.idle[client.capability_set]
         if live:
             assert self.opening or len(self.lent) == MOST
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.backends.pool import FOUND_ROWS, PoolState
 from proxy.backends.settings import LOGIN
-from proxy.backends.waiting import NOBODY, Share, Want
+from proxy.backends.waiting import NOBODY, Share, Waiter
 from tests.backends.test_pool import Conn
 
 
@@ -30,8 +30,8 @@ def take_all(state: PoolState[Conn], user: str) -> list[Conn]:
     return list(iter(lambda: state.take(LOGIN, None, 0, user), None))
 
 
-def want(user: str, variant: int = 0) -> Want[Conn]:
-    return Want(LOGIN, None, variant, 1.0, lambda conn: None, lambda error: None, user)
+def waiter(user: str, capability_set: int = 0) -> Waiter[Conn]:
+    return Waiter(LOGIN, None, capability_set, 1.0, lambda conn: None, lambda error: None, user)
 
 
 # -- how much
@@ -91,7 +91,7 @@ def test_who_has_none_gets_one_after_a_user_alone(most: int, part: float) -> Non
 def test_users_are_served_in_turns() -> None:
     state = filled(10)
     lent = take_all(state, NOBODY)
-    queue = [want("a"), want("a"), want("a"), want("b"), want("c"), want("b")]
+    queue = [waiter("a"), waiter("a"), waiter("a"), waiter("b"), waiter("c"), waiter("b")]
     for one in queue:
         assert state.wait(one)
     served = [state.give(lent[0], 0.0) for _ in queue]
@@ -104,14 +104,14 @@ def test_who_has_its_share_lets_others_pass_and_is_served_after_giving_back() ->
     state = filled(10)
     lent = take_all(state, "a")
     assert len(lent) == 8
-    first, second, other = want("a"), want("a"), want("b", FOUND_ROWS)
+    first, second, other = waiter("a"), waiter("a"), waiter("b", FOUND_ROWS)
     for one in (first, second, other):
         state.wait(one)
     assert state.assign() is None
     assert not state.can_open()
     assert state.misfit() is not None, "the other's place is made"
     assert state.can_open()
-    assert state.next_variant() == FOUND_ROWS
+    assert state.next_capability_set() == FOUND_ROWS
     state.opening += 1
     assert not state.can_open(), "one comes for it; the others must wait"
     assert state.give(lent.pop(), 0.0) is first
@@ -123,7 +123,7 @@ def test_a_connection_given_back_makes_another_users_turn() -> None:
     state = filled(10)
     theirs, ours = [state.take(LOGIN, None, 0, "b") for _ in range(3)], take_all(state, "a")
     assert len(ours) == 6
-    waiting = want("a")
+    waiting = waiter("a")
     state.wait(waiting)
     for conn in theirs:
         assert conn is not None
@@ -136,20 +136,20 @@ def test_a_connection_given_back_makes_another_users_turn() -> None:
 
 def test_one_user_cannot_fill_the_queue() -> None:
     state = filled(2, waiting=10)
-    assert [state.wait(want("a")) for _ in range(10)] == [True] * 8 + [False] * 2
-    assert state.wait(want("b"))
+    assert [state.wait(waiter("a")) for _ in range(10)] == [True] * 8 + [False] * 2
+    assert state.wait(waiter("b"))
     assert len(state.waiting) == 9
     assert state.waiting.of("a") == 8
 
 
 def test_cancelled_ones_hold_no_place() -> None:
     state = filled(2, waiting=10)
-    wants = [want("a") for _ in range(8)]
+    wants = [waiter("a") for _ in range(8)]
     for one in wants:
         assert state.wait(one)
-    assert not state.wait(want("a"))
+    assert not state.wait(waiter("a"))
     wants[3].cancelled = True
-    assert state.wait(want("a"))
+    assert state.wait(waiter("a"))
 
 
 @given(st.data())
@@ -165,8 +165,8 @@ def test_nobody_starves(data: st.DataObject) -> None:
             if conn is not None:
                 held.append(conn)
             else:
-                assert state.wait(want(user))
-        state.wait(want("greedy"))
+                assert state.wait(waiter(user))
+        state.wait(waiter("greedy"))
     for _ in range(60):
         while (found := state.assign()) is not None:
             (greedy if found[0].user == "greedy" else held).append(found[1])
@@ -176,7 +176,7 @@ def test_nobody_starves(data: st.DataObject) -> None:
         served = state.give(conn, 0.0)
         if served is not None:
             (greedy if served.user == "greedy" else held).append(conn)
-        state.wait(want("greedy"))
+        state.wait(waiter("greedy"))
     assert not [one for one in state.waiting if one.user != "greedy"]
     assert len(greedy) < state.max_connections
     assert len(set(chain(state.busy, *state.idle))) == state.max_connections

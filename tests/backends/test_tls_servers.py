@@ -15,12 +15,12 @@ from config.tls import BackendTls
 from demo.certificates import LocalAuthority
 from demo.documents import settings_document
 from demo.programs import Flavour, Program
-from demo.servers import LocalServer
 from proxy.backends.collect import Collector
 from proxy.backends.connecting import LoginConnector
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
 from tests.backends.hosts import World
+from tests.support.servers import LocalServer
 from tests.support.zygote import ForkedProxy
 
 PASSWORD = "sécret"
@@ -59,7 +59,7 @@ def ask(server: LocalServer, tls: BackendTls | None, *, user: str = "must", name
 
     async def main() -> str:
         certificates = None if tls is None else Certificates("hosts", tls)
-        connector = LoginConnector(lambda host, variant: (user, PASSWORD), 10.0, certificates)
+        connector = LoginConnector(lambda host, capability_set: (user, PASSWORD), 10.0, certificates)
         conn = await connector(f"{name}:{server.port}", World().pool, False)
         try:
             reply = await Collector().query(conn, b"SHOW STATUS LIKE 'Ssl_cipher'")

@@ -7,9 +7,9 @@ import pytest
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import LOGIN
 from proxy.wire.constants import MAX_PAYLOAD
-from proxy.wire.packets import err_packet, frame, lenenc_bytes, ok_packet
+from proxy.wire.packets import frame, lenenc_bytes
 from tests.backends.fakes import OK, FakeOwner, FakeTransport, Recorder, connection
-from tests.wire.streams import Rows, reply_packets
+from tests.wire.streams import Rows, err_packet, ok_packet, reply_packets
 
 AUTOCOMMIT, IN_TRANS, CHANGED = 0x0002, 0x0001, 0x4000
 STATE_CHANGE = b"\x02\x02\x011"
@@ -134,7 +134,7 @@ SMALL = frame(b"\x03SELECT 1")
 
 
 @pytest.mark.parametrize(
-    ("commands", "preludes", "replies", "numbers"),
+    ("commands", "sync_packets", "replies", "numbers"),
     [
         (LARGE, 0, 1, [2]),
         (LARGE, 0, 1, [1]),  # an error before all was read
@@ -145,7 +145,7 @@ SMALL = frame(b"\x03SELECT 1")
     ],
 )
 def test_answers_to_what_is_larger_than_a_packet(
-    commands: bytes, preludes: int, replies: int, numbers: list[int]
+    commands: bytes, sync_packets: int, replies: int, numbers: list[int]
 ) -> None:
     """Its packets have numbers, too."""
     receiver = Recorder()
@@ -155,7 +155,7 @@ def test_answers_to_what_is_larger_than_a_packet(
         receiver = Recorder()
         if pending:
             conn.tell(LARGE)
-        conn.send(commands, receiver, preludes, replies=replies)
+        conn.send(commands, receiver, sync_packets, replies=replies)
         for number in [2, *numbers] if pending else numbers:
             conn.data_received(ok_packet(number, AUTOCOMMIT))
         assert receiver.ends == replies

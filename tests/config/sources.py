@@ -36,10 +36,10 @@ class Listener:
         assert threading.get_ident() == self.thread
         self.refusals.put_nowait(reason)
 
-    async def changed(self, seconds: float = 20) -> Topology:
+    async def changed(self, seconds: float = 90) -> Topology:
         return await asyncio.wait_for(self.changes.get(), seconds)
 
-    async def told(self, seconds: float = 20) -> str:
+    async def told(self, seconds: float = 90) -> str:
         return await asyncio.wait_for(self.refusals.get(), seconds)
 
     @property
@@ -58,6 +58,13 @@ def no_more_threads(before: set[threading.Thread]) -> bool:
 
 
 def write(path: Path, content: bytes) -> None:
+    """At once, as a file that is read meanwhile should be: a source never sees half of it."""
+    half = path.with_name(f"{path.name}.half")
+    half.write_bytes(content)
+    half.replace(path)
+
+
+def write_in_place(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 

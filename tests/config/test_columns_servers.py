@@ -11,8 +11,8 @@ from pymysql.err import MySQLError
 from config.column_sql import definition_problem
 from config.load import load_schema
 from config.schema import Table
-from demo.servers import LocalServer
 from tests.config.test_read_schema import DEMO
+from tests.support.servers import LocalServer
 
 KEYS = ["a", "A", "a ", " a", "á", "a\u0301", "ａ", "ß", "ss", "", "\t", "a\0", "😀"]
 

@@ -10,10 +10,11 @@ from typing import Any, get_args
 
 import pytest
 
-from config import read_schema, read_topology
 from config.document import parse
 from config.load import ConfigError, load_schema, load_settings, load_topology
 from config.model import Model
+from config.read_schema import SchemaFields, TableFields
+from config.read_topology import RangeFields, Sharded, TopologyFields, Unsharded
 from config.settings import Scatter, Settings
 from demo.certificates import LocalAuthority
 from tests.config.test_settings import LEAST
@@ -31,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     authority = LocalAuthority(tmp_path)
     authority.issue(file="proxy")
     authority.ca.rename(tmp_path / "hosts-ca.pem")
-    for name in ("APP", "REPORT", "SHOP", "SHARDGATE", "SG_READ", "SG_WRITE", "SG_SHOP"):
+    for name in ("APP", "REPORT", "SHOP", "SHARDGATE", "SG_READ", "SG_WRITE", "SG_SHOP", "ZOOKEEPER"):
         monkeypatch.setenv(f"{name}_PASSWORD", "secret")
     return tmp_path
 
@@ -59,7 +60,7 @@ def test_there_are_examples_of_everything_that_fit_together(folder: Path) -> Non
         of_kind.setdefault(kind, []).append(text.encode())
     assert {kind: len(found) for kind, found in of_kind.items()} == {
         "settings": 1,
-        "settings part": 7,
+        "settings part": 8,
         "schema": 2,
         "topology": 4,
     }
@@ -80,6 +81,8 @@ def names(model: type[Model] = Settings, before: str = "") -> Iterator[str]:
             joint = ".NAME."
         if "dict[str, config.credentials.Credentials]" in form:
             joint = ".USER."
+        if path == "fleet.hosts":
+            joint = ".HOST."
         for one in inner:
             if path != "backends.hosts.HOST.tls":  # has the fields of backends.tls
                 yield from names(one, path + joint)
@@ -122,12 +125,16 @@ def document_with(name: str) -> tuple[dict[str, Any], Any, str | int]:
         "layouts": {"NAME": {"fields": {"shard": 28, "local": 36}}},
     }
     document["users"][0] |= {"password_env": "PATH"} if name == "users[].password" else {"password": "x"}
+    if name == "schema":
+        document["topology"]["zookeeper"]["schema_path"] = "/schema"
     if name.startswith("backends.accounts[]"):
         document["backends"]["accounts"] = [{"user": "sg", "role": "write", "password": "x"}]
         if ".password" in name:
             del document["backends"]["accounts"][0]["password"]
     if name.startswith("backends.hosts.HOST.accounts"):
         document["backends"]["accounts"] = [{"user": "USER", "role": "write"}]
+    if name.startswith("fleet.") and name != "fleet.user":
+        document["fleet"] = {"user": "fleet"}
     parts = re.findall(r"[^.\[\]]+|\[\]", name)
     path: list[str | int] = [0 if part == "[]" else part.replace("HOST", "HOST:3306") for part in parts]
     holder: Any = document
@@ -159,10 +166,8 @@ def test_documented_defaults_are_the_defaults(row: tuple[str, ...], certificate:
 
 
 def test_every_field_of_the_schema_and_the_topology_is_documented() -> None:
-    fields = {*read_schema._COMMON, "databases", "tables", "version", "default", "layouts", "keyspaces"}
-    for own in read_schema._FIELDS.values():
-        fields |= set(own)
-    fields |= {*read_topology._SHARDED_FIELDS, *read_topology._SINGLE_FIELDS, *read_topology._RANGE_FIELDS}
+    parts = (SchemaFields, TableFields, TopologyFields, Sharded, Unsharded, RangeFields)
+    fields = {info.alias or name for part in parts for name, info in part.model_fields.items()}
     start = TEXT.index("## The schema")
     written = set(re.findall(r"`([a-z_]+)`", TEXT[start:])) | {"tables", "kind"}
     assert fields - written == set()

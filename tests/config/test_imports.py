@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "config").rglob("*.py"))
-MODELS = {"layout", "schema", "topology", "address"}
+MODELS = {"layout", "schema", "topology", "address", "column_type", "definitions", "sqltext", "type_rules"}
 
 
 def imported(path: Path) -> set[str]:

@@ -57,6 +57,7 @@ def test_what_fits_together(tmp_path: Path) -> None:
         tmp_path, LEAST, schema_of(pins={"kind": "object", "keyspace": "main", "type": 1}), TOPOLOGY
     )
     settings, schema, topology = check(path)
+    assert schema is not None
     assert settings.users[0].name == "app"
     assert schema.table("demo", "pins") is not None
     assert topology is not None
@@ -71,7 +72,7 @@ def test_a_topology_in_zookeeper_is_not_looked_at(tmp_path: Path) -> None:
 def test_the_problems_of_all_files_at_once(tmp_path: Path) -> None:
     path = write_all(tmp_path, LEAST | {"workers": 0}, "databases: 5", "version: x\ndefault: {master: a}")
     assert problems(path) == [
-        "shardgate.yaml: workers (line 16): must be greater than or equal to 1",
+        "shardgate.yaml: workers (line 16): must be 1 or more",
         "schema.yaml: databases (line 1): must be a mapping of databases by name, not the number 5",
         "topology.yaml: version (line 1): must be a whole number, not the text 'x'",
     ]

@@ -41,8 +41,8 @@ def test_all_problems_are_in_the_message() -> None:
         load_topology(b"{version: x, foo: 1, default: {master: a}}", name="t.yaml")
     assert str(caught.value).splitlines() == [
         "2 problems:",
-        "  t.yaml: foo (line 1): unknown field",
         "  t.yaml: version (line 1): must be a whole number, not the text 'x'",
+        "  t.yaml: foo (line 1): unknown field",
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from config.load import ConfigError, load_schema
 from config.sources import FileSource
-from tests.config.sources import BAD, Listener, age, document, no_more_threads, threads, write
+from tests.config.sources import BAD, Listener, age, document, no_more_threads, threads, write, write_in_place
 from tests.support.waiting import async_wait_until, turns
 
 
@@ -69,7 +69,7 @@ async def test_a_change_that_keeps_size_and_time_is_seen(
 ) -> None:
     """File times are coarse: two writes within one tick may look alike."""
     before = age(path)
-    write(path, document(6))
+    write_in_place(path, document(6))
     os.utime(path, ns=(before[1], before[1]))
     assert age(path) == before
     assert (await listener.changed()).version == 6

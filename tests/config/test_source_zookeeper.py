@@ -17,6 +17,7 @@ from kazoo.exceptions import ConnectionLoss, NoNodeError, SessionExpiredError
 from config.load import ConfigError
 from config.settings import ZooKeeper
 from config.sources import ZooKeeperSource
+from config.topology import Topology
 from demo.zookeeper import LocalZooKeeper
 from tests.config.sources import BAD, Listener, document, no_more_threads, threads, write
 from tests.support.waiting import async_wait_until, turns
@@ -54,7 +55,12 @@ async def listener() -> Listener:
 @contextlib.asynccontextmanager
 async def running(settings: ZooKeeper, listener: Listener, **options: Any) -> AsyncIterator[ZooKeeperSource]:
     source = ZooKeeperSource(settings, connect_timeout=options.pop("connect_timeout", 10.0), **options)
-    await source.start(listener.on_change, listener.on_refused)
+
+    def on_change(topology: Topology) -> None:
+        listener.on_change(topology)
+        source.serving(topology)
+
+    await source.start(on_change, listener.on_refused)
     try:
         yield source
     finally:
@@ -201,7 +207,7 @@ async def test_started_without_zookeeper_it_serves_the_cache(
         assert source.current is not None
         assert source.current.hosts == ("cached:1",)
         reason = await listener.told()
-        assert "127.0.0.1:1 cannot be reached: serving the cache file" in reason
+        assert "cannot be reached (127.0.0.1:1: Connection refused): serving the cache file" in reason
     assert no_more_threads(before)
 
 
@@ -233,7 +239,7 @@ async def test_without_zookeeper_and_cache_it_does_not_start(
     with pytest.raises(ConfigError) as caught:
         async with running(gone, listener, connect_timeout=0.2):
             pass
-    assert "cannot be reached, and " in str(caught.value)
+    assert "cannot be reached (127.0.0.1:1: Connection refused), and " in str(caught.value)
     assert ("unknown field" in str(caught.value)) == (content is not None)
     assert no_more_threads(before)
 

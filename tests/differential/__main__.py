@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demo.programs import Flavour, Program, find_program, initialise
-from demo.servers import LocalServer, start_all, stop_servers
+from demo.servers import start_all, stop_servers
 from tests.differential.anyschema.run import run as run_schemas
 from tests.differential.arena import deployed
 from tests.differential.generator import Generator
@@ -19,6 +19,7 @@ from tests.differential.narrowing import Narrowing
 from tests.differential.report import describe, total
 from tests.differential.runner import Cases, Finding, Runner
 from tests.differential.world import demo_world, wide_world
+from tests.support.servers import LocalServer
 
 
 def main() -> int:
@@ -56,11 +57,13 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         "--beyond", type=float, default=0.06, help="share of statements that shards do not answer"
     )
     parser.add_argument("--gathers", type=float, default=0.2, help="share of reads over several tables")
+    parser.add_argument("--joins", type=float, default=0.2, help="share of joins by an ID of these")
     parser.add_argument("--most", type=int, default=20, help="end after so many differences (default 20)")
     parser.add_argument("--ignore", metavar="REGEX", help="known differences, which are only counted")
     parser.add_argument("--schemas", type=int, default=0, help="try that many random schemas instead")
     parser.add_argument("--schema", type=int, default=1, help="number of the first of them (default 1)")
     parser.add_argument("--writes", type=float, default=0.2, help="share of writes on them (default 0.2)")
+    parser.add_argument("--reads", action="store_true", help="nothing is changed")
     parser.add_argument("--narrowing", action="store_true", help="conditions that only the algebra knows")
     parser.add_argument("--binary", action="store_true", help="as prepared statements, on random schemas")
     parser.add_argument(
@@ -81,7 +84,14 @@ def _run(options: argparse.Namespace, program: Program, servers: list[LocalServe
         f"{program.title}: {options.shards} shards on {options.hosts} hosts, seed {options.seed}", flush=True
     )
     with deployed(world, hosts, plain, folder / "proxy") as arena:
-        generator: Cases = Generator(catalog, options.seed, options.beyond, gathers=options.gathers)
+        generator: Cases = Generator(
+            catalog,
+            options.seed,
+            options.beyond,
+            reads_only=options.reads,
+            gathers=options.gathers,
+            joins=options.joins,
+        )
         if options.narrowing:
             generator = Narrowing(world, options.seed, catalog)
         runner = Runner(arena, generator)

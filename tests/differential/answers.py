@@ -7,7 +7,7 @@ from typing import Any
 
 import pymysql
 
-from fleet.create import Connection
+from tests.support.servers import Connection
 
 RawRow = tuple[bytes | None, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import secrets
@@ -19,13 +20,13 @@ from pymysql.cursors import Cursor
 from config.schema import Kind, Table, quote
 from config.topology import Host
 from demo.documents import PROXY_USERS, settings_document
-from demo.load import insert_rows
-from demo.servers import LocalServer, create_account
-from fleet.create import Connection, create
+from demo.servers import account, hosts_of
+from fleet.create import create
 from tests.differential.answers import RAW, Answer, RawRow, ask
 from tests.differential.catalog import Row, Value, literal
 from tests.differential.world import World
-from tests.support.plain import logical_sql
+from tests.support.plain import insert_rows, logical_sql
+from tests.support.servers import Connection, LocalServer
 from tests.support.zygote import ForkedProxy
 
 Connect = Callable[..., Connection]
@@ -35,6 +36,9 @@ SESSION = ("SET time_zone = '+00:00'", "SET timestamp = 1400000000")
 """What both sides are told first, so that they agree on the time."""
 
 BACKEND_USER = "differential"
+
+Contents = tuple[Counter[RawRow], Counter[RawRow]]
+"""The rows of a table: on the plain server, and on the shards together."""
 
 
 class Arena:
@@ -90,7 +94,7 @@ class Arena:
 
     # --- whole tables ----------------------------------------------------------------------------
 
-    def contents(self, name: str) -> tuple[Counter[RawRow], Counter[RawRow]]:
+    def contents(self, name: str) -> Contents:
         """All logical rows of a table: on the plain server, and on the shards together."""
         table = self.world.tables[name]
         return self._read_plain(table), self._read_shards(table)
@@ -126,13 +130,16 @@ class Arena:
             found.setdefault(host, []).append(f"SELECT {', '.join(names)} FROM {place}")
         return found
 
-    def restore(self, name: str) -> None:
-        """Bring a table back to the rows of the world, on both sides, where they have changed."""
+    def restore(self, name: str, contents: Contents | None = None) -> None:
+        """Bring a table back to the rows of the world, on both sides, where they have changed.
+
+        `contents`: what is there now, where that is known.
+        """
         table = self.world.tables[name]
         index = self.world.routing_index(table)
         before = self._initial[name]
         changed: set[bytes | None] = set()
-        for now in self.contents(name):
+        for now in contents or self.contents(name):
             changed |= {row[index] for row in ((now - before) + (before - now))}
         if not changed:
             return
@@ -221,10 +228,14 @@ def fill_plain(world: World, connection: Connection) -> None:
             _insert(world, cursor, world.database, table, table.logical_columns, world.rows.get(name, []))
 
 
-def fill_shards(world: World, connect: Callable[[Host, int], Connection]) -> None:
+def fill_shards(world: World, servers: Mapping[Host, LocalServer]) -> None:
     """Create the world's databases and tables on the hosts, with the rows where they belong."""
-    report = create(world.schema, world.topology, connect)
-    assert not report.problems, report.problems
+
+    async def make() -> list[str]:
+        async with hosts_of(servers.values()) as hosts:
+            return (await create(world.schema, world.topology, hosts)).problems
+
+    assert asyncio.run(make()) == []
     placed: dict[Host, dict[tuple[str, str], list[Row]]] = {host: {} for host in world.topology.hosts}
     for name, rows in world.rows.items():
         table = world.tables[name]
@@ -234,7 +245,7 @@ def fill_shards(world: World, connect: Callable[[Host, int], Connection]) -> Non
                 placed[host].setdefault((database, name), []).append(world.stored(table, row))
 
     def load(host: Host) -> None:
-        with connect(host, 0) as connection, connection.cursor() as cursor:
+        with servers[host].connect() as connection, connection.cursor() as cursor:
             cursor.execute(SESSION[0])
             connection.begin()
             for (database, name), rows in placed[host].items():
@@ -257,10 +268,11 @@ def deployed(
         stack.callback(_drop, world, servers, plain)
         for server in servers:
             with server.connect() as connection, connection.cursor() as cursor:
-                create_account(cursor, BACKEND_USER, password)
+                for statement in account(BACKEND_USER, password):
+                    cursor.execute(statement)
         with plain.connect() as connection:
             fill_plain(world, connection)
-        fill_shards(world, lambda host, flags: by_address[host].connect(client_flag=flags))
+        fill_shards(world, by_address)
         proxy = stack.enter_context(_proxy(world, directory, password))
         connects = {host: server.connect for host, server in by_address.items()}
         yield stack.enter_context(Arena(world, _client(proxy), plain.connect, connects))

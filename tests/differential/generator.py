@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from config.schema import Kind
 from tests.differential.catalog import Catalog
 from tests.differential.gathers import Gathers
+from tests.differential.joins import Joins
 from tests.differential.parts import Case, Statement
 from tests.differential.selects import Selects
 from tests.differential.writes import Writes
 
 READS, WRITES, TRANSACTIONS, MISTAKES = 0.78, 0.12, 0.06, 0.04
 GATHERS = 0.2  # of the reads
+JOINS = 0.2  # of these
 SESSION = (
     "SELECT 1",
     "SELECT DATABASE()",
@@ -29,7 +31,8 @@ EMPTY = ("", " ", ";", "/* x */", "-- x", "# x", "/*!99999 SELECT 2 */", "/*!400
 @dataclass(frozen=True)
 class Generator:
     """`beyond`: the share of statements that single shards do not answer. `reads_only`: nothing is changed.
-    `gathers`: the share of reads over several tables, or over groups of rows.
+    `gathers`: the share of reads over several tables, or over groups of rows; `joins`: that of joins by an ID
+    among these.
     """
 
     catalog: Catalog
@@ -37,6 +40,7 @@ class Generator:
     beyond: float = 0.06
     reads_only: bool = False
     gathers: float = GATHERS
+    joins: float = JOINS
 
     def case(self, number: int) -> Case:
         """Case `number`, 0 and up."""
@@ -45,7 +49,8 @@ class Generator:
         if form > READS and self.reads_only:
             form = READS * form
         if form < READS * self.gathers:
-            statement = Gathers(rng, self.catalog).statement()
+            by_id = form < READS * self.gathers * self.joins
+            statement = (Joins if by_id else Gathers)(rng, self.catalog).statement()
             return Case(number, statement.kind, (statement,))
         if form < READS:
             statement = Selects(rng, self.catalog).statement(beyond=self.beyond)

@@ -16,8 +16,8 @@ from typing import Any, Final
 import pymysql
 from pymysql.protocol import FieldDescriptorPacket
 
-from fleet.create import Connection
 from tests.differential.answers import Answer, ColumnInfo, Failure, Lost, RawRow, ask
+from tests.support.servers import Connection
 
 PREPARE, EXECUTE, CLOSE = 0x16, 0x17, 0x19
 TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR = range(1, 14)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tests.differential import compare, refusals
 from tests.differential.answers import Answer, Lost, RawRow, ask
-from tests.differential.arena import Arena
+from tests.differential.arena import Arena, Contents
 from tests.differential.catalog import Catalog
 from tests.differential.compare import Difference
 from tests.differential.parts import ID, Case, Expr, Item, Select, Statement
@@ -108,16 +108,18 @@ class Runner:
     def check(self, case: Case, *, count: bool = False) -> Finding | None:
         """Run a case and undo what it has changed; how it differs, or None."""
         steps: list[Step] = []
+        now: dict[str, Contents] = {}
         try:
-            found = self._statements(case, steps, count=count) or self._tables(case)
+            found = self._statements(case, steps, count=count) or self._tables(case, now)
         except Lost as lost:
             found = [Difference("connection", str(lost))]
         finding = None
         if found:
             self.arena.reconnect()
             finding = Finding(case, tuple(found), tuple(steps), self._route(steps))
+            now = {}  # without what was not committed
         for table in sorted(case.tables):
-            self.arena.restore(table)
+            self.arena.restore(table, now.get(table))
         return finding
 
     def _statements(self, case: Case, steps: list[Step], *, count: bool) -> list[Difference]:
@@ -135,10 +137,12 @@ class Runner:
                 return []
         return []
 
-    def _tables(self, case: Case) -> list[Difference]:
+    def _tables(self, case: Case, now: dict[str, Contents]) -> list[Difference]:
+        """How the tables differ; `now` gets what they hold."""
         found = []
         for table in sorted(case.tables):
-            found += compare.contents(table, *self.arena.contents(table))
+            now[table] = self.arena.contents(table)
+            found += compare.contents(table, *now[table])
         return found
 
     def _statement(self, statement: Statement, steps: list[Step]) -> list[Difference]:

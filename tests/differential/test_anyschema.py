@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from config.schema import Kind
-from demo.servers import LocalServer
 from tests.differential.anyschema.binary import BinaryLoop
 from tests.differential.anyschema.design import design
 from tests.differential.anyschema.loop import Finding, Loop, Tally, describe, total
@@ -16,6 +15,7 @@ from tests.differential.anyschema.places import cut
 from tests.differential.anyschema.tree import clause, expr, fixed, form_of, items
 from tests.differential.arena import deployed
 from tests.differential.prepared import with_parameters
+from tests.support.servers import LocalServer
 
 SEED = 4
 CASES = 50

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.servers import LocalServer
 from tests.differential.arena import Arena, deployed
 from tests.differential.generator import Generator
 from tests.differential.report import describe, total
 from tests.differential.runner import Runner
 from tests.differential.world import demo_world, wide_world
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 SEED = 2012
 CASES = 900

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from demo.programs import Program
-from demo.servers import LocalServer
-from fleet.create import Connection
 from tests.drivers import matrix
 from tests.drivers.catalog import Client
 from tests.drivers.matrix import NATIVE, SHA2, Place, Steps
 from tests.integration.own import OwnProxy
 from tests.support.demo import Demo, running_demo
+from tests.support.servers import Connection, LocalServer
 
 
 class Places:

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from fleet.create import Connection
 from proxy.wire.auth import store_caching_sha2
 from tests.drivers.catalog import HERE, Client, environment
+from tests.support.servers import Connection
 
 TIMEOUT = 120
 NATIVE, SHA2 = ("drivers_native", "native word"), ("drivers_sha2", "sha2 word")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proxy.engine.work import Leaving
 from tests.execute.world import Client, World
 
 
@@ -21,7 +22,8 @@ async def strike(world: World, client: Client, what: str) -> None:
         for one in world.server(what.split()[1]).live:
             one.lose()
     else:
-        client.conn.killed = what == "kill connection"
+        if what == "kill connection":
+            client.conn.leaving = Leaving.NOW
         work = client.conn.work
         assert work is not None
         work.kill_query()

@@ -18,23 +18,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.engine.admission import refuse_lost
+from proxy.engine.admission import admit_plan
 from proxy.engine.definitions import Definitions
 from proxy.engine.task import TaskWork
-from proxy.engine.transactions import begin, commit, rollback
 from proxy.execute.fan.fanout import FanOut
 from proxy.execute.writes import run_writes
 from proxy.frontend.connection import ClientConnection
+from proxy.local import run_builtin
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row
-from rewriter.plans import Bound, Builtin, HostStatement, Merge, SortKey
-from rewriter.splice import Template
+from rewriter.plans import Bound, HostStatement, Merge, SortKey
+from rewriter.plans.builtins import Begin, Builtin, Commit, Empty, Rollback
 from tests.execute.world import LIMITS, Client, ServerConn, World
 from tests.wire.streams import Ok, Result, Rows
 
 HOSTS = ("h1", "h2")
 COLUMN = Column(b"n", ColumnType.LONGLONG, 63).encode()
-BEGIN = Builtin(name="begin", arguments={"sql": Template((b"START TRANSACTION",))})
+ENDS: dict[str, Builtin] = {
+    "begin": Begin(),
+    "commit": Commit(),
+    "rollback": Rollback(),
+}
 ORDERED = Merge((SortKey(0, False, None),))
 
 
@@ -54,14 +58,9 @@ class Statement:
     answer: int | None = None  # index among the client's answers
 
     def run(self, client: ClientConnection) -> None:
-        transaction = client.session.transaction
-        if transaction.lost:
-            refuse_lost(client.session, Builtin(name=self.kind))
-        plan = Builtin(name=self.kind)
-        if self.kind in ("begin", "commit", "rollback"):
-            {"begin": begin, "commit": commit, "rollback": rollback}[self.kind](
-                client, BEGIN if self.kind == "begin" else plan, ()
-            )
+        admit_plan(client.session, ENDS.get(self.kind, Empty()), b"")
+        if self.kind in ENDS:
+            run_builtin(client, ENDS[self.kind], ())
         elif self.kind == "write":
             client.relay.run(self.host, b"WRITE %d" % self.numbers[0])
         elif self.kind == "both":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from config.topology import Topology
 from proxy import pipeline
-from proxy.engine.aside import run_aside, run_probe
+from proxy.engine.outside_transaction import run_outside_transaction, run_probe
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.pipeline import execute
@@ -21,7 +22,6 @@ from rewriter.plans import (
     AnyHost,
     BindError,
     Bound,
-    Builtin,
     HostStatement,
     Merge,
     Passthrough,
@@ -31,6 +31,7 @@ from rewriter.plans import (
     ShardWrite,
     Values,
 )
+from rewriter.plans.builtins import Begin, Builtin, Commit, Rollback, ShowWarnings, Use
 from rewriter.splice import Template
 from rewriter.text.effects import Effects
 from tests.execute.ends import done
@@ -56,8 +57,8 @@ class Select(ShardSelect):
 
     bound: Bound
     keyspace = "main"
-    several = Reject(error="scatter_denied")
-    origins = None
+    scattered = Reject(error="scatter_denied")
+    column_metadata = None
 
     def bind(self, values: Values, topology: Topology, choose: Callable[[Any], int]) -> Bound:
         return self.bound
@@ -79,11 +80,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setitem(pipeline._EXECUTORS, Write, pipeline._EXECUTORS[ShardWrite])
     world = place()
     services: Any = world.services
-    services.serving.snapshot.rewriter = Planned()
+    world.plan_with(Planned())
     services.execute = execute
     services.max_statement = services.long_statement = 1000
     services.plans_at_once = lambda size: True
-    services.settings.limits.scatter_rows = 0
+    world.set_limits(scatter_rows=0)
     return world
 
 
@@ -132,7 +133,7 @@ async def test_the_sessions_values(world: World, client: Client) -> None:
 
 
 async def test_any_host_is_one_the_session_uses(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     ask(world, client, any_host("SELECT 1"))
     await done(world, client)
     assert world.server("h1").log == [b"SELECT 1"], "no reason to begin the transaction"
@@ -143,10 +144,10 @@ async def test_any_host_is_one_the_session_uses(world: World, client: Client) ->
 
 
 async def test_a_lock_taken_at_once_in_a_transaction_is_the_sessions(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
-    ask(world, client, any_host("SELECT GET_LOCK('a', 1)", effects=Effects(ties=(("lock", ""),))))
+    client.session.transaction.start()
+    ask(world, client, any_host("SELECT GET_LOCK('a', 1)", effects=Effects(pins=(("lock", ""),))))
     await done(world, client)
-    assert client.session.transaction.held["h1"].tied
+    assert client.session.transaction.held["h1"].pinned
 
 
 async def test_one_statement_is_relayed_and_several_are_merged(world: World, client: Client) -> None:
@@ -178,13 +179,13 @@ async def test_a_value_that_rules_the_statement_out(world: World, client: Client
 @pytest.mark.parametrize("committed", [True, False])
 async def test_an_implicit_commit(world: World, client: Client, committed: bool) -> None:
     """Then what follows may still be ruled out: here the topology has no host for it any more."""
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     ask(world, client, write("h2"))
     await done(world, client)
     plan = Passthrough(template=Template((b"",)), keyspaces=("legacy",), implicit_commit=True)
     if not committed:
-        services: Any = world.services
-        services.serving.snapshot.topology = Topology(8, {}, None)
+        snapshot = world.services.serving.snapshot
+        world.services.serving.snapshot = replace(snapshot, topology=Topology(8, {}, None))
     ask(world, client, plan, b"CREATE TABLE t (a INT)")
     await done(world, client)
     assert world.server("h2").committed == [b"WRITE 0"]
@@ -272,8 +273,7 @@ async def test_character_sets_that_hide_quotes(
     ids=["allowed", "denied", "one row", "two rows", "one row for all"],
 )
 async def test_scatters(world: World, client: Client, user: User, limit: int, code: int | None) -> None:
-    services: Any = world.services
-    services.settings.limits.scatter_rows = limit
+    world.set_limits(scatter_rows=limit)
     for host in ("h1", "h2"):
         world.server(host).script = lambda conn, sql: [rows("a")]
     client.session.user = user
@@ -289,7 +289,7 @@ async def test_a_single_shard_s_transaction(
 ) -> None:
     client.session.transaction_mode = "single"
     if explicit:
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     else:
         client.autocommit(False)
     ask(world, client, write("h2"))
@@ -325,21 +325,28 @@ async def test_outside_of_a_transaction_any_host_will_do(world: World, client: C
 
 
 @pytest.mark.parametrize(
-    ("name", "goes_on"),
-    [("rollback", True), ("begin", True), ("show_warnings", True), ("commit", False), ("use", False)],
+    ("plan", "goes_on"),
+    [
+        (Rollback(), True),
+        (Begin(), True),
+        (ShowWarnings(), True),
+        (Commit(), False),
+        (Use(database="demo"), False),
+    ],
 )
-async def test_after_a_transaction_was_lost(world: World, client: Client, name: str, goes_on: bool) -> None:
+async def test_after_a_transaction_was_lost(
+    world: World, client: Client, plan: Builtin, goes_on: bool
+) -> None:
     transaction = client.session.transaction
-    transaction.start(b"START TRANSACTION")
+    transaction.start()
     transaction.lost = "the connection to h1 was lost"
-    arguments: dict[str, Any] = {"sql": Template((b"START TRANSACTION",)), "database": "demo"}
-    ask(world, client, Builtin(name=name, arguments=arguments))
+    ask(world, client, plan)
     await done(world, client)
     assert (client.last.err is None) == goes_on
-    assert transaction.open == (name in ("begin", "show_warnings", "use"))
+    assert transaction.open == isinstance(plan, Begin | ShowWarnings | Use)
     ask(world, client, any_host("SELECT 1"))
     await done(world, client)
-    assert (client.last.err is None) == (name in ("rollback", "begin", "commit"))
+    assert (client.last.err is None) == isinstance(plan, Rollback | Begin | Commit)
 
 
 # -- beside the transaction
@@ -347,14 +354,14 @@ async def test_after_a_transaction_was_lost(world: World, client: Client, name: 
 
 
 def aside(sql: bytes = b"Q") -> Any:
-    return lambda conn: TaskWork(conn).start(run_aside(conn, "h1", sql))
+    return lambda conn: TaskWork(conn).start(run_outside_transaction(conn, "h1", sql))
 
 
 @pytest.mark.parametrize("answer", [Ok(3, 4), rows("a", None), Err(1146)], ids=["ok", "rows", "error"])
 async def test_aside(world: World, client: Client, answer: Any) -> None:
     services: Any = world.services
     services.execute = lambda conn, sql: aside()(conn)
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.session.settings = client.session.settings.with_values({"time_zone": b"'+00:00'"})
     world.server("h1").script = lambda conn, sql: [answer]
     client.send(b"SELECT 1")

@@ -96,7 +96,7 @@ async def test_several_runs_on_one_host(world: World, client: Client, transactio
     parts = iter([(1, 5), (2, 6), (3, 4)])
     world.server("h1").script = lambda conn, sql: [Numbers(*next(parts))]
     if transaction:
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     client.ask(fan("h1", "h1", "h1", merge=ORDERED))
     await done(world, client)
     assert numbers(client) == [1, 2, 3, 4, 5, 6]
@@ -195,9 +195,8 @@ async def test_more_rows_than_the_user_may_have(world: World, client: Client) ->
 @pytest.mark.parametrize("limit", [0, 10])
 async def test_what_is_kept_for_its_order_is_bounded(world: World, client: Client, limit: int) -> None:
     """In a transaction a host has one connection, so of two ordered runs the first is kept whole."""
-    services: Any = world.services
-    services.settings.limits.scatter_bytes = limit
-    client.session.transaction.start(b"START TRANSACTION")
+    world.set_limits(scatter_bytes=limit)
+    client.session.transaction.start()
     client.ask(fan("h1", "h1", merge=Merge(order=(SortKey(0, False, None),))))
     await done(world, client)
     assert client.last.err == (1104 if limit else None)
@@ -236,7 +235,7 @@ async def test_no_result_set(world: World, client: Client) -> None:
 @pytest.mark.parametrize("transaction", [False, True])
 async def test_an_error_on_one_host_ends_the_others(world: World, client: Client, transaction: bool) -> None:
     if transaction:
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     world.server("h2").script = lambda conn, sql: [Err(1146)]
     client.ask(fan("h1", "h2", "h3"))
     await world.turn()
@@ -261,7 +260,7 @@ async def test_a_lost_host(world: World, client: Client) -> None:
 
 async def test_a_lost_host_in_a_transaction(world: World, client: Client) -> None:
     """The others' parts are rolled back, but not while they are still being read."""
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(fan("h1", "h2", "h3", sql=b"WRITE 1"))
     await world.turn()
     world.server("h2").one.lose()
@@ -273,7 +272,7 @@ async def test_a_lost_host_in_a_transaction(world: World, client: Client) -> Non
 
 
 async def test_a_deadlock_in_a_transaction(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(fan("h1", "h2", "h3", sql=b"WRITE 1"))
     await done(world, client)
     world.server("h2").script = lambda conn, sql: conn.deadlock()
@@ -303,7 +302,7 @@ async def test_the_definitions_cannot_be_had(
     world: World, client: Client, transaction: bool, answer: Any
 ) -> None:
     if transaction:
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     world.server("h1").script = lambda conn, sql: answer or [Numbers()]
     client.ask(fan("h1", "h2", reference=statement("h1", b"LIMIT 0", (1,))))
     await world.turn()

@@ -47,14 +47,14 @@ async def one_over(world: World, client: Client) -> None:
     await world.turn()
 
 
-async def settling(world: World, client: Client) -> None:
+async def draining(world: World, client: Client) -> None:
     """h2 has warnings, which are being fetched."""
     serve(world, "h2", (2, 5), warnings=1)
     await one_over(world, client)
     assert world.server("h2").log[-1] == b"SHOW WARNINGS"
 
 
-async def about_to_settle(world: World, client: Client) -> None:
+async def about_to_drain(world: World, client: Client) -> None:
     """h2 has warnings, and the task that will fetch them has not taken its first step."""
     serve(world, "h2", (2, 5), warnings=1)
     await asked(world, client)
@@ -62,7 +62,7 @@ async def about_to_settle(world: World, client: Client) -> None:
     assert b"SHOW WARNINGS" not in world.server("h2").log
 
 
-STAGES = [connecting, learning, asked, some_rows, one_over, settling, about_to_settle]
+STAGES = [connecting, learning, asked, some_rows, one_over, draining, about_to_drain]
 
 
 @pytest.mark.parametrize("merge", [None, ORDERED], ids=["any order", "ordered"])
@@ -73,7 +73,7 @@ async def test_whatever_happens(
     world: World, client: Client, what: str, stage: Any, transaction: bool, merge: Merge | None
 ) -> None:
     if transaction:
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     client.ask(fan("h1", "h2", "h3", merge=merge, reference=statement("h1", b"LIMIT 0", (1,))))
     await stage(world, client)
     await strike(world, client, what)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from proxy.pipeline import execute
-from proxy.wire.packets import err_packet, frame, ok_packet
-from rewriter.plans import AnyHost, LoadLocal, Passthrough, Plan, Several, Values
+from proxy.wire.packets import frame
+from rewriter.plans import AnyHost, LoadLocal, MultiStatement, Passthrough, Plan, Values
 from rewriter.splice import Template
-from rewriter.text.split import has_several
+from rewriter.text.split import has_many_statements
 from tests.execute.ends import done
 from tests.execute.world import AUTOCOMMIT, Client, ServerConn, World
 from tests.local.places import place
-from tests.wire.streams import Ok, Result
+from tests.wire.streams import Ok, Result, err_packet, ok_packet
 
 REQUEST = frame(b"\xfbnames.csv", 1)
 
@@ -23,8 +23,8 @@ class Rewriter:
     """LOAD needs a file, everything else none."""
 
     def plan(self, sql: bytes, env: Any) -> tuple[Plan, Values]:
-        if has_several(sql, env):
-            return Several(), (b"",)
+        if has_many_statements(sql, env):
+            return MultiStatement(), (b"",)
         if not sql.startswith(b"LOAD"):
             return AnyHost(template=Template((sql,))), (b"",)
         inner = Passthrough(template=Template((sql,)), keyspaces=("legacy",))
@@ -37,7 +37,7 @@ class Rewriter:
 def world() -> World:
     world = place()
     services: Any = world.services
-    services.serving.snapshot.rewriter = Rewriter()
+    world.plan_with(Rewriter())
     services.execute = execute
     services.max_statement = services.long_statement = 1000
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from proxy.backends.settings import LOGIN_STATEMENT
 from proxy.engine.relay import Relay
+from proxy.engine.transactions import commit
 from proxy.frontend.connection import ClientConnection
-from proxy.wire.packets import err_packet
+from proxy.session.tracking import Tracker
+from rewriter.plans.builtins import Commit
+from rewriter.plans.characteristics import Characteristics, Isolation
 from rewriter.text.effects import Effects
 from tests.execute.ends import done
-from tests.execute.world import RESET, Client, World, rows
-from tests.wire.streams import Err, Ok
+from tests.execute.world import LIMITS, RESET, Client, World, rows
+from tests.wire.streams import Err, Ok, err_packet
 
 Run = Callable[[ClientConnection], None]
 
 
 #: What CREATE TEMPORARY TABLE leaves behind.
-TIES = Effects(ties=(("table", "t"),))
+PINS = Effects(pins=(("table", "t"),))
 
 
 def relay(host: str = "h1", sql: bytes = b"Q", database: str | None = None, **options: Any) -> Run:
@@ -51,9 +55,25 @@ async def test_ok(world: World, client: Client) -> None:
     assert (client.session.row_count, client.session.last_insert_id) == (3, 7)
 
 
+async def test_a_session_that_tracks_transactions_is_told(world: World, client: Client) -> None:
+    """As long as it wants to be, of the simplest statements, too."""
+    session = client.session
+    session.tracker = Tracker()
+    client.autocommit(False)
+    told = []
+    for mode in (b"'OFF'", b"'STATE'", b"'OFF'"):
+        session.settings = session.settings.with_values({"session_track_transaction_info": mode})
+        session.refresh_env()
+        before = len(client._read)
+        client.ask(lambda conn: conn.relay.ask("h1", b"WRITE", None, b""))
+        await done(world, client)
+        told.append(b"I_______" in client._read[before:])
+    assert told == [False, True, False]
+
+
 async def test_the_insert_id_is_composed(world: World, client: Client) -> None:
     world.server("h1").script = lambda conn, sql: [Ok(1, 7, 0)]
-    client.ask(relay(base=200))
+    client.ask(relay(id_offset=200))
     await done(world, client)
     assert client.last.ok == (1, 207)
     assert client.session.last_insert_id == 207
@@ -63,7 +83,7 @@ async def test_the_insert_id_is_composed(world: World, client: Client) -> None:
 async def test_nothing_to_compose(world: World, client: Client, reply: Any) -> None:
     client.session.last_insert_id = 5
     world.server("h1").script = lambda conn, sql: [reply]
-    client.ask(relay(base=200))
+    client.ask(relay(id_offset=200))
     await done(world, client)
     assert client.session.last_insert_id == 5
 
@@ -150,9 +170,9 @@ async def test_a_database_that_is_not_there(world: World, client: Client) -> Non
     assert world.server("h1").log == [b"USE legacy"]
 
 
-async def test_tied(world: World, client: Client) -> None:
+async def test_pinned(world: World, client: Client) -> None:
     """GET_LOCK, a temporary table: the connection stays, until the session ends; then it is reset."""
-    client.ask(relay(effects=TIES))
+    client.ask(relay(effects=PINS))
     await done(world, client)
     conn = world.server("h1").one
     assert client.session.transaction.held == {"h1": conn.conn}
@@ -172,8 +192,8 @@ async def test_a_transaction_opens_with_its_first_statement_on_each_host(
     world: World, client: Client
 ) -> None:
     transaction = client.session.transaction
-    transaction.start(b"START TRANSACTION READ ONLY")
-    transaction.next_isolation = b"ISOLATION LEVEL SERIALIZABLE"
+    transaction.start(Characteristics(read_only=True))
+    transaction.next = Characteristics(Isolation.SERIALIZABLE)
     client.ask(relay())
     client.ask(relay())
     await done(world, client)
@@ -186,11 +206,11 @@ async def test_a_transaction_opens_with_its_first_statement_on_each_host(
     assert set(transaction.held) == {"h1", "h2"}
 
 
-async def test_a_transaction_opens_on_a_tied_connection_too(world: World, client: Client) -> None:
+async def test_a_transaction_opens_on_a_pinned_connection_too(world: World, client: Client) -> None:
     """Else its statements would commit by themselves."""
-    client.ask(relay(effects=TIES))
+    client.ask(relay(effects=PINS))
     await done(world, client)
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(relay(sql=b"WRITE 1"))
     await done(world, client)
     assert world.server("h1").log == [b"Q", b"START TRANSACTION", b"WRITE 1"]
@@ -212,7 +232,7 @@ async def test_autocommit_off(world: World, client: Client) -> None:
 
 
 async def test_an_error_in_a_transaction_leaves_it_open(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     world.server("h1").script = lambda conn, sql: [Err(1062)]
     client.ask(relay())
     await done(world, client)
@@ -223,7 +243,7 @@ async def test_an_error_in_a_transaction_leaves_it_open(world: World, client: Cl
 
 async def test_a_deadlock_on_one_host_rolls_the_others_back(world: World, client: Client) -> None:
     """As one server would: nothing of the transaction may be committed."""
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(relay("h1", b"WRITE 1"))
     client.ask(relay("h2", b"WRITE 2"))
     await done(world, client)
@@ -237,11 +257,11 @@ async def test_a_deadlock_on_one_host_rolls_the_others_back(world: World, client
 
 
 @pytest.mark.parametrize("commits", [False, True])
-async def test_a_tied_connection_ends_with_the_others(world: World, client: Client, commits: bool) -> None:
+async def test_a_pinned_connection_ends_with_the_others(world: World, client: Client, commits: bool) -> None:
     """At once, and what comes next waits for it: but the session keeps what is on the connection."""
-    client.ask(relay("h1", b"CREATE TEMPORARY TABLE t", effects=TIES))
+    client.ask(relay("h1", b"CREATE TEMPORARY TABLE t", effects=PINS))
     await done(world, client)
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(relay("h1", b"WRITE 1"))
     client.ask(relay("h2", b"WRITE 2"))
     await done(world, client)
@@ -278,7 +298,7 @@ async def test_autocommit_off_ends_on_all_hosts(world: World, client: Client) ->
 
 
 async def test_an_implicit_commit_on_one_host_commits_the_others(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(relay("h1", b"WRITE 1"))
     client.ask(relay("h2", b"WRITE 2"))
     await done(world, client)
@@ -297,7 +317,7 @@ async def test_an_implicit_commit_on_one_host_commits_the_others(world: World, c
 
 async def test_a_connection_that_died_between_two_statements(world: World, client: Client) -> None:
     """The client hears it with its next statement, and the transaction cannot go on."""
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(relay("h1", b"WRITE 1"))
     client.ask(relay("h2", b"WRITE 2"))
     await done(world, client)
@@ -311,7 +331,7 @@ async def test_a_connection_that_died_between_two_statements(world: World, clien
 
 
 async def test_a_client_that_vanishes_is_rolled_back(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(relay("h1", b"WRITE 1"))
     client.ask(relay("h2", b"WRITE 2"))
     await done(world, client)
@@ -321,8 +341,37 @@ async def test_a_client_that_vanishes_is_rolled_back(world: World, client: Clien
     assert [world.server(name).log[-2] for name in ("h1", "h2")] == [b"RESET", b"RESET"]
 
 
+async def test_a_client_that_vanishes_behind_its_commit_has_committed(world: World, client: Client) -> None:
+    """On both hosts, whatever the commit has begun with; and the connections are given back once."""
+    client.session.transaction.start()
+    client.ask(relay("h1", b"WRITE 1"))
+    client.ask(relay("h2", b"WRITE 2"))
+    await done(world, client)
+    client.ask(lambda conn: commit(conn, Commit(), ()))
+    client.leave()
+    await done(world, client)
+    assert [len(world.server(name).committed) for name in ("h1", "h2")] == [1, 1]
+
+
 # -- waiting
 # ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_topology_that_comes_while_it_waits_for_a_connection(world: World, client: Client) -> None:
+    """Nothing of it was sent: it is planned by the new one."""
+    world.server("h1").script = world.server("h2").script = lambda conn, sql: [Ok(1)]
+    others = [Client(world) for _ in range(LIMITS.max_connections)]
+    for other in others:
+        other.ask(relay("h1", b"BUSY"))
+    await world.turn()
+    client.ask(relay("h1", b"LATE"))
+    client.plans.append(relay("h2", b"LATE"))
+    serving = world.services.serving
+    serving.snapshot = replace(serving.snapshot, topology=replace(serving.topology, version=99))
+    await done(world, client, *others)
+    assert world.server("h1").log.count(b"LATE") == 0
+    assert world.server("h2").log.count(b"LATE") == 1
+    assert client.last.ok == (1, 0)
 
 
 async def test_waiting_for_a_connection(world: World, client: Client) -> None:
@@ -347,7 +396,7 @@ async def test_a_host_that_is_down(world: World, client: Client) -> None:
     assert client.last.err == 1429
     world.check(client)
     assert isinstance(client.conn.relay, Relay)
-    assert client.conn.relay.want is None
+    assert client.conn.relay.waiter is None
 
 
 async def test_a_kill_after_a_refusal_answers_nothing(world: World, client: Client) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from proxy.backends.pool import FOUND_ROWS
+from proxy.engine.relay import Relay
+from proxy.engine.work import Leaving
+from proxy.frontend.connection import ClientConnection
+from proxy.frontend.idle import look_at_idle
+from proxy.wire.packets import frame
+from rewriter.text.effects import Effects
 from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import LIMITS, Client, World, rows
@@ -86,7 +93,7 @@ async def header(world: World, client: Client) -> None:
     world.server("h1").one.deliver_packets(4 + client.session.transaction.explicit)
 
 
-async def settling(world: World, client: Client) -> None:
+async def draining(world: World, client: Client) -> None:
     """All has come, and the warnings are being fetched."""
     await header(world, client)
     world.server("h1").one.deliver()
@@ -94,14 +101,14 @@ async def settling(world: World, client: Client) -> None:
     assert world.server("h1").log[-1] == b"SHOW WARNINGS"
 
 
-async def about_to_settle(world: World, client: Client) -> None:
+async def about_to_drain(world: World, client: Client) -> None:
     """All has come, and the task that will fetch the warnings has not taken its first step."""
     await header(world, client)
     world.server("h1").one.deliver()
     assert b"SHOW WARNINGS" not in world.server("h1").log
 
 
-STAGES = [opening, changing, header, settling, about_to_settle]
+STAGES = [opening, changing, header, draining, about_to_drain]
 
 
 def begin(world: World, client: Client, stage: Any, transaction: str) -> None:
@@ -109,7 +116,7 @@ def begin(world: World, client: Client, stage: Any, transaction: str) -> None:
     if transaction == "autocommit off":
         client.autocommit(False)
     if transaction == "transaction":
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     client.ask(relay(database="d"))
 
 
@@ -120,13 +127,52 @@ async def test_the_client_leaves(world: World, client: Client, stage: Any, trans
     await stage(world, client)
     client.leave()
     await done(world, client)
-    running = stage in (changing, header) or (stage in (settling, about_to_settle) and transaction != "none")
+    running = stage in (changing, header) or (stage in (draining, about_to_drain) and transaction != "none")
     assert len(world.server("h1").kills) == running, "what runs is killed, nothing else"
     other = Client(world)
     world.server("h1").script = lambda conn, sql: [Ok(9)]
     other.ask(relay())
     await done(world, client, other)
     assert other.last.ok == (9, 0)
+
+
+async def test_a_client_that_leaves_has_changed_tables_all_the_same(world: World, client: Client) -> None:
+    """What others must hear of does not go with who did it, just as the reply is complete."""
+    heard: list[str] = []
+
+    async def tables_changed() -> None:
+        heard.append("changed")
+
+    world.services.serving.tables_changed = tables_changed
+    client.ask(relay(effects=Effects(tables=True)))
+    await world.turn()
+    world.server("h1").one.deliver()
+    client.leave()
+    await done(world, client)
+    assert heard == ["changed"]
+
+
+async def test_an_idle_client_keeps_no_parameters(world: World, client: Client) -> None:
+    """How a command could be run again holds what it was given; so does the request that was sent."""
+
+    def run_again(given: bytes) -> None:
+        raise AssertionError(given)
+
+    def execute(conn: ClientConnection, payload: bytes) -> None:
+        conn.runs_again_by(partial(run_again, b"long data"))
+        conn.reply_ok()
+
+    world.services.command = execute
+    client.asked += 1
+    client.conn.data_received(frame(b"\x17"))
+    assert client.conn.ready
+    kept = [client.conn.again is not None]
+    look_at_idle(world.services, client.conn.begun)
+    kept.append(client.conn.again is not None)
+    assert kept == [True, False]
+    assert isinstance(client.conn.relay, Relay)
+    assert (client.conn.relay.sql, client.conn.relay.request) == (b"", None)
+    world.check(client)
 
 
 @pytest.mark.parametrize("transaction", ["none", "transaction"])
@@ -136,7 +182,7 @@ async def test_kill_query(world: World, client: Client, stage: Any, transaction:
     await stage(world, client)
     client.conn.relay.kill_query()
     await done(world, client)
-    if stage not in (settling, about_to_settle):
+    if stage not in (draining, about_to_drain):
         assert client.last.err in (1317, None)
     if stage is header:
         assert client.last.err == 1317
@@ -150,7 +196,7 @@ async def test_kill_query(world: World, client: Client, stage: Any, transaction:
 async def test_kill_connection(world: World, client: Client, stage: Any) -> None:
     begin(world, client, stage, "none")
     await stage(world, client)
-    client.conn.killed = True
+    client.conn.leaving = Leaving.NOW
     client.conn.relay.kill_query()
     await world.quiet()
     assert not client.transport.open
@@ -158,13 +204,13 @@ async def test_kill_connection(world: World, client: Client, stage: Any) -> None
     await done(world, client)
 
 
-@pytest.mark.parametrize("stage", [changing, header, settling])
+@pytest.mark.parametrize("stage", [changing, header, draining])
 async def test_the_host_is_lost(world: World, client: Client, stage: Any) -> None:
     begin(world, client, stage, "transaction")
     await stage(world, client)
     world.server("h1").one.lose()
     await done(world, client)
-    assert (client.last.err == 1158) == (stage is not settling)
+    assert (client.last.err == 1158) == (stage is not draining)
     assert client.session.transaction.lost or stage is changing
     assert client.session.transaction.held == {}
 
@@ -219,6 +265,6 @@ async def test_found_rows_have_connections_of_their_own(world: World) -> None:
     for one in (plain, special, plain, special):
         one.ask(relay())
         await done(world, plain, special)
-    kinds = [one.conn.variant for one in world.server("h1").live]
+    kinds = [one.conn.capability_set for one in world.server("h1").live]
     assert kinds == [0, FOUND_ROWS]
     assert LIMITS.max_connections == 3

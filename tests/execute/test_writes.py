@@ -12,11 +12,11 @@ from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
 from proxy.execute.writes import run_writes
 from proxy.frontend.connection import ClientConnection
-from proxy.wire.packets import err_packet, lenenc_bytes, ok_packet
+from proxy.wire.packets import lenenc_bytes
 from rewriter.plans import Bound, HostStatement, Inserted, Notice
 from tests.execute.ends import done, strike
 from tests.execute.world import LIMITS, Client, ServerConn, World
-from tests.wire.streams import Err, Ok, Result
+from tests.wire.streams import Err, Ok, Result, err_packet, ok_packet
 
 NOTICE = Notice("id_matches_nothing", {"id": "5", "table": "pins", "reason": "so it is"})
 
@@ -203,7 +203,7 @@ async def test_a_host_that_is_down(world: World, client: Client) -> None:
 async def test_a_pool_that_is_used_up(world: World, client: Client) -> None:
     """The same, while others have the host's connections."""
     world.limits = replace(LIMITS, max_connections=1)
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(write(("h2", 9)))
     await done(world, client)
     other = Client(world)
@@ -217,7 +217,7 @@ async def test_a_pool_that_is_used_up(world: World, client: Client) -> None:
 
 
 async def test_a_host_that_is_down_in_a_transaction(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(write(("h1", 10)))
     await done(world, client)
     world.server("h2").down = True
@@ -272,7 +272,7 @@ async def test_settings_that_are_refused(world: World, client: Client) -> None:
 @pytest.mark.parametrize("mode", ["explicit", "autocommit off"])
 async def test_a_failure_undoes_the_whole_statement(world: World, client: Client, mode: str) -> None:
     if mode == "explicit":
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     else:
         client.autocommit(False)
     client.ask(write(("h1", 10), ("h2", 20)))
@@ -294,7 +294,7 @@ def commit(client: ClientConnection) -> None:
 
 
 async def test_a_lost_host_loses_the_transaction(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(write(*FOUR))
     await world.turn()
     world.server("h2").one.lose()
@@ -306,7 +306,7 @@ async def test_a_lost_host_loses_the_transaction(world: World, client: Client) -
 
 
 async def test_a_deadlock_rolls_all_back(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     client.ask(write(*FOUR))
     await done(world, client)
     world.server("h2").script = lambda conn, sql: conn.deadlock() if sql == b"WRITE 2" else [Ok(1)]
@@ -318,7 +318,7 @@ async def test_a_deadlock_rolls_all_back(world: World, client: Client) -> None:
 
 
 async def test_a_host_lost_while_undoing(world: World, client: Client) -> None:
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
     world.server("h2").script = fails_on(4)
     client.ask(write(*FOUR))
     await world.turn()
@@ -337,7 +337,7 @@ async def test_a_host_lost_while_undoing(world: World, client: Client) -> None:
 
 async def test_a_savepoint_that_is_gone(world: World, client: Client) -> None:
     """What cannot be taken back must not be committed."""
-    client.session.transaction.start(b"START TRANSACTION")
+    client.session.transaction.start()
 
     def script(conn: ServerConn, sql: bytes) -> list[Result]:
         conn.savepoints.clear()
@@ -374,7 +374,7 @@ async def one_host_done(world: World) -> None:
     await world.turn()
 
 
-async def settling(world: World) -> None:
+async def draining(world: World) -> None:
     def script(conn: ServerConn, sql: bytes) -> list[Result]:
         conn.warnings = [("Warning", 1265, "x")]
         return [Ok(1, 0, 1)]
@@ -384,7 +384,7 @@ async def settling(world: World) -> None:
     assert world.server("h1").log[-1] == b"SHOW WARNINGS"
 
 
-STAGES = [connecting, asked, some_done, one_host_done, settling]
+STAGES = [connecting, asked, some_done, one_host_done, draining]
 
 
 @pytest.mark.parametrize("mode", ["autocommit", "autocommit off", "explicit"])
@@ -392,7 +392,7 @@ STAGES = [connecting, asked, some_done, one_host_done, settling]
 @pytest.mark.parametrize("what", ["leave", "kill", "kill connection", "lose h1", "lose h2"])
 async def test_whatever_happens(world: World, client: Client, what: str, stage: Any, mode: str) -> None:
     if mode == "explicit":
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     if mode == "autocommit off":
         client.autocommit(False)
     client.ask(write(*FOUR))

@@ -9,29 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from itertools import chain, count
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-from config.settings import Limits
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.pool import FOUND_ROWS
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT
-from proxy.engine.clients import Clients
-from proxy.engine.definitions import PlansDefinitions
-from proxy.engine.problems import ShardProblems
+from proxy.engine.exchange import Describe
 from proxy.engine.relay import Relay
 from proxy.errors import ProxyError
 from proxy.frontend.connection import ClientConnection
 from proxy.session.state import Role, Session, User
-from proxy.stats import Stats
 from proxy.wire.constants import Status
-from proxy.wire.packets import PacketReader, err_packet, frame
+from proxy.wire.packets import PacketReader, frame
 from proxy.wire.resultset import encode_row
-from rewriter.plans import Plan, Values
+from rewriter.plans import Gather, Plan, Values
 from tests.backends.fakes import FakeTransport
+from tests.support.services import make_services
 from tests.support.waiting import turns
 from tests.wire.streams import (
     Err,
@@ -41,6 +38,7 @@ from tests.wire.streams import (
     Rows,
     cut_packets,
     definitions,
+    err_packet,
     read_reply,
     reply_packets,
 )
@@ -248,6 +246,9 @@ class Connection(ClientConnection):
     def run_plan(self, plan: Plan, values: Values) -> None:
         self.own.run_plan(self, plan, values)
 
+    def describe(self, plan: Gather, values: Values, reply: Describe) -> None:
+        self.own.describe(self, plan, values, reply)
+
 
 class Client:
     """A client and its session."""
@@ -261,7 +262,7 @@ class Client:
         user = User("u", Role.ADMIN)
         self.session = Session(next(world.numbers), user, "127.0.0.1:4711", "9.7.0", {"autocommit": b"1"})
         self.session.settings = LOGIN
-        self.session.variant = FOUND_ROWS if found_rows else 0
+        self.session.capability_set = FOUND_ROWS if found_rows else 0
         self.session.refresh_env()
         self.conn.begin_session(self.session)
         self.conn.ready = True
@@ -323,7 +324,8 @@ class Client:
 class World:
     """Everything together."""
 
-    def __init__(self, limits: HostLimits = LIMITS) -> None:
+    def __init__(self, limits: HostLimits = LIMITS, **parts: Any) -> None:
+        """`parts`: see `make_services`."""
         self.limits = limits
         self.now = 0.0
         self.numbers = count(1)
@@ -331,17 +333,22 @@ class World:
         self.tasks: list[asyncio.Task[None]] = []
         self.clients: dict[ClientConnection, Client] = {}
         self.backends = Backends(self._make_pool)
-        self.services = SimpleNamespace(
-            backends=self.backends, spawn=self.spawn, stats=Stats(), pads={b"x_ci": b"\0 "},
-            slow_after=float("inf"), clients=Clients(Limits(), 1000), definitions=PlansDefinitions(),
-            serving=SimpleNamespace(
-                snapshot=SimpleNamespace(all_serving=True), problems=ShardProblems(), columns_seen={},
-                columns_doubted=lambda plan: None,
-            ),
-            routines=SimpleNamespace(leaving={}, bodies={}),
-            execute=lambda client, sql: self.clients[client].plans.pop(0)(client),
-            settings=SimpleNamespace(limits=SimpleNamespace(max_packet=1 << 24, scatter_bytes=0)),
-        )  # fmt: skip
+        tasks: Any = self
+        self.services = cast("Any", make_services(self.backends, tasks=tasks, **parts))
+        self.set_limits(max_packet=1 << 24, scatter_bytes=0)
+        self.services.pads = {b"x_ci": b"\0 "}
+        self.services.waiting_room.limit = 0  # what fails is told at once
+        self.services.execute = lambda client, sql: self.clients[client].plans.pop(0)(client)
+
+    def set_limits(self, **limits: int) -> None:
+        """Those of the settings."""
+        settings = self.services.settings
+        changed = settings.limits.model_copy(update=limits)
+        self.services.settings = settings.model_copy(update={"limits": changed})
+
+    def plan_with(self, rewriter: Any) -> None:
+        """Statements are planned by `rewriter` from now on."""
+        self.services.serving.snapshot = replace(self.services.serving.snapshot, rewriter=rewriter)
 
     def server(self, name: str) -> Server:
         return self.servers.setdefault(name, Server(self, name))
@@ -349,7 +356,7 @@ class World:
     def _make_pool(self, host: str) -> HostPool:
         return HostPool(host, self.limits, self._connect, self.spawn, lambda: self.now)
 
-    async def _connect(self, host: str, owner: HostPool, variant: int) -> BackendConnection:
+    async def _connect(self, host: str, owner: HostPool, capability_set: int) -> BackendConnection:
         server = self.server(host)
         await turns()
         if server.down:
@@ -357,7 +364,7 @@ class World:
         conn = BackendConnection(host, owner)
         conn.settings = LOGIN
         conn.scanner.status = AUTOCOMMIT
-        conn.variant = variant
+        conn.capability_set = capability_set
         conn.thread_id = next(self.numbers)
         server.conns.append(ServerConn(server, conn))
         return conn
@@ -409,9 +416,11 @@ class World:
         for pool in self.backends.pools:
             idle = list(chain(*pool.state.idle))
             assert len(idle) == len(set(map(id, idle)))
-            assert not any(conn.closed or conn.receiver or conn.in_transaction or conn.tied for conn in idle)
+            assert not any(
+                conn.closed or conn.receiver or conn.in_transaction or conn.pinned for conn in idle
+            )
             assert {id(conn) for conn in pool.state.busy} <= {id(conn) for conn in held}
-            assert all(want.cancelled for want in pool.state.waiting)
+            assert all(waiter.cancelled for waiter in pool.state.waiting)
         for one in self.everywhere():
             assert one.transport.reading, "left paused"
             assert one.in_trans == one.conn.in_transaction, one.log

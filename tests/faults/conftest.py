@@ -24,7 +24,10 @@ def faulty(demo: Demo, own: MakeOwn) -> Iterator[Any]:
         def start(settings: dict[str, Any] | None = None, expected: tuple[str, ...] = ()) -> Faulty:
             links = [stack.enter_context(Link(one.host, one.port)) for one in demo.masters]
             addresses = {one.address: link.address for one, link in zip(demo.masters, links, strict=True)}
-            base: dict[str, Any] = {"backends": {"connect_timeout": "3s", "queue_timeout": "4s"}}
+            base: dict[str, Any] = {
+                "backends": {"connect_timeout": "3s", "queue_timeout": "4s"},
+                "timeouts": {"buffer": 0},  # a host that is lost is told at once
+            }
             for name, value in (settings or {}).items():
                 base[name] = {**base.get(name, {}), **value}
             proxy = own(base, moved(demo_topology(demo), addresses), expected)

@@ -22,12 +22,16 @@ from tests.support.waiting import wait_until
 GOING = {REGISTRY[name].code for name in ("host_lost", "host_unreachable")} | {1053, 1317, 1927}
 
 
-class Writer(threading.Thread):
-    """Inserts users, and remembers those that were acknowledged."""
+#: So many errors are enough: a writer that goes on without pause keeps the server from coming back.
+ENOUGH = 20
 
-    def __init__(self, demo: Demo, number: int, stop: threading.Event) -> None:
+
+class Writer(threading.Thread):
+    """Inserts users, and remembers what was acknowledged. After `ENOUGH` errors it waits for `back`."""
+
+    def __init__(self, demo: Demo, number: int, stop: threading.Event, back: threading.Event) -> None:
         super().__init__(daemon=True)
-        self.demo, self.number, self.stopped = demo, number, stop
+        self.demo, self.number, self.stopped, self.back = demo, number, stop, back
         self.written: list[tuple[int, str]] = []
         self.errors: list[tuple[int, str]] = []
 
@@ -42,6 +46,8 @@ class Writer(threading.Thread):
                     self.written.append((cursor.lastrowid, str(count)))
                 except pymysql.MySQLError as error:
                     self.errors.append(error.args[:2])
+                    if len(self.errors) > ENOUGH:
+                        self.back.wait()
 
 
 def variables(server: DemoHost) -> tuple[object, ...]:
@@ -81,8 +87,8 @@ def test_kill_9_loses_no_acknowledged_row(
     for one in demo.hosts:
         assert variables(one)[:2] == (1, 1), one.name
     argv = Path(f"/proc/{server.pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
-    stop = threading.Event()
-    writers = [Writer(demo, number, stop) for number in range(4)]
+    stop, back = threading.Event(), threading.Event()
+    writers = [Writer(demo, number, stop, back) for number in range(4)]
     for writer in writers:
         writer.start()
     again: subprocess.Popen[bytes] | None = None
@@ -94,6 +100,7 @@ def test_kill_9_loses_no_acknowledged_row(
         again = spawn(argv, tmp_path / "again.log")
         wait_until(lambda: answers(server), "its return", 60)
         wait_until(lambda: counted(demo) > 0, "the proxy to find it again", 60)
+        back.set()
         marks = [len(writer.written) for writer in writers]
         wait_until(
             lambda: all(len(writer.written) > mark + 50 for writer, mark in zip(writers, marks, strict=True)),
@@ -114,5 +121,6 @@ def test_kill_9_loses_no_acknowledged_row(
         assert variables(server)[:2] == (1, 1)
     finally:
         stop.set()
+        back.set()
         if again is not None:
             stop_all([again])

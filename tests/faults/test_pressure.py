@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.faults.cluster import Faulty
 from tests.integration.fixtures import MakeOwn
 from tests.integration.raw import query
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, wait_until_is
 
 Start = Callable[..., Faulty]
 MB = 1 << 20
@@ -87,7 +87,7 @@ def test_a_full_pool(own: MakeOwn) -> None:
 
 def test_idle_transactions_of_one_user_leave_something_for_the_others(own: MakeOwn) -> None:
     """And so do its statements that wait: the queue is not theirs alone."""
-    proxy = own({"backends": {"max_connections": 10, "queue_length": 20, "queue_timeout": "4s"}})
+    proxy = own({"backends": {"max_connections": 10, "queue_length": 20, "queue_timeout": "8s"}})
     host = proxy.topology["default"]["master"]
     reader = proxy.raw(login=False)
     assert reader.login(user="reader", password="reader", database="legacy").kind == "ok"
@@ -96,8 +96,13 @@ def test_idle_transactions_of_one_user_leave_something_for_the_others(own: MakeO
         holder.write(query("BEGIN"))
         assert holder.reply().kind == "ok"
         holder.write(query("SELECT COUNT(*) FROM customers"))
-    wait_until(lambda: proxy.host_state(host)["waiting"] == 16, "as many wait as may")
-    assert proxy.host_state(host)["busy"] == 8
+
+    def counted() -> dict[str, object]:
+        state = proxy.host_state(host)
+        return {key: state[key] for key in ("busy", "waiting", "error")}
+
+    full = {"busy": 8, "waiting": 16, "error": ""}
+    wait_until_is(counted, full, "as many are served, and wait, as may", 20)
     assert reader.ask("SELECT COUNT(*) FROM customers").kind == "rows"
     for holder in holders:
         reply = holder.reply()

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
+import yaml
 
 from demo.programs import ServerError
 from demo.zookeeper import LocalZooKeeper
@@ -24,8 +26,9 @@ from tests.integration.raw import IN_TRANS, Raw, query
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
+CARS = {"kind": "object", "keyspace": "main", "type": 77}
 REFUSED = ("topology refused",)
-NODE = "/shardgate/topology"
+NODE, SCHEMA = "/shardgate/topology", "/shardgate/schema"
 
 
 def second_master(demo: Demo) -> tuple[str, str]:
@@ -180,7 +183,9 @@ def test_sighup_looks_again(own: MakeOwn) -> None:
 
 
 def test_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
-    """A change in the node is used; a bad one refused; without ZooKeeper the proxy goes on."""
+    """A change in the nodes of topology and schema is used, by two proxies; a bad one, or one that does not
+    fit the other, is refused; without ZooKeeper they go on.
+    """
     document = json.loads((demo.directory / "topology.json").read_text())
     old, user = second_master(demo)
     try:
@@ -189,8 +194,11 @@ def test_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
         pytest.skip(str(error))
     with zookeeper, Link(demo.masters[1].host, demo.masters[1].port) as link:
         zookeeper.put(NODE, json.dumps(document).encode())
-        source = {"zookeeper": {"hosts": zookeeper.address, "path": NODE, "session_timeout": "2s"}}
-        proxy = own({"topology": {"file": None, **source}}, expected=REFUSED)
+        zookeeper.put(SCHEMA, demo.schema.read_bytes())
+        node = {"hosts": zookeeper.address, "path": NODE, "schema_path": SCHEMA, "session_timeout": "2s"}
+        settings = {"topology": {"file": None, "zookeeper": node}, "schema": None}
+        expected = (*REFUSED, "schema refused")
+        proxy, second = own(settings, expected=expected), own(settings, expected=expected)
         client, holder = proxy.raw(), proxy.raw()
         holder.ask("BEGIN")
         holder.ask(f"SELECT id FROM users WHERE id = {user} FOR UPDATE")
@@ -205,6 +213,7 @@ def test_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
         wait_until(lambda: proxy.status()["topology"]["refused"] == 1, "refused")
         assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
 
+        live_schema(zookeeper, demo, [proxy, second])
         zookeeper.stop()
         for _ in range(20):
             assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
@@ -215,6 +224,62 @@ def test_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
         proxy.wait_for_version(document["version"])
         assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
         proxy.close_clients()
+        second.close_clients()
+        second.proxy.stop()
+        zookeeper.stop()
+        second.proxy.start()  # with what it has on disk
+        assert knows(second, "cars2")
+
+
+def knows(proxy: OwnProxy, table: str) -> bool:
+    with proxy.raw() as client:
+        told = client.ask(f"EXPLAIN ROUTE SELECT * FROM {table} WHERE id = 5")
+    return b"keyspace" in {row[0] for row in told.rows or ()}
+
+
+def page(proxy: OwnProxy) -> str:
+    assert proxy.proxy.status_url is not None
+    with urllib.request.urlopen(proxy.proxy.status_url, timeout=10) as answer:
+        return str(answer.read(), "utf-8")
+
+
+def live_schema(zookeeper: LocalZooKeeper, demo: Demo, proxies: list[OwnProxy]) -> None:
+    """New tables take no restart; what cannot be used is refused, and the old schema stays."""
+    document = yaml.safe_load(demo.schema.read_text())
+    tables = document["databases"]["demo"]["tables"]
+    refused = 0
+
+    def put(**new: Any) -> None:
+        tables.update(new)
+        zookeeper.put(SCHEMA, json.dumps(document).encode())
+
+    def told(text: str) -> None:
+        for one in proxies:
+            count = partial(one.metric, "shardgate_schema_refused_total")
+            wait_until(lambda: text in one.log.read_text(), text)  # noqa: B023
+            wait_until(lambda: count() >= refused, "the metric")  # noqa: B023
+            assert text in page(one)
+            assert not knows(one, "cars2")
+
+    put(cars=CARS)
+    for one in proxies:
+        wait_until(partial(knows, one, "cars"), "the table")
+    refused = 1
+    put(cars2=CARS | {"keyspace": "nowhere", "type": 78})
+    told("the topology has no keyspace")
+    refused = 2
+    zookeeper.put(SCHEMA, b"")
+    told("must be a mapping")
+    refused = 3
+    client = zookeeper.client()
+    client.start()
+    client.delete(SCHEMA)
+    client.stop()
+    client.close()
+    told("the node does not exist")
+    put(cars2=CARS | {"type": 78})
+    for one in proxies:
+        wait_until(partial(knows, one, "cars2"), "the table")
 
 
 def test_read_only_stops_the_proxy(demo: Demo, flavour: str) -> None:
@@ -233,7 +298,7 @@ def test_read_only_stops_the_proxy(demo: Demo, flavour: str) -> None:
 @pytest.mark.parametrize("state", ["read_only", "frozen", "offline"])
 def test_states_hold_for_every_way_to_a_shard(own: MakeOwn, demo: Demo, state: str) -> None:
     """By ID, by scatter, by name of the physical database, from a session in it, prepared or not."""
-    proxy = own()
+    proxy = own({"timeouts": {"buffer": 0}})  # what is frozen waits for nobody
     client = proxy.raw()
     _, user = second_master(demo)
     shard = int(user) >> 46
@@ -250,7 +315,8 @@ def test_states_hold_for_every_way_to_a_shard(own: MakeOwn, demo: Demo, state: s
     reads.append(f"SELECT COUNT(*) FROM db{shard:05d}.users")
     for sql in reads:
         reply = client.ask(sql)
-        assert (reply.code == 1105 and "is offline" in reply.message) == (state == "offline"), (sql, reply)
+        refused = reply.code == 1105 and f"is {state}" in reply.message
+        assert refused == (state != "read_only"), (sql, reply)
     writes = [f"DELETE FROM users WHERE id = {user}", f"DELETE FROM users WHERE id IN ({user}, 5)"]
     writes.append(f"DELETE FROM db{shard:05d}.users WHERE local_id = 0")
     for sql in writes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,11 +14,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from demo.documents import ZOOKEEPER_NODE
 from demo.process import spawn, stop_all, tail
 from demo.programs import Program
 from demo.zookeeper import LocalZooKeeper
+from proxy.cli import app
 from tests.conftest import StartDemo
 from tests.support.demo import Demo, gone, processes_of, running_demo
 from tests.support.programs import FLAVOURS, need_program, program_of
@@ -63,7 +67,7 @@ def assert_nothing_left(demo: Demo) -> None:
 
 def test_the_ready_file_is_complete(demo: Demo) -> None:
     assert demo.ready.keys() == {
-        "proxy", "read_user", "status_url", "zookeeper", "topology", "hosts"
+        "config", "proxy", "read_user", "status_url", "zookeeper", "topology", "hosts"
     }  # fmt: skip
     assert demo.ready["proxy"] == {
         "host": "127.0.0.1",
@@ -74,6 +78,7 @@ def test_the_ready_file_is_complete(demo: Demo) -> None:
     }
     assert demo.ready["read_user"] == {"user": "reader", "password": "reader"}
     assert demo.ready["zookeeper"] is None
+    assert demo.ready["config"] == str(demo.settings)
     assert demo.ready["topology"] == str(demo.directory / "topology.json")
     assert [(one.name, one.role) for one in demo.hosts] == [("host1", "master"), ("host2", "master")]
     assert demo.ready_file.stat().st_mode & 0o077 == 0  # it holds passwords
@@ -120,8 +125,32 @@ def test_another_demo_beside_it(demo: Demo, start_any: StartDemo) -> None:
     assert ask(demo, "SELECT COUNT(*) FROM users")[0][0] == 300
 
 
+def take_the_tour(demo: Demo) -> None:
+    """What it says of the fleet tools, word by word; the client that it lets write hears of nothing."""
+    lines = [line.strip() for line in demo.log.read_text().splitlines() if line.startswith("  ")]
+    commands = [shlex.split(line) for line in lines if " fleet " in line]
+    assert [words[2] for words in commands] == ["promote", "split", "cleanup"]
+    (writer,) = [line for line in lines if line.startswith("while ")]
+    written = demo.directory / "written"
+    with ExitStack() as stack:
+        process = spawn(["bash", "-c", writer], written)
+        stack.callback(stop_all, [process])
+        wait_until(lambda: written.read_text().count("\n") > 1, "the first rows")
+        for program, *words in commands:
+            assert shutil.which(program), program
+            done = CliRunner().invoke(app, [*words, "--yes"])
+            assert done.exit_code == 0, done.output
+        rows = written.read_text().count("\n")
+        wait_until(lambda: written.read_text().count("\n") > rows, "further rows")
+        assert process.poll() is None
+    assert "ERROR" not in written.read_text()
+    _, slave, spare = (one.address for one in demo.hosts)
+    masters = [row[3] for row in ask(demo, "SHOW SHARDS") if row[0] == "main"]
+    assert masters == [slave, slave, spare, spare]
+
+
 def test_zookeeper_and_slaves(start_demo: StartDemo) -> None:
-    demo = start_demo("--shards", "4", "--zookeeper", "--slaves", "--hosts", "1")
+    demo = start_demo("--shards", "4", "--zookeeper", "--slaves", "--hosts", "1", "--spares", "1")
     assert demo.ready["topology"] == ZOOKEEPER_NODE
     zookeeper = LocalZooKeeper(demo.directory)
     host, _, port = demo.ready["zookeeper"].partition(":")
@@ -133,7 +162,8 @@ def test_zookeeper_and_slaves(start_demo: StartDemo) -> None:
     client.stop()
     client.close()
     assert content == (demo.directory / "topology.json").read_bytes()
-    assert [(one.name, one.role) for one in demo.hosts] == [("host1", "master"), ("host1-slave", "slave")]
+    roles = [("host1", "master"), ("host1-slave", "slave"), ("spare1", "spare")]
+    assert [(one.name, one.role) for one in demo.hosts] == roles
     count = ask(demo, "SELECT COUNT(*) FROM legacy.customers")
     assert ask_host(demo, 1, "SELECT COUNT(*) FROM legacy.customers") == count
     ask(demo, "INSERT INTO usernames VALUES ('replicated', 1)")
@@ -141,6 +171,7 @@ def test_zookeeper_and_slaves(start_demo: StartDemo) -> None:
         lambda: ask_host(demo, 1, "SELECT 1 FROM global.usernames WHERE username = 'replicated'"),
         "the row on the slave",
     )
+    take_the_tour(demo)
     assert demo.stop() == 0
     assert_nothing_left(demo)
     with pytest.raises(ConnectionRefusedError):
@@ -150,8 +181,8 @@ def test_zookeeper_and_slaves(start_demo: StartDemo) -> None:
 # --- how it ends ---------------------------------------------------------------------------------
 
 
-def test_ctrl_c_leaves_nothing(start_demo: StartDemo) -> None:
-    demo = start_demo(*SMALL, "--workers", "2")
+def test_ctrl_c_leaves_nothing(start_any: StartDemo) -> None:
+    demo = start_any(*SMALL, "--workers", "2")
     assert len(processes_of(demo.directory)) >= 5  # two servers, a supervisor, two workers
     assert demo.stop(signal.SIGINT) == 0
     assert_nothing_left(demo)

@@ -21,7 +21,7 @@ MARIADB = "mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_
 
 
 @pytest.mark.parametrize(
-    ("says", "flavour", "version", "title"),
+    ("says", "kind", "version", "title"),
     [
         (MYSQL, Flavour.MYSQL, (9, 7, 4), "MySQL 9.7.4"),
         (MARIADB, Flavour.MARIADB, (10, 11, 19), "MariaDB 10.11.19"),
@@ -29,10 +29,10 @@ MARIADB = "mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_
     ],
 )  # fmt: skip
 def test_identify(
-    tmp_path: Path, says: str, flavour: Flavour, version: tuple[int, int, int], title: str
+    tmp_path: Path, says: str, kind: Flavour, version: tuple[int, int, int], title: str
 ) -> None:
     program = identify(script(tmp_path / "server", says))
-    assert (program.flavour, program.version, program.title) == (flavour, version, title)
+    assert (program.flavour, program.version, program.title) == (kind, version, title)
 
 
 def test_identify_refuses_other_programs(tmp_path: Path) -> None:

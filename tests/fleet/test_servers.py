@@ -8,10 +8,12 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from demo.background import complete
 from demo.programs import Program, ServerError
 from demo.replication import prepare_master, start_slave, wait_for_slave
-from demo.servers import LocalServer, start_all, stop_servers
+from demo.servers import start_all, stop_servers
 from tests.support.demo import gone
+from tests.support.servers import LocalServer
 
 
 def ask(server: LocalServer, statement: str, **arguments: object) -> object:
@@ -81,15 +83,15 @@ def test_a_slave_has_what_its_master_has_and_refuses_writes(
     )
     start_all([master, slave])
     try:
-        prepare_master(master, "it's secret")
-        start_slave(slave, master, "it's secret")
+        complete(prepare_master(master, "it's secret"))
+        complete(start_slave(slave, master, "it's secret"))
         ask(master, "CREATE DATABASE copied")
-        wait_for_slave(slave, master)
+        complete(wait_for_slave(slave, master))
         assert ask(slave, "SHOW DATABASES LIKE 'copied'") == "copied"
         assert ask(slave, "SELECT @@global.read_only") == 1
         ask(slave, "STOP SLAVE" if program.flavour == "mariadb" else "STOP REPLICA")
         ask(master, "CREATE DATABASE later")
         with pytest.raises(ServerError, match="slave has not caught up with master in 1 s"):
-            wait_for_slave(slave, master, seconds=1)
+            complete(wait_for_slave(slave, master, seconds=1))
     finally:
         stop_servers([master, slave], timeout=1)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from demo.servers import LocalServer
 from tests.fuzz.readings.judge import judging
 from tests.fuzz.readings.routes import Routes
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 BATCHES = 24
 

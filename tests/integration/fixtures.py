@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pymysql.cursors import Cursor
 
-from fleet.create import Connection
 from tests.integration.own import Document, OwnProxy, log_problems, read_status, wait_idle
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 
 #: What a session may change, one of each kind: for tests of what a reset or another user makes of it.
 CHANGES = (
@@ -34,15 +34,26 @@ MakeOwn = Callable[..., OwnProxy]
 
 @pytest.fixture(autouse=True)
 def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After a test on the demo: nobody is connected, no backend connection is used, no bug in the log."""
+    """After a test on the demo: nobody is connected, no backend connection is used, no bug in the log.
+
+    Whom a failed test has left there is disconnected, so that the next ones do not fail with it.
+    """
     if "demo" not in request.fixturenames:
         yield
         return
     demo: Demo = request.getfixturevalue("demo")
+    assert not demo.spoilt, demo.spoilt
     log = demo.directory / "proxy.log"
     before = log.stat().st_size
     yield
-    wait_idle(lambda: read_status(demo.status_url), clients=0)
+    try:
+        wait_idle(lambda: read_status(demo.status_url), clients=0)
+    except AssertionError as error:
+        demo.spoilt = f"since {request.node.nodeid}: {error}"
+        demo.disconnect_all()
+        wait_idle(lambda: read_status(demo.status_url), clients=0)
+        demo.spoilt = ""
+        raise
     with log.open("rb") as lines:
         lines.seek(before)
         problems = log_problems(lines.read().decode(errors="replace"))

@@ -4,13 +4,14 @@ topology. It starts in a third of a second.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import signal
 import urllib.request
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,9 +19,9 @@ from config.backends import Backends, purpose_of
 from config.load import load_schema, load_topology
 from config.settings import User
 from fleet.accounts import accounts_on, make_accounts
-from fleet.create import Connection
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 from tests.support.zygote import ForkedProxy
 
@@ -69,10 +70,14 @@ def with_accounts(demo: Demo, settings: Document) -> Document:
     made = Backends.model_validate(changed["backends"] | {"accounts": list(missing.values())})
     schema = load_schema(settings["schema"])
     topology = load_topology(demo.directory / "topology.json")
-    for index, host in enumerate(demo.hosts):
-        wanted = [one for one in accounts_on(made, host.address) if one.account is not None]
-        with demo.direct(index) as connection:
-            make_accounts(connection, wanted, schema, topology, host.address)
+
+    async def make() -> None:
+        async with demo.as_hosts() as hosts:
+            for host in demo.hosts:
+                wanted = [one for one in accounts_on(made, host.address) if one.account is not None]
+                await make_accounts(hosts, host.address, wanted, schema, topology)
+
+    asyncio.run(make())
     return changed
 
 
@@ -188,6 +193,17 @@ class OwnProxy:
 
     def wait_idle(self, *, clients: int | None = None) -> None:
         wait_idle(self.status, clients=clients)
+
+
+@contextmanager
+def patient(demo: Demo, directory: Path) -> Iterator[OwnProxy]:
+    """A proxy on the demo's topology whose clients wait as long as a busy machine may take for a change of
+    it; the fleet tools know that from the demo's settings.
+    """
+    document = merged(json.loads(demo.settings.read_text()), {"timeouts": {"buffer": "120s"}})
+    demo.settings.write_text(json.dumps(document))
+    with OwnProxy(demo, directory, {"topology": {"file": str(demo.directory / "topology.json")}}) as proxy:
+        yield proxy
 
 
 def read_status(url: str | None) -> Document:

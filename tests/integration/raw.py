@@ -67,7 +67,7 @@ class Raw:
     """
 
     def __init__(
-        self, host: str, port: int, *, timeout: float = 30.0, receive_buffer: int = 0, source: str = ""
+        self, host: str, port: int, *, timeout: float = 120.0, receive_buffer: int = 0, source: str = ""
     ) -> None:
         """`source`: the address to come from, instead of the usual one."""
         self.sock = socket.socket(socket.AF_INET if port else socket.AF_UNIX)

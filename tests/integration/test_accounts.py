@@ -13,10 +13,10 @@ from typing import Any
 import pymysql
 import pytest
 
-from fleet.create import Connection
 from tests.integration.fixtures import Connect, MakeOwn
 from tests.integration.own import OwnProxy
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 
 DENIED = {1044, 1045, 1049, 1095, 1142, 1143, 1146, 1227, 1290, 1305, 1370, 1419}

@@ -8,21 +8,22 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from demo.programs import Program
 from proxy.catalog.tables import PERIOD
-from tests.conftest import StartDemo
 from tests.integration.binary import Answer, Binary
 from tests.integration.own import OwnProxy
 from tests.integration.raw import Raw
-from tests.support.demo import Demo
+from tests.support.demo import Demo, running_demo
 from tests.support.waiting import wait_until
 
 Connection = pymysql.connections.Connection
 
 
-@pytest.fixture
-def small(start_demo: StartDemo) -> Demo:
-    """A demo whose tables may change."""
-    return start_demo("--shards", "5")
+@pytest.fixture(scope="module")
+def small(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """A demo whose tables may change; each test takes its columns and keys back."""
+    with running_demo(program, tmp_path_factory.mktemp("small"), "--shards", "5") as running:
+        yield running
 
 
 @pytest.fixture
@@ -66,6 +67,13 @@ def test_every_shard_and_every_host(connection: Connection, small: Demo) -> None
     assert rows(connection, "SELECT COUNT(*) FROM pins") == [(0,)]
     refused(connection)
     partly_done(connection)
+    for sql in (
+        "ALTER TABLE pins DROP COLUMN note",
+        "DROP INDEX by_name ON countries",
+        "ALTER TABLE usernames DROP KEY by_user",
+        "ALTER TABLE boards DROP COLUMN extra",
+    ):
+        rows(connection, sql)
 
 
 def refused(connection: Connection) -> None:
@@ -136,6 +144,8 @@ def test_a_transaction_is_committed_before(connection: Connection) -> None:
     rows(connection, "ALTER TABLE photos ADD KEY by_caption (caption)")
     connection.rollback()
     assert rows(connection, "SELECT COUNT(*) FROM usernames WHERE username = 'test_ddl'") == [(1,)]
+    rows(connection, "DELETE FROM usernames WHERE username = 'test_ddl'")
+    rows(connection, "ALTER TABLE photos DROP KEY by_caption")
 
 
 def columns(connection: Connection, sql: str) -> list[str]:
@@ -169,6 +179,8 @@ def test_star_and_inserts_know_the_columns_of_now(connection: Connection, small:
     rows(connection, "INSERT INTO users VALUES ('x', NULL, '{}', '2020-01-01')")
     (found,) = rows(connection, "SELECT * FROM users WHERE `na me` = 'x'")
     assert (found[0], found[2]) == ("x", "{}")
+    rows(connection, f"DELETE FROM users WHERE id = {found[1]}")
+    rows(connection, "ALTER TABLE users DROP COLUMN `na me`")
 
 
 def test_a_column_that_not_every_shard_has_is_not_shown(connection: Connection, small: Demo) -> None:
@@ -176,6 +188,8 @@ def test_a_column_that_not_every_shard_has_is_not_shown(connection: Connection, 
     rows(connection, "ALTER TABLE users ADD COLUMN even INT")  # after which the tables are looked at
     assert columns(connection, "SELECT * FROM boards LIMIT 1") == ["id", "data", "ts"]
     assert columns(connection, "SELECT * FROM db00000.boards LIMIT 1") == ["local_id", "data", "ts", "odd"]
+    rows(connection, "ALTER TABLE db00000.boards DROP COLUMN odd")
+    rows(connection, "ALTER TABLE users DROP COLUMN even")
 
 
 def test_a_column_that_another_proxy_has_dropped(small: Demo, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from demo.programs import Program
 from tests.integration.fixtures import Things, shard_of
-from tests.integration.own import read_status
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
@@ -141,10 +140,15 @@ def test_interrupt(cli: Cli) -> None:
     assert session.stdin is not None
     session.stdin.write("SELECT SLEEP(30) AS pause;\nSELECT 'still here';\n")
     session.stdin.flush()
-    url = cli.demo.status_url
-    wait_until(lambda: read_status(url)["clients"]["busy"] == 1, "the statement at work")
+    with cli.demo.connect() as other, other.cursor() as cursor:
+
+        def at_work() -> bool:
+            cursor.execute("SHOW FULL PROCESSLIST")
+            return any("SLEEP(30)" in str(row[7]) for row in cursor.fetchall())
+
+        wait_until(at_work, "the statement at work")
     session.send_signal(signal.SIGINT)
-    output, _ = session.communicate(timeout=20)
+    output, _ = session.communicate(timeout=25)
     assert "still here" in output, output
 
 

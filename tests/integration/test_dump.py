@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from demo.programs import Program
-from demo.servers import LocalServer
-from fleet.create import Connection
 from tests.conftest import StartDemo
 from tests.integration.fixtures import Connect
 from tests.support.demo import Demo
+from tests.support.servers import Connection, LocalServer
 
 OPTIONS = {
     "snapshot": ["--single-transaction", "--routines", "--triggers", "--events"],
@@ -36,7 +35,7 @@ def address(demo: Demo) -> list[str]:
 
 
 def dump(tool: str, demo: Demo, *options: str) -> bytes:
-    done = subprocess.run([tool, *address(demo), *options], capture_output=True, check=False, timeout=60)
+    done = subprocess.run([tool, *address(demo), *options], capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     assert b"Error" not in done.stderr, done.stderr.decode()
     return done.stdout
@@ -44,7 +43,7 @@ def dump(tool: str, demo: Demo, *options: str) -> bytes:
 
 def feed(tool: str, arguments: list[str], sql: bytes) -> None:
     arguments = ["--default-character-set=utf8mb4", *arguments]  # --skip-opt names none in the dump
-    done = subprocess.run([tool, *arguments], input=sql, capture_output=True, check=False, timeout=60)
+    done = subprocess.run([tool, *arguments], input=sql, capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
 
 

@@ -11,11 +11,11 @@ from contextlib import ExitStack, contextmanager
 import pymysql
 import pytest
 
-from fleet.create import Connection
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
 from tests.integration.raw import query
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 
 

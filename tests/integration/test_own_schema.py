@@ -172,6 +172,19 @@ def test_create_table_counts_by_itself(client: Connection) -> None:
         cursor.execute("DELETE FROM photos2 WHERE id IN (%s, %s)", (first, cursor.lastrowid))
 
 
+def test_a_variable_that_a_row_has_set(client: Connection) -> None:
+    """It is an unsigned number: places and finds rows as one that SET gave."""
+    album = of(11, 3, 7)
+    rows(client, f"INSERT IGNORE INTO albums (id, data) VALUES ({album}, '1')")
+    rows(client, f"SELECT id INTO @album FROM albums WHERE id = {album}")
+    rows(client, "INSERT INTO photos2 (album_id, n) VALUES (@album, 77)")
+    ((id, where),) = rows(client, "SELECT id, album_id FROM photos2 WHERE album_id = @album")
+    assert (id >> 46, where) == (3, album)
+    explained = dict(rows(client, "EXPLAIN ROUTE SELECT n FROM photos2 WHERE album_id = @album"))
+    assert explained["narrowed by"] == "photos2: album_id = @album"
+    rows(client, "DELETE FROM photos2 WHERE album_id = @album")
+
+
 def test_strict_colocation(client: Connection, small: Demo) -> None:
     """Rows lie with their album, whichever way they came; conditions on it find them on one shard."""
     albums = [of(11, shard, 1) for shard in range(4)]

@@ -18,6 +18,7 @@ from tests.integration.everything import COLUMNS, ODD, OWN
 from tests.integration.fixtures import MakeOwn, make_id
 from tests.integration.raw import Raw
 from tests.integration.replies import column_name
+from tests.sessions.test_tracking import SESSION_TRACK, changes
 from tests.support.demo import Demo
 
 
@@ -214,6 +215,31 @@ def test_returning_what_text_would_round(sides: Sides, flavour: str) -> None:
     insert = "INSERT INTO everything (id, single) VALUES (?, ?) RETURNING single, id"
     direct, _, sharded = (side.run(insert, b.integer(numbers[0]), b.single(1234567)) for side in sides)
     assert sharded.rows == direct.rows
+
+
+def test_what_text_would_round_where_transactions_are_tracked(demo: Demo, schema: Path, own: MakeOwn) -> None:
+    """What is prepared for one execution is tracked as any statement is."""
+    proxy = own({"schema": str(schema)}, everything.topology(demo))
+    host, number = demo.masters[0], b.integer(ids(1)[0])
+    found = []
+    with Raw(host.host, host.port) as direct:
+        through = proxy.raw(login=False)
+        assert direct.login(host.user, host.password, "plain_vals", flags=SESSION_TRACK).kind == "ok"
+        assert through.login(database="vals", flags=SESSION_TRACK).kind == "ok"
+        for raw in (direct, through):
+            for sql in ("SET sql_mode = '', session_track_transaction_info = 'STATE'", "BEGIN"):
+                assert raw.ask(sql).kind == "ok"
+            client = Binary(raw)
+            insert = client.run(
+                "INSERT INTO everything (id, single) VALUES (?, ?)", number, b.single(1234567)
+            )
+            select = client.run("SELECT single FROM everything WHERE id = ?", number)
+            update = client.run("UPDATE everything SET whole = 1 WHERE id = ?", number)
+            found.append((changes(insert.payload), select.rows, changes(update.payload)))
+            assert raw.ask("ROLLBACK").kind == "ok"
+    assert found[0] == found[1]
+    assert found[0][0] == [(5, "T___W___")]
+    assert [row[-4:] for row in found[0][1]] == [struct.pack("<f", 1234567)]
 
 
 DERIVED: list[tuple[str, list[Param]]] = [

@@ -8,10 +8,10 @@ from typing import Any
 import pymysql
 import pytest
 
-from fleet.create import Connection
 from tests.integration.fixtures import Connect, MakeRaw
 from tests.integration.raw import Raw, query
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 
 MADE = """
 CREATE TABLE called (a INT PRIMARY KEY);

@@ -12,9 +12,9 @@ import pytest
 import sqlalchemy
 from sqlalchemy import Engine, create_engine, inspect
 
-from demo.servers import LocalServer
 from tests.integration.test_views import DATABASES
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 
 def engine(database: str, **arguments: Any) -> Engine:

@@ -9,9 +9,9 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from fleet.create import Connection
 from tests.integration import raw as wire
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
+from tests.support.servers import Connection
 
 
 def one(cursor: Cursor, sql: str) -> Any:

@@ -144,6 +144,20 @@ def test_set_option(raw: MakeRaw) -> None:
     assert client.ping().kind == "ok"
 
 
+@pytest.mark.parametrize("option", [0, 1])
+def test_another_user_keeps_what_set_option_has_said(demo: Demo, raw: MakeRaw, option: int) -> None:
+    server, flags = demo.hosts[0], MULTI_STATEMENTS * option
+    with Raw(server.socket, 0) as direct:
+        assert direct.login(server.user, server.password, "legacy", flags=flags).kind == "ok"
+        client = logged_in(raw, flags)
+        answers = []
+        for one, user, password in ((direct, server.user, server.password), (client, "demo", "demo")):
+            one.do(SET_OPTION, bytes((option, 0)), fields=True)
+            assert one.change_user(user, password, "legacy").kind == "ok"
+            answers.append(told(one, "SELECT 1; SELECT 2"))
+    assert answers[1] == answers[0]
+
+
 def test_each_is_routed_by_itself(connect: Connect) -> None:
     with connect(client_flag=CLIENT.MULTI_STATEMENTS).cursor() as cursor:
         cursor.execute(

@@ -12,10 +12,9 @@ import yaml
 from pymysql.constants import FIELD_TYPE
 from pymysql.err import MySQLError
 
-from demo.servers import LocalServer
-from fleet.create import Connection
 from tests.integration.fixtures import Connect
 from tests.integration.test_views import DATABASES
+from tests.support.servers import Connection, LocalServer
 
 CASES: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / "metadata" / "show.yaml").read_text())
 VOLATILE = {

@@ -16,7 +16,6 @@ import pymysql
 import pytest
 
 from demo.certificates import LocalAuthority
-from demo.process import free_port
 from proxy.wire.auth import store_caching_sha2
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
@@ -205,7 +204,7 @@ def on_socket(proxy: OwnProxy, path: Path, user: str, password: str) -> int:
 def test_users_that_must(own: MakeOwn, authority: LocalAuthority, tmp_path: Path) -> None:
     """In the clear such a user looks like one that does not exist, on a Unix socket too, as in MySQL."""
     path = tmp_path / "proxy.sock"
-    proxy = own(settings(authority) | {"listen": [f"unix:{path}", f"127.0.0.1:{free_port()}"]})
+    proxy = own(settings(authority) | {"listen": [f"unix:{path}", "127.0.0.1:0"]})
     port = int(proxy.logged("serving")[0]["listen"][1].rpartition(":")[2])
     for plugin in (SHA2, NATIVE):
         for password in (PASSWORD, "wrong"):
@@ -228,7 +227,7 @@ def test_all_must(own: MakeOwn, authority: LocalAuthority, tmp_path: Path) -> No
     """But for Unix sockets, which nobody can listen in to."""
     path = tmp_path / "proxy.sock"
     changes = settings(authority, required=True)
-    proxy = own(changes | {"listen": [f"unix:{path}", f"127.0.0.1:{free_port()}"]})
+    proxy = own(changes | {"listen": [f"unix:{path}", "127.0.0.1:0"]})
     port = int(proxy.logged("serving")[0]["listen"][1].rpartition(":")[2])
     with Raw("127.0.0.1", port) as client:
         reply = client.login()

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.servers import LocalServer
 from proxy.wire.resultset import decode_column
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 
 @pytest.fixture

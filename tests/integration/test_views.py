@@ -11,11 +11,10 @@ import pytest
 import yaml
 from pymysql.err import MySQLError
 
-from demo.servers import LocalServer
-from fleet.create import Connection
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
 from tests.integration.raw import query
 from tests.support.demo import Demo
+from tests.support.servers import Connection, LocalServer
 
 CASES: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / "metadata" / "views.yaml").read_text())
 VOLATILE = {

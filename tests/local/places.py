@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from config.layout import BUILTIN
 from config.schema import Column, Database, Kind, Schema, Table
 from config.topology import Keyspace, Range, State, Topology
 from proxy.catalog.facts import Collations
-from proxy.engine.services import Services
 from proxy.frontend.connection import ClientConnection
 from proxy.local import run_builtin
-from rewriter.plans import Assignment, Builtin
+from rewriter.plans.builtins import Assignment, Builtin, SetScope, SetVariables
 from rewriter.splice import Template
 from tests.execute.world import World
 
@@ -56,16 +53,7 @@ COLLATIONS = Collations(
 
 def place() -> World:
     """A world with all that built-in statements ask for."""
-    world = World()
-    services: Any = world.services
-    services.serving.snapshot.topology = topology()
-    services.facts = SimpleNamespace(defaults={})
-    services.renew = lambda defaults: Services.renew(services, defaults)
-    services.serving.snapshot.schema = SCHEMA
-    services.collations = COLLATIONS
-    services.peers = None
-    services.status_values = lambda: {"Uptime": 3, "Statements": 4}
-    return world
+    return World(topology=topology(), schema=SCHEMA, collations=COLLATIONS)
 
 
 def text(sql: str) -> Template:
@@ -76,16 +64,20 @@ def assign(
     scope: str, name: str, value: str | None, *, collate: str | None = None, constant: bool = True
 ) -> Assignment:
     return Assignment(
-        scope=scope, name=name, value=None if value is None else text(value),
+        scope=SetScope(scope), name=name, value=None if value is None else text(value),
         collate=None if collate is None else text(collate), constant=constant,
     )  # fmt: skip
 
 
-def run(name: str, arguments: Mapping[str, Any] | None = None, *assignments: Assignment) -> Any:
+def run(plan: Builtin) -> Any:
     """What the proxy makes of a built-in statement, for `Client.ask`."""
-    plan = Builtin(name=name, arguments=arguments or {}, assignments=assignments)
 
     def runs(client: ClientConnection) -> None:
         run_builtin(client, plan, ())
 
     return runs
+
+
+def set_variables(*assignments: Assignment) -> Any:
+    """SET, for `Client.ask`."""
+    return run(SetVariables(assignments=assignments))

@@ -17,10 +17,19 @@ from proxy.local.rows import like_pattern, like_text
 from proxy.local.views import named_like
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, decode_column, decode_row, encode_row
-from rewriter.planner import Rewriter
+from rewriter.plans.builtins import (
+    ShowColumns,
+    ShowCreateDatabase,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowIndex,
+    ShowNothing,
+    ShowTables,
+    ShowTableStatus,
+)
 from tests.execute.ends import done
 from tests.execute.world import Client, ServerConn, World
-from tests.local.places import SCHEMA, place, run, text, topology
+from tests.local.places import place, run, text
 from tests.wire.streams import Err, Result, Rows, cut_packets
 
 # -- LIKE
@@ -87,10 +96,7 @@ def test_like_text(sql: str, pattern: str) -> None:
 
 @pytest.fixture
 def world() -> World:
-    world = place()
-    services: Any = world.services
-    services.serving.snapshot.rewriter = Rewriter(SCHEMA, topology())
-    return world
+    return place()
 
 
 @pytest.fixture
@@ -121,8 +127,8 @@ async def test_databases(world: World, client: Client) -> None:
     """The schema's, and the default host's; but no physical ones."""
     names = ["mysql", "db00000", "db00003", "other", "demo", "global"]
     world.server("h1").script = answers("Database", *([name] for name in names))
-    client.ask(run("show_databases"))
-    client.ask(run("show_databases", {"like": text("'%e%'")}))
+    client.ask(run(ShowDatabases()))
+    client.ask(run(ShowDatabases(like=text("'%e%'"))))
     await done(world, client)
     first, second = client.answers()
     assert [row[1:].decode() for row in first.rows] == ["demo", "legacy", "mysql", "other"]
@@ -150,8 +156,8 @@ def having(columns: str, *names: str) -> Any:
 async def test_tables(world: World, client: Client) -> None:
     world.server("h1").script = having("Tables_in_db00000, Table_type", "names", "pins")
     world.server("h2").script = having("Tables_in_db00000, Table_type", "pins")
-    client.ask(run("show_tables", {"database": "demo", "full": True}))
-    client.ask(run("show_tables", {"database": "demo", "full": True, "like": text("'p%'")}))
+    client.ask(run(ShowTables(database="demo", full=True)))
+    client.ask(run(ShowTables(database="demo", full=True, like=text("'p%'"))))
     await done(world, client)
     assert len(client.answers()[0].rows) == 2
     assert shown(client) == [["pins", "BASE TABLE"]]
@@ -163,7 +169,7 @@ async def test_tables(world: World, client: Client) -> None:
 async def test_tables_that_no_server_has(world: World, client: Client) -> None:
     for host in ("h1", "h2"):
         world.server(host).script = having("Tables_in_db00000", "names")
-    client.ask(run("show_tables", {"database": "demo"}))
+    client.ask(run(ShowTables(database="demo")))
     await done(world, client)
     assert shown(client) == [["names"]]
 
@@ -179,7 +185,7 @@ async def test_where_is_evaluated_by_a_server(world: World, client: Client) -> N
         return answers("shardgate_row", ["1"])(conn, sql)  # type: ignore[no-any-return]
 
     world.server("h1").script = script
-    client.ask(run("show_tables", {"database": "demo", "where": text("Tables_in_demo > 'o'")}))
+    client.ask(run(ShowTables(database="demo", where=text("Tables_in_demo > 'o'"))))
     await done(world, client)
     assert shown(client) == [["pins"]]
     assert asked[-1] == (
@@ -195,7 +201,7 @@ async def test_a_where_that_a_server_refuses(world: World, client: Client) -> No
         return answers("Database")(conn, sql) if sql.startswith(b"SHOW") else [Err(1054, "no such column")]
 
     world.server("h1").script = script
-    client.ask(run("show_databases", {"where": text("x = 1")}))
+    client.ask(run(ShowDatabases(where=text("x = 1"))))
     await done(world, client)
     assert client.last.err == 1054
 
@@ -208,7 +214,7 @@ async def test_status_of_all_keyspaces(world: World, client: Client) -> None:
         return answers("Name, Rows, Auto_increment", row)(conn, sql)  # type: ignore[no-any-return]
 
     world.server("h1").script = script
-    client.ask(run("show_table_status", {"database": "demo"}))
+    client.ask(run(ShowTableStatus(database="demo")))
     await done(world, client)
     assert shown(client) == [["names", "5", None], ["pins", "80", None]]
     assert world.server("h1").log == [
@@ -219,7 +225,7 @@ async def test_status_of_all_keyspaces(world: World, client: Client) -> None:
 
 async def test_a_sharded_database_has_no_triggers(world: World, client: Client) -> None:
     world.server("h1").script = answers("Trigger, Event")
-    client.ask(run("show_nothing", {"database": "demo", "what": "TRIGGERS"}))
+    client.ask(run(ShowNothing(database="demo", what="TRIGGERS")))
     await done(world, client)
     assert titles(client) == ["Trigger", "Event"]
     assert world.server("h1").log == [b"SHOW TRIGGERS FROM `db00000` WHERE 0"]
@@ -229,41 +235,38 @@ async def test_the_statement_that_makes_a_database(world: World, client: Client)
     world.server("h1").script = answers(
         "Database, Create Database", ["db00000", "CREATE DATABASE `db00000` /* x */"]
     )
-    client.ask(run("show_create_database", {"database": "demo", "if_not_exists": True}))
+    client.ask(run(ShowCreateDatabase(database="demo", if_not_exists=True)))
     await done(world, client)
     assert shown(client) == [["demo", "CREATE DATABASE `demo` /* x */"]]
     assert world.server("h1").log == [b"SHOW CREATE DATABASE IF NOT EXISTS `db00000`"]
 
 
-@pytest.mark.parametrize("name", ["show_tables", "show_table_status", "show_create_database"])
+@pytest.mark.parametrize("variant", [ShowTables, ShowTableStatus, ShowCreateDatabase])
 @pytest.mark.parametrize(("database", "host"), [("legacy", "h1"), ("db00003", "h2"), ("elsewhere", "h1")])
 async def test_what_is_not_sharded_answers_for_itself(
-    world: World, client: Client, name: str, database: str, host: str
+    world: World,
+    client: Client,
+    variant: type[ShowTables | ShowTableStatus | ShowCreateDatabase],
+    database: str,
+    host: str,
 ) -> None:
     client.conn.sql = b""
-    client.ask(run(name, {"database": database}))
+    client.ask(run(variant(database=database)))
     await done(world, client)
     assert world.server(host).log == [b"SELECT"], "the client's own bytes"
 
 
 async def test_the_session_is_in_that_database(world: World, client: Client) -> None:
     client.session.database = "legacy"
-    client.ask(run("show_tables", {"database": "legacy"}))
+    client.ask(run(ShowTables(database="legacy")))
     await done(world, client)
     assert world.server("h1").log == [b"USE legacy", b"SELECT"]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "code"),
-    [
-        ("show_columns", {"database": "demo", "table": "nope"}, 1146),
-        ("show_nonsense", {}, 1235),
-    ],
-)
-async def test_refused(world: World, client: Client, name: str, arguments: Any, code: int) -> None:
-    client.ask(run(name, arguments))
+async def test_columns_of_no_table(world: World, client: Client) -> None:
+    client.ask(run(ShowColumns(database="demo", table="nope")))
     await done(world, client)
-    assert client.last.err == code
+    assert client.last.err == 1146
 
 
 async def test_columns_of_an_object_table(world: World, client: Client) -> None:
@@ -271,8 +274,8 @@ async def test_columns_of_an_object_table(world: World, client: Client) -> None:
     world.server("h1").script = answers(
         "Field, Type, Key", ["local_id", "bigint", None], ["data", "json", None]
     )
-    client.ask(run("show_columns", {"database": "demo", "table": "pins"}))
-    client.ask(run("show_columns", {"database": "demo", "table": "pins", "full": True, "like": text("'D%'")}))
+    client.ask(run(ShowColumns(database="demo", table="pins")))
+    client.ask(run(ShowColumns(database="demo", table="pins", full=True, like=text("'D%'"))))
     await done(world, client)
     first = client.answers()[0]
     assert [decode_row(row, 3)[0] for row in first.rows] == [b"id", b"data"]
@@ -289,14 +292,14 @@ async def test_the_statement_that_made_it(world: World, client: Client, quote: s
     sql += "\n  PRIMARY KEY (`local_id`)) X=1"
     made = sql.replace(" X=1", " AUTO_INCREMENT=21 X=1").replace("`", quote)
     world.server("h1").script = answers("Table, Create Table", ["pins", made])
-    client.ask(run("show_create_table", {"database": "demo", "table": "pins"}))
+    client.ask(run(ShowCreateTable(database="demo", table="pins")))
     await done(world, client)
     assert shown(client) == [["pins", sql.replace("`local_id`", "`id`").replace("`", quote)]]
 
 
 async def test_a_shard_that_lacks_the_table(world: World, client: Client) -> None:
     world.server("h1").script = lambda conn, sql: [Err(1146, "no")]
-    client.ask(run("show_index", {"database": "demo", "table": "names"}))
+    client.ask(run(ShowIndex(database="demo", table="names")))
     await done(world, client)
     assert client.last.err == 1146
     assert world.server("h1").log == [b"SHOW INDEX FROM `global`.`names`"]

@@ -8,14 +8,29 @@ from typing import Any
 import pytest
 
 from proxy.backends.settings import LOGIN, Settings
+from proxy.local import BUILTINS
 from proxy.local.kill import kill
 from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
 from proxy.session.outcome import Diagnostic
 from proxy.session.state import Role, User
 from proxy.wire.resultset import decode_row
+from rewriter.plans.builtins import (
+    Builtin,
+    Empty,
+    Kill,
+    ShowDiagnostics,
+    ShowErrors,
+    ShowPools,
+    ShowProxySessions,
+    ShowProxyStatus,
+    ShowShards,
+    ShowTopology,
+    ShowWarnings,
+    Use,
+)
 from tests.execute.ends import done
-from tests.execute.test_relay import TIES, relay
+from tests.execute.test_relay import PINS, relay
 from tests.execute.world import Client, World
 from tests.local.places import COLLATIONS, run, text
 from tests.wire.streams import Err
@@ -34,7 +49,7 @@ def table(client: Client) -> list[list[str | None]]:
 
 @pytest.mark.parametrize("database", ["demo", "db00003", "global"])
 async def test_a_database_the_proxy_knows(world: World, client: Client, database: str) -> None:
-    client.ask(run("use", {"database": database}))
+    client.ask(run(Use(database=database)))
     await done(world, client)
     assert client.last.err is None
     assert client.session.database == client.session.env.database == database
@@ -121,14 +136,14 @@ async def test_kill_somebody_else_s(world: World, client: Client) -> None:
 
 @pytest.mark.parametrize("sql", ["99999", "'abc'", "-1"])
 async def test_kill_nobody(world: World, client: Client, sql: str) -> None:
-    client.ask(run("kill", {"id": text(sql), "query": False}))
+    client.ask(run(Kill(id=text(sql), query=False)))
     await done(world, client)
     assert client.last.err == 1094
 
 
 async def test_kill_statement(world: World, client: Client) -> None:
     victim = Client(world)
-    client.ask(run("kill", {"id": text(f"'{victim.session.id}'"), "query": False}))
+    client.ask(run(Kill(id=text(f"'{victim.session.id}'"), query=False)))
     await world.quiet()
     assert client.last.err is None
     assert not victim.transport.open
@@ -146,8 +161,8 @@ async def test_reset(world: World, client: Client, mariadb: bool) -> None:
     session = client.session
     session.server_version = "10.11.4-MariaDB" if mariadb else "9.7.0"
     session.login_settings = LOGIN.with_values({"character_set_client": b"latin1"})
-    client.ask(relay("h1", effects=TIES))
-    session.transaction.start(b"START TRANSACTION")
+    client.ask(relay("h1", effects=PINS))
+    session.transaction.start()
     client.ask(relay("h2", b"WRITE 1"))
     await done(world, client)
     session.database = "demo"
@@ -174,7 +189,7 @@ async def test_reset(world: World, client: Client, mariadb: bool) -> None:
 
 
 async def test_shards(world: World, client: Client) -> None:
-    client.ask(run("show_shards"))
+    client.ask(run(ShowShards()))
     await done(world, client)
     assert table(client) == [
         ["main", "0", "db00000", "h1", "s1", "serving", "yes"],
@@ -185,10 +200,10 @@ async def test_shards(world: World, client: Client) -> None:
 
 
 async def test_topology(world: World, client: Client) -> None:
-    client.ask(run("show_topology", {"like": text("'M%'")}))
+    client.ask(run(ShowTopology(like=text("'M%'"))))
     await done(world, client)
     assert [row[:4] for row in table(client)] == [["7", "main", "0", "1"], ["7", "main", "2", "3"]]
-    client.ask(run("show_topology"))
+    client.ask(run(ShowTopology()))
     await done(world, client)
     assert [row[1] for row in table(client)] == ["main", "main", "global", "legacy", "(default)"]
 
@@ -198,7 +213,7 @@ async def test_pools(world: World, client: Client) -> None:
     world.server("h2").down = True
     client.ask(relay("h2"))
     await done(world, client)
-    client.ask(run("show_pools"))
+    client.ask(run(ShowPools()))
     await done(world, client)
     assert [[row[0], *row[2:6], row[7], row[8]] for row in table(client)] == [
         ["h1", "0", "1", "0", "0", "0", None],
@@ -207,15 +222,15 @@ async def test_pools(world: World, client: Client) -> None:
 
 
 async def test_status(world: World, client: Client) -> None:
-    client.ask(run("show_proxy_status", {"like": text("'up%'")}))
+    client.ask(run(ShowProxyStatus(like=text("'topology_v%'"))))
     await done(world, client)
-    assert table(client) == [["Uptime", "3"]]
+    assert table(client) == [["Topology_version", "7"]]
 
 
 async def test_sessions(world: World, client: Client) -> None:
     other = Client(world)
     other.session.database = "demo"
-    client.ask(run("show_proxy_sessions"))
+    client.ask(run(ShowProxySessions()))
     await done(world, client, other)
     mine, its = table(client)
     assert (mine[0], mine[4]) == (str(client.session.id), "Query")
@@ -226,10 +241,10 @@ async def test_sessions_of_a_user(world: World, client: Client) -> None:
     """LIKE looks for users; who is no admin sees the own sessions only."""
     other = Client(world)
     other.session.user = replace(other.session.user, name="other", role=Role.WRITE)
-    client.ask(run("show_proxy_sessions", {"like": text("'oth%'")}))
+    client.ask(run(ShowProxySessions(like=text("'oth%'"))))
     await done(world, client, other)
     assert [row[0] for row in table(client)] == [str(other.session.id)]
-    other.ask(run("show_proxy_sessions"))
+    other.ask(run(ShowProxySessions()))
     await done(world, client, other)
     assert [row[0] for row in table(other)] == [str(other.session.id)]
 
@@ -238,31 +253,42 @@ DIAGNOSTICS = [Diagnostic("Warning", 1, "a"), Diagnostic("Error", 2, "b"), Diagn
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "rows"),
+    ("plan", "rows"),
     [
-        ("show_warnings", {}, ["1", "2", "3"]),
-        ("show_errors", {}, ["2"]),
-        ("show_warnings", {"offset": text("1"), "limit": text("1")}, ["2"]),
-        ("show_warnings", {"limit": text("0")}, []),
+        (ShowWarnings(), ["1", "2", "3"]),
+        (ShowErrors(), ["2"]),
+        (ShowWarnings(offset=text("1"), limit=text("1")), ["2"]),
+        (ShowWarnings(limit=text("0")), []),
     ],
 )
-async def test_warnings(world: World, client: Client, name: str, arguments: Any, rows: list[str]) -> None:
+async def test_warnings(world: World, client: Client, plan: ShowDiagnostics, rows: list[str]) -> None:
     client.session.diagnostics = list(DIAGNOSTICS)
-    client.ask(run(name, arguments))
-    client.ask(run(name, arguments))
+    client.ask(run(plan))
+    client.ask(run(plan))
     await done(world, client)
     assert [row[1] for row in table(client)] == rows, "showing them leaves them"
 
 
-@pytest.mark.parametrize(("name", "count"), [("show_warnings", "3"), ("show_errors", "1")])
-async def test_how_many(world: World, client: Client, name: str, count: str) -> None:
+@pytest.mark.parametrize(("plan", "count"), [(ShowWarnings(count=True), "3"), (ShowErrors(count=True), "1")])
+async def test_how_many(world: World, client: Client, plan: ShowDiagnostics, count: str) -> None:
     client.session.diagnostics = list(DIAGNOSTICS)
-    client.ask(run(name, {"count": True}))
+    client.ask(run(plan))
     await done(world, client)
     assert table(client) == [[count]]
 
 
 async def test_empty(world: World, client: Client) -> None:
-    client.ask(run("empty"))
+    client.ask(run(Empty()))
     await done(world, client)
     assert client.last.ok == (0, 0)
+
+
+def leaves(variant: type[Builtin]) -> set[type[Builtin]]:
+    below = {leaf for one in variant.__subclasses__() for leaf in leaves(one)}
+    return below or {variant}
+
+
+def test_every_statement_of_the_proxy_s_own_is_answered() -> None:
+    assert set(BUILTINS) == leaves(Builtin)
+    titles = [one.title for one in BUILTINS]
+    assert len(set(titles)) == len(titles)

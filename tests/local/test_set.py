@@ -11,10 +11,11 @@ from proxy.local.read_back import literal
 from proxy.session.state import Role, User
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row
+from rewriter.plans.characteristics import Characteristics, Isolation
 from tests.execute.ends import done
-from tests.execute.test_relay import TIES, relay
+from tests.execute.test_relay import PINS, relay
 from tests.execute.world import Client, ServerConn, World
-from tests.local.places import assign, run
+from tests.local.places import assign, set_variables
 from tests.wire.streams import Err, Ok, Result, Rows
 
 
@@ -55,7 +56,7 @@ def judge(world: World) -> Judge:
     [("0", False), ("OFF", False), ("'off'", False), ("1", True), ("on", True), (None, True)],
 )
 async def test_autocommit(world: World, client: Client, value: str | None, expected: bool) -> None:
-    client.ask(run("set", None, assign("session", "autocommit", value)))
+    client.ask(set_variables(assign("session", "autocommit", value)))
     await done(world, client)
     assert client.session.autocommit == expected
     assert bool(client.last.status & 2) == expected
@@ -66,9 +67,9 @@ async def test_autocommit(world: World, client: Client, value: str | None, expec
 async def test_autocommit_on_commits(world: World, client: Client, explicit: bool) -> None:
     client.autocommit(False)
     if explicit:
-        client.session.transaction.start(b"START TRANSACTION")
+        client.session.transaction.start()
     client.ask(relay("h1", b"WRITE 1"))
-    client.ask(run("set", None, assign("session", "autocommit", "1")))
+    client.ask(set_variables(assign("session", "autocommit", "1")))
     await done(world, client)
     assert world.server("h1").committed == [b"WRITE 1"]
     assert not client.session.transaction.open
@@ -83,7 +84,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("names", "collation"), NAMES.items())
 async def test_names(world: World, client: Client, names: tuple[str, str | None], collation: bytes) -> None:
-    client.ask(run("set", None, assign("names", "", names[0], collate=names[1])))
+    client.ask(set_variables(assign("names", "", names[0], collate=names[1])))
     await done(world, client)
     assert client.session.settings.get("collation_connection") == collation
     assert client.session.env.charset == collation.decode().partition("_")[0]
@@ -93,20 +94,22 @@ async def test_names(world: World, client: Client, names: tuple[str, str | None]
 @pytest.mark.parametrize(
     ("assignments", "expected"),
     [
-        ([("transaction_isolation", "'READ-COMMITTED'")], b"ISOLATION LEVEL READ COMMITTED"),
-        ([("transaction_read_only", "1")], b"READ ONLY"),
+        ([("transaction_isolation", "'READ-COMMITTED'")], Characteristics(Isolation.READ_COMMITTED)),
+        ([("transaction_read_only", "1")], Characteristics(read_only=True)),
         (
             [("transaction_isolation", "serializable"), ("transaction_read_only", "OFF")],
-            b"ISOLATION LEVEL SERIALIZABLE, READ WRITE",
+            Characteristics(Isolation.SERIALIZABLE, read_only=False),
         ),
     ],
 )
-async def test_the_next_transaction(world: World, client: Client, assignments: Any, expected: bytes) -> None:
-    client.ask(run("set", None, *(assign("next", *one) for one in assignments)))
+async def test_the_next_transaction(
+    world: World, client: Client, assignments: Any, expected: Characteristics
+) -> None:
+    client.ask(set_variables(*(assign("next", *one) for one in assignments)))
     await done(world, client)
-    assert client.session.transaction.next_isolation == expected
-    client.session.transaction.start(b"START TRANSACTION")
-    client.ask(run("set", None, *(assign("next", *one) for one in assignments)))
+    assert client.session.transaction.next == expected
+    client.session.transaction.start()
+    client.ask(set_variables(*(assign("next", *one) for one in assignments)))
     await done(world, client)
     assert client.last.err == 1568
 
@@ -125,7 +128,7 @@ async def test_the_next_transaction(world: World, client: Client, assignments: A
 async def test_wrong(world: World, client: Client, scope: str, name: str, value: str, code: int) -> None:
     """All or none: what stands before it is not set either."""
     client.session.user = User("writer", Role.WRITE)
-    client.ask(run("set", None, assign("session", "autocommit", "0"), assign(scope, name, value)))
+    client.ask(set_variables(assign("session", "autocommit", "0"), assign(scope, name, value)))
     await done(world, client)
     assert client.last.err == code
     assert client.session.autocommit
@@ -134,15 +137,13 @@ async def test_wrong(world: World, client: Client, scope: str, name: str, value:
 
 async def test_the_proxys_own(world: World, client: Client) -> None:
     own = (("transaction_mode", "'SINGLE'"), ("scatter_writes", "ON"), ("last_insert_id", "77"))
-    client.ask(run("set", None, *(assign("session", *one) for one in own)))
+    client.ask(set_variables(*(assign("session", *one) for one in own)))
     await done(world, client)
     session = client.session
     assert (session.transaction_mode, session.scatter_writes, session.last_insert_id) == ("single", True, 77)
     assert session.env.scatter_writes
     client.ask(
-        run(
-            "set", None, assign("session", "transaction_mode", None), assign("session", "scatter_writes", "0")
-        )
+        set_variables(assign("session", "transaction_mode", None), assign("session", "scatter_writes", "0"))
     )
     await done(world, client)
     assert (session.transaction_mode, session.scatter_writes) == ("multi", False)
@@ -151,7 +152,7 @@ async def test_the_proxys_own(world: World, client: Client) -> None:
 async def test_user_variables_that_mean_the_same_everywhere(world: World, client: Client) -> None:
     values = {"a": "1", "b": "-1.5", "c": "NULL", "d": "'it''s'"}
     client.session.settings = client.session.settings.with_values({"@c": b"5"})
-    client.ask(run("set", None, *(assign("user", name, value) for name, value in values.items())))
+    client.ask(set_variables(*(assign("user", name, value) for name, value in values.items())))
     await done(world, client)
     assert client.session.settings.values == {
         "@a": b"1",
@@ -170,9 +171,7 @@ async def test_a_server_judges(world: World, judge: Judge, client: Client) -> No
     judge.says("@@session.wait_timeout", b"60", ColumnType.LONGLONG, 63)
     sql_mode = assign("session", "sql_mode", "CONCAT(@@sql_mode, ',ANSI')", constant=False)
     client.ask(
-        run(
-            "set",
-            None,
+        set_variables(
             sql_mode,
             assign("session", "wait_timeout", "60"),
             assign("session", "autocommit", "0"),
@@ -207,7 +206,7 @@ async def test_a_server_judges(world: World, judge: Judge, client: Client) -> No
 async def test_default_is_the_servers_own(world: World, judge: Judge, client: Client) -> None:
     client.session.settings = LOGIN.with_values({"time_zone": b"'+00:00'", "sql_mode": b"'ANSI'"})
     judge.says("@@session.time_zone", b"SYSTEM")
-    client.ask(run("set", None, assign("session", "time_zone", None)))
+    client.ask(set_variables(assign("session", "time_zone", None)))
     await done(world, client)
     assert client.session.settings is LOGIN.with_values({"sql_mode": b"'ANSI'"})
 
@@ -216,7 +215,7 @@ async def test_an_unsafe_character_set_by_the_servers_word(
     world: World, judge: Judge, client: Client
 ) -> None:
     judge.says("@@session.character_set_client", b"gbk")
-    client.ask(run("set", None, assign("session", "character_set_client", "gbk")))
+    client.ask(set_variables(assign("session", "character_set_client", "gbk")))
     await done(world, client)
     assert client.session.unsafe_charset
     assert client.session.env.charset == "gbk"
@@ -242,7 +241,7 @@ async def test_user_variables_of_all_types(world: World, judge: Judge, client: C
         judge.says(f"@`{name}`", *value)
         judge.says(f"CASE WHEN LENGTH(@`{name}`) <= 4194304 THEN HEX(@`{name}`) END", digits)
         judge.says(f"COLLATION(@`{name}`)", collation)
-    client.ask(run("set", None, *(assign("user", name, "f()", constant=False) for name in VALUES)))
+    client.ask(set_variables(*(assign("user", name, "f()", constant=False) for name in VALUES)))
     await done(world, client)
     expected = {f"@{name}": remembered for name, (*_, remembered) in VALUES.items()}
     assert client.session.settings.values == {name: value for name, value in expected.items() if value}
@@ -254,7 +253,7 @@ async def test_what_is_set_for_all_is_set_on_every_host(world: World, judge: Jud
     for name in ("autocommit", "wait_timeout", "interactive_timeout"):
         judge.says(f"@@global.{name}", b"1", ColumnType.LONGLONG, 63)
     client.session.user = User("root", Role.ADMIN)
-    client.ask(run("set", None, assign("global", "sql_mode", "'ANSI'")))
+    client.ask(set_variables(assign("global", "sql_mode", "'ANSI'")))
     await done(world, client)
     assert client.last.err is None
     for host in ("h1", "h2"):
@@ -266,20 +265,20 @@ async def test_refused(world: World, client: Client) -> None:
     """Nothing is remembered, and what the server may have set half is reset."""
     world.server("h1").refused[b"SET SESSION `sql_mode` = 'x'"] = Err(1231, "no")
     client.ask(
-        run("set", None, assign("session", "sql_mode", "'x'"), assign("next", "transaction_read_only", "1"))
+        set_variables(assign("session", "sql_mode", "'x'"), assign("next", "transaction_read_only", "1"))
     )
     await done(world, client)
     assert client.last.err == 1231
     assert client.session.settings is LOGIN
-    assert client.session.transaction.next_isolation is None
+    assert client.session.transaction.next is None
     assert world.server("h1").log[1] == b"RESET"
 
 
 async def test_refused_on_a_connection_that_is_needed(world: World, judge: Judge, client: Client) -> None:
     """There what may have been set half is set again."""
     world.server("h1").refused[b"SET SESSION `sql_mode` = 'x'"] = Err(1105, "no")
-    client.ask(relay("h1", effects=TIES))
-    client.ask(run("set", None, assign("session", "sql_mode", "'x'")))
+    client.ask(relay("h1", effects=PINS))
+    client.ask(set_variables(assign("session", "sql_mode", "'x'")))
     client.ask(relay("h1", b"Q"))
     await done(world, client)
     assert world.server("h1").log[-3:] == [b"SET SESSION `sql_mode` = 'x'", b"SET sql_mode=DEFAULT", b"Q"]
@@ -289,7 +288,7 @@ async def test_refused_on_a_connection_that_is_needed(world: World, judge: Judge
 @pytest.mark.parametrize("turns", [0, 1, 2])
 async def test_whatever_happens(world: World, judge: Judge, client: Client, what: str, turns: int) -> None:
     judge.says("@@session.sql_mode", b"ANSI")
-    client.ask(run("set", None, assign("session", "sql_mode", "'ANSI'")))
+    client.ask(set_variables(assign("session", "sql_mode", "'ANSI'")))
     for _ in range(turns):
         await world.turn()
         for one in world.everywhere():

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from proxy.engine.transactions import commit_then
+from rewriter.plans.builtins import Begin, Commit, ReleaseSavepoint, Rollback, RollbackTo, SetSavepoint
+from rewriter.plans.characteristics import Completion
 from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import Client, World
-from tests.local.places import run, text
+from tests.local.places import run
 from tests.wire.streams import Err, Ok
 
-BEGIN = run("begin", {"sql": text("START TRANSACTION")})
+BEGIN = run(Begin())
 
 
 async def write(world: World, client: Client, *hosts: str) -> None:
@@ -58,23 +60,27 @@ async def test_begin_commits_what_is_open(world: World, client: Client) -> None:
 
 
 @pytest.mark.parametrize("hosts", [(), ("h1",), ("h1", "h2"), ("h1", "h2", "h3")])
-@pytest.mark.parametrize("command", ["commit", "rollback"])
-async def test_the_end(world: World, client: Client, command: str, hosts: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", [Commit, Rollback])
+async def test_the_end(
+    world: World, client: Client, command: type[Commit | Rollback], hosts: tuple[str, ...]
+) -> None:
     await write(world, client, *hosts)
-    client.ask(run(command))
+    client.ask(run(command()))
     await done(world, client)
     assert codes(client) == [None] * (2 + len(hosts))
-    assert len(committed(world)) == (len(hosts) if command == "commit" else 0)
+    assert len(committed(world)) == (len(hosts) if command is Commit else 0)
     assert not client.session.transaction.open
     assert client.session.transaction.held == {}
     assert not client.last.status & 1
 
 
-@pytest.mark.parametrize("command", ["commit", "rollback"])
+@pytest.mark.parametrize("command", [Commit, Rollback])
 @pytest.mark.parametrize("hosts", [(), ("h1",), ("h1", "h2")])
-async def test_chain(world: World, client: Client, command: str, hosts: tuple[str, ...]) -> None:
+async def test_chain(
+    world: World, client: Client, command: type[Commit | Rollback], hosts: tuple[str, ...]
+) -> None:
     await write(world, client, *hosts)
-    client.ask(run(command, {"chain": True}))
+    client.ask(run(command(completion=Completion.CHAIN)))
     client.ask(relay("h1", b"WRITE 9"))
     await done(world, client)
     assert client.session.transaction.explicit
@@ -85,7 +91,7 @@ async def test_chain(world: World, client: Client, command: str, hosts: tuple[st
 @pytest.mark.parametrize("hosts", [(), ("h1",), ("h1", "h2")])
 async def test_release(world: World, client: Client, hosts: tuple[str, ...]) -> None:
     await write(world, client, *hosts)
-    client.ask(run("commit", {"release": True}))
+    client.ask(run(Commit(completion=Completion.RELEASE)))
     await world.quiet()
     assert codes(client) == [None] * (2 + len(hosts))
     assert not client.transport.open
@@ -98,9 +104,9 @@ async def test_autocommit_off(world: World, client: Client) -> None:
     client.autocommit(False)
     client.ask(relay("h1", b"WRITE 0"))
     client.ask(relay("h2", b"WRITE 1"))
-    client.ask(run("commit"))
+    client.ask(run(Commit()))
     client.ask(relay("h1", b"WRITE 2"))
-    client.ask(run("rollback"))
+    client.ask(run(Rollback()))
     await done(world, client)
     assert committed(world) == [b"WRITE 0", b"WRITE 1"]
 
@@ -109,7 +115,7 @@ async def test_a_commit_that_fails_halfway(world: World, client: Client) -> None
     """The error names who has committed and who has not."""
     await write(world, client, "h1", "h2", "h3")
     world.server("h2").refused[b"COMMIT"] = Err(1180, "disk full")
-    client.ask(run("commit"))
+    client.ask(run(Commit()))
     await done(world, client)
     assert client.last.err == 1105
     message = client.session.diagnostics[0].message
@@ -124,7 +130,7 @@ async def test_a_host_lost_at_commit(world: World, client: Client, lost: str, wh
     await write(world, client, "h1", "h2")
     if when == "before":
         world.server(lost).one.lose()
-    client.ask(run("commit"))
+    client.ask(run(Commit()))
     if when == "during":
         for _ in range(20):
             await world.turn()
@@ -149,7 +155,7 @@ async def test_a_host_lost_at_commit(world: World, client: Client, lost: str, wh
 async def test_nothing_stops_a_commit_over_several_hosts(world: World, client: Client, what: str) -> None:
     """Else some hosts would have committed and others not."""
     await write(world, client, "h1", "h2", "h3")
-    client.ask(run("commit"))
+    client.ask(run(Commit()))
     await world.turn()
     assert world.server("h1").log[-1] == b"COMMIT"
     if what == "leave":
@@ -199,12 +205,12 @@ async def test_commit_then_that_cannot_commit(world: World, client: Client) -> N
 
 async def test_savepoints_over_hosts(world: World, client: Client) -> None:
     await write(world, client, "h1")
-    client.ask(run("savepoint", {"name": "a"}))
+    client.ask(run(SetSavepoint(name="a")))
     client.ask(relay("h1", b"WRITE 5"))
     client.ask(relay("h2", b"WRITE 6"))
-    client.ask(run("rollback_to", {"name": "a"}))
+    client.ask(run(RollbackTo(name="a")))
     client.ask(relay("h2", b"WRITE 7"))
-    client.ask(run("commit"))
+    client.ask(run(Commit()))
     await done(world, client)
     assert set(codes(client)) == {None}
     assert committed(world) == [b"WRITE 0", b"WRITE 7"]
@@ -214,7 +220,7 @@ async def test_savepoints_over_hosts(world: World, client: Client) -> None:
 async def test_a_savepoint_taken_again_is_the_later_one(world: World, client: Client) -> None:
     await write(world, client)
     for name in ("a", "b", "a"):
-        client.ask(run("savepoint", {"name": name}))
+        client.ask(run(SetSavepoint(name=name)))
     await done(world, client)
     assert client.session.transaction.savepoints == [b"`b`", b"`a`"]
 
@@ -222,27 +228,29 @@ async def test_a_savepoint_taken_again_is_the_later_one(world: World, client: Cl
 async def test_rollback_to_and_release_forget_the_later_ones(world: World, client: Client) -> None:
     await write(world, client, "h1")
     for name in ("a", "b", "c"):
-        client.ask(run("savepoint", {"name": name}))
-    client.ask(run("rollback_to", {"name": "b"}))
+        client.ask(run(SetSavepoint(name=name)))
+    client.ask(run(RollbackTo(name="b")))
     await done(world, client)
     assert client.session.transaction.savepoints == [b"`a`", b"`b`"]
-    client.ask(run("release_savepoint", {"name": "a"}))
+    client.ask(run(ReleaseSavepoint(name="a")))
     await done(world, client)
     assert client.session.transaction.savepoints == []
     assert world.server("h1").log[-1] == b"RELEASE SAVEPOINT `a`"
 
 
-@pytest.mark.parametrize("command", ["rollback_to", "release_savepoint"])
-async def test_no_such_savepoint(world: World, client: Client, command: str) -> None:
+@pytest.mark.parametrize("command", [RollbackTo, ReleaseSavepoint])
+async def test_no_such_savepoint(
+    world: World, client: Client, command: type[RollbackTo | ReleaseSavepoint]
+) -> None:
     await write(world, client, "h1")
-    client.ask(run(command, {"name": "nope"}))
+    client.ask(run(command(name="nope")))
     await done(world, client)
     assert client.last.err == 1305
     assert client.session.transaction.open
 
 
 async def test_a_savepoint_outside_of_a_transaction_is_nothing(world: World, client: Client) -> None:
-    client.ask(run("savepoint", {"name": "a`b"}))
+    client.ask(run(SetSavepoint(name="a`b")))
     await done(world, client)
     assert client.last.err is None
     assert client.session.transaction.savepoints == []
@@ -251,7 +259,7 @@ async def test_a_savepoint_outside_of_a_transaction_is_nothing(world: World, cli
 async def test_a_host_lost_at_a_savepoint(world: World, client: Client) -> None:
     await write(world, client, "h1", "h2")
     world.server("h2").one.lose()
-    client.ask(run("savepoint", {"name": "a"}))
+    client.ask(run(SetSavepoint(name="a")))
     await done(world, client)
     assert client.last.err == 1158
     assert client.session.transaction.lost
@@ -262,7 +270,7 @@ async def test_after_the_loss_only_the_end_helps(world: World, client: Client) -
     await write(world, client, "h1", "h2")
     world.server("h2").one.lose()
     client.ask(relay("h2", b"WRITE 5"))
-    client.ask(run("rollback"))
+    client.ask(run(Rollback()))
     await done(world, client)
     assert codes(client)[-2:] == [1158, None]
     assert not client.session.transaction.lost
@@ -274,7 +282,7 @@ async def test_after_the_loss_only_the_end_helps(world: World, client: Client) -
 
 async def test_kill_during_a_savepoint(world: World, client: Client) -> None:
     await write(world, client, "h1", "h2")
-    client.ask(run("savepoint", {"name": "a"}))
+    client.ask(run(SetSavepoint(name="a")))
     await world.turn()
     work: Any = client.conn.work
     work.kill_query()

@@ -96,7 +96,9 @@ def loaded(
 ) -> tuple[Settings, Schema, Topology | None]:
     """What the proxy makes of it; `others` by kind and name, as in ConfigMap_shard_map."""
     named = {name.replace("_", " ", 1).replace("_", "-"): values for name, values in others.items()}
-    return check(mount(manifests, folder, named))
+    settings, schema, topology = check(mount(manifests, folder, named))
+    assert schema is not None
+    return settings, schema, topology
 
 
 # -- rendered
@@ -136,18 +138,32 @@ def test_a_topology_in_zookeeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ROOT_PASSWORD", "root")
     manifests = example("zookeeper")
     assert "Secret" not in manifests
-    secret = {"backend-password": "b", "user-app": "a", "root": "root"}
+    secret = {"backend-password": "b", "user-app": "a", "root": "root", "zookeeper-password": "z"}
     settings, schema, topology = loaded(manifests, tmp_path, Secret_shardgate_passwords=secret)
     assert topology is None
     assert settings.topology.zookeeper is not None
     assert settings.topology.zookeeper.path == "/prod/shards"
     assert settings.topology.zookeeper.cache_file == Path("/var/lib/shardgate/topology.cache.json")
+    assert (settings.topology.zookeeper.user, settings.topology.zookeeper.secret) == ("shards", "z")
     assert [user.secret for user in settings.users] == ["a", "root"]
     assert settings.backends.user_for("db1:3306") == ("shardgate", "b")
     table = schema.table("demo", "users")
     assert table is not None
     assert [column.name for column in table.columns] == ["local_id", "data", "ts"]
     assert container(manifests)["env"][0]["name"] == "ROOT_PASSWORD"
+
+
+@needs_helm
+def test_a_schema_in_zookeeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOT_PASSWORD", "root")
+    change = ("--set", "schema=null", "--set", "settings.topology.zookeeper.schema_path=/prod/schema")
+    manifests = render("-f", str(CHART / "ci" / "zookeeper-values.yaml"), *change)
+    secret = {"backend-password": "b", "user-app": "a", "root": "root", "zookeeper-password": "z"}
+    settings, schema, topology = check(mount(manifests, tmp_path, {"Secret shardgate-passwords": secret}))
+    assert (settings.schema_file, schema, topology) == (None, None, None)
+    assert settings.topology.zookeeper is not None
+    assert settings.topology.zookeeper.schema_path == "/prod/schema"
+    assert settings.topology.zookeeper.schema_cache_file == Path("/var/lib/shardgate/schema.cache.yaml")
 
 
 @needs_helm
@@ -283,6 +299,82 @@ def test_a_disruption_budget_only_where_it_lets_pods_go() -> None:
     assert "PodDisruptionBudget" not in example("configmap")  # switched off
 
 
+SWITCHES = ("HorizontalPodAutoscaler", "NetworkPolicy", "ServiceMonitor")
+
+
+@needs_helm
+def test_what_is_switched_on() -> None:
+    """All of it in one example; of the others none has any."""
+    manifests = example("all")
+    name, labels = "test-shardgate", manifests["Deployment"]["spec"]["selector"]["matchLabels"]
+    assert {manifests[kind]["metadata"]["name"] for kind in SWITCHES} == {name}
+
+    scaler = manifests["HorizontalPodAutoscaler"]["spec"]
+    assert scaler["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (3, 12)
+    by_connections, by_cpu = scaler["metrics"]
+    assert by_connections["pods"]["target"] == {"type": "AverageValue", "averageValue": "800"}
+    metric = by_connections["pods"]["metric"]["name"]
+    assert f"| `{metric}` | gauge |" in (ROOT / "docs" / "metrics.md").read_text()
+    assert by_cpu["resource"]["target"] == {"type": "Utilization", "averageUtilization": 60}
+    assert container(manifests)["resources"]["requests"]["cpu"]
+    assert "replicas" not in manifests["Deployment"]["spec"], "they are the scaler's to set"
+    assert "PodDisruptionBudget" in manifests
+
+    monitor = manifests["ServiceMonitor"]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert (
+        monitor["spec"]["selector"]["matchLabels"].items()
+        <= manifests["Service"]["metadata"]["labels"].items()
+    )
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert (endpoint["path"], endpoint["interval"]) == ("/metrics", "30s")
+    assert endpoint["port"] in {port["name"] for port in manifests["Service"]["spec"]["ports"]}
+
+    policy = manifests["NetworkPolicy"]["spec"]
+    assert policy["podSelector"]["matchLabels"] == labels
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    let_in = {rule["ports"][0]["port"]: rule["from"] for rule in policy["ingress"]}
+    assert set(let_in) == {port["name"] for port in container(manifests)["ports"]}
+    assert let_in["mysql"] == [{"namespaceSelector": {"matchLabels": {"team": "shop"}}}]
+    dns, servers = policy["egress"]
+    assert {port["port"] for port in dns["ports"]} == {53}
+    assert {port["port"] for port in servers["ports"]} == {3306, 2181}
+
+    settings = yaml.safe_load(manifests["ConfigMap"]["data"]["shardgate.yaml"])
+    mounts = {one["name"]: one["mountPath"] for one in container(manifests)["volumeMounts"]}
+    assert settings["tls"] == {
+        "cert": f"{mounts['tls']}/tls.crt", "key": f"{mounts['tls']}/tls.key", "required": True,
+    }  # fmt: skip
+    volume = next(one for one in pod(manifests)["volumes"] if one["name"] == "tls")
+    assert volume["secret"]["secretName"] == "shardgate-cert"
+
+    for other in ("file", "zookeeper", "configmap"):
+        assert not set(SWITCHES) & set(example(other))
+
+
+@needs_helm
+def test_one_switch_at_a_time() -> None:
+    """With what the defaults say, and lists that are empty."""
+    values = ("-f", str(CHART / "ci" / "file-values.yaml"), "--set")
+    manifests = render(*values, "autoscaling.enabled=true")
+    (only,) = manifests["HorizontalPodAutoscaler"]["spec"]["metrics"]
+    assert only["resource"]["target"]["averageUtilization"] == 70
+    down = manifests["HorizontalPodAutoscaler"]["spec"]["behavior"]["scaleDown"]
+    assert down["policies"] == [{"type": "Pods", "value": 1, "periodSeconds": 60}]
+    manifests = render(*values, "networkPolicy.enabled=true")
+    policy = manifests["NetworkPolicy"]["spec"]
+    assert policy["policyTypes"] == ["Ingress"]
+    assert [rule["from"] for rule in policy["ingress"]] == [[{"podSelector": {}}]] * 2
+    manifests = render(
+        *values, "networkPolicy.enabled=true", "--set-json", "networkPolicy.clients=[]",
+        "--set-json", "networkPolicy.monitoring=[]",
+    )  # fmt: skip
+    assert manifests["NetworkPolicy"]["spec"]["ingress"] == []
+    manifests = render(*values, "serviceMonitor.enabled=true")
+    assert set(SWITCHES) & set(manifests) == {"ServiceMonitor"}
+
+
 @needs_helm
 def test_pods_are_replaced_for_new_settings_but_not_for_a_new_topology() -> None:
     def checksum(*arguments: str) -> str:
@@ -310,10 +402,19 @@ def test_pods_are_replaced_for_new_settings_but_not_for_a_new_topology() -> None
         (("-f", "file", "--set", "settings.limit=1"), "limit"),
         (("-f", "file", "--set", "settings.backends.password=5"), "password"),
         (("-f", "file", "--set", "ports.mysql=0"), "mysql"),
+        (("-f", "all", "--set", "autoscaling.minReplicas=13"), "minReplicas is above maxReplicas"),
+        (
+            ("-f", "all", "--set", "autoscaling.cpu=null,autoscaling.connections=null"),
+            "cpu or connections is needed",
+        ),
+        (("-f", "all", "--set", "resources.requests.cpu=null"), "which is not there"),
+        (("-f", "all", "--set", "serviceMonitor.interval=often"), "interval"),
+        (("-f", "all", "--set", "networkPolicy.from=x"), "from"),
     ],
 )
 def test_refused_values(arguments: tuple[str, ...], message: str) -> None:
-    done = template(*(str(CHART / "ci" / "file-values.yaml") if one == "file" else one for one in arguments))
+    examples = {name: str(CHART / "ci" / f"{name}-values.yaml") for name in ("file", "all")}
+    done = template(*(examples.get(one, one) for one in arguments))
     assert done.returncode != 0
     assert message in done.stderr
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from proxy.errors import ProxyError, told
+from proxy.errors import ProxyError, error_lines
 from proxy.planning.pool import Planners, Turns, _Job
 from proxy.planning.process import Planner
 from proxy.planning.protocol import AT_ONCE, HEADER, Request, Unpacking, pack
@@ -35,7 +35,7 @@ def test_a_plan_comes_back_as_it_was() -> None:
     """All golden statements: what the plan says and binds is the same behind the socket."""
     planner, made = Planner(), rewriter()
     for case in CASES:
-        env = Env(**{"database": "demo", **case.get("env", {})})
+        env = golden.env_of(case)
         sql = expand(case["sql"]).encode()
         answer = planner.answer(Request(env, False, 60.0, SCHEMA_MODEL, TOPOLOGY, made.limits), sql)
         unpacking = Unpacking(sql)
@@ -227,7 +227,7 @@ async def test_explain_route_and_cutting(planners: Planners) -> None:
     rows = await planners.explain("u", sql, ENV, KNOWN, slot, cached=False)
     assert sorted(asked) == ["@pin", "@when"]
     expected = rewriter_explain(
-        rewriter(), sql, ENV, TOPOLOGY, lambda name: b"70437463654407", told, cached=False
+        rewriter(), sql, ENV, TOPOLOGY, lambda name: b"70437463654407", error_lines, cached=False
     )
     assert list(rows) == expected
     text = b"SELECT '" + b";" * 100_000 + b"'; SELECT 2; SELECT 3"

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import pymysql
 
+from config.flavour import flavour_of
+
 OUT: Final = Path(__file__).parents[2] / "rewriter" / "text" / "native.py"
 _NO_SUCH: Final = (1305, 1630, 1046)
 _SYNTAX: Final = 1064
@@ -50,13 +52,13 @@ def main(ready_files: list[str]) -> None:
     words: set[str] = set()
     for host, connection in zip(hosts, connections, strict=True):
         words |= _candidates(host["pid"], connection)
-    native: dict[bool, set[str]] = {}
-    quoted: dict[bool, set[str]] = {}
+    native: dict[str, set[str]] = {}
+    quoted: dict[str, set[str]] = {}
     for connection in connections:
-        mariadb = "mariadb" in connection.get_server_info().lower()
+        flavour = flavour_of(connection.get_server_info()).name
         found = {word: one for word in sorted(words) if (one := _asked(connection, word)) is not None}
-        native[mariadb] = set(found)
-        quoted[mariadb] = {word for word, callable_ in found.items() if callable_}
+        native[flavour] = set(found)
+        quoted[flavour] = {word for word, callable_ in found.items() if callable_}
     OUT.write_text(_HEAD + _sets("NATIVE", native) + "\n" + _sets("CALLABLE_QUOTED", quoted))
 
 
@@ -105,17 +107,17 @@ def _code(connection: pymysql.connections.Connection[Any], sql: str) -> int:
     return 0
 
 
-def _sets(name: str, found: dict[bool, set[str]]) -> str:
-    both = found[True] & found[False]
+def _sets(name: str, found: dict[str, set[str]]) -> str:
+    both = found["mariadb"] & found["mysql"]
     return (
         f'_{name}_BOTH: Final = """\n{_lines(both)}\n"""\n'
-        f'_{name}_MARIADB: Final = """\n{_lines(found[True] - both)}\n"""\n'
-        f'_{name}_MYSQL: Final = """\n{_lines(found[False] - both)}\n"""\n'
+        f'_{name}_MARIADB: Final = """\n{_lines(found["mariadb"] - both)}\n"""\n'
+        f'_{name}_MYSQL: Final = """\n{_lines(found["mysql"] - both)}\n"""\n'
         f"{name}: Final = {{\n"
-        f"    True: frozenset((_{name}_BOTH + _{name}_MARIADB).split()),\n"
-        f"    False: frozenset((_{name}_BOTH + _{name}_MYSQL).split()),\n"
+        f'    "mariadb": frozenset((_{name}_BOTH + _{name}_MARIADB).split()),\n'
+        f'    "mysql": frozenset((_{name}_BOTH + _{name}_MYSQL).split()),\n'
         f"}}\n"
-        f'"""By whether the server is MariaDB."""\n'
+        f'"""By the flavour."""\n'
     )
 
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from demo.programs import initialise
-from demo.servers import LocalServer
-from fleet.create import Connection
 from tests.support.programs import FLAVOURS, need_program
+from tests.support.servers import Connection, LocalServer
 
 TARGET = Path(__file__).parents[2] / "rewriter" / "text" / "byte_classes.py"
 HIGH = range(0x80, 0x100)
@@ -89,10 +88,10 @@ def classes(connection: Connection) -> dict[str, dict[str, set[int]]]:
     return found
 
 
-def together(several: Iterable[dict[str, dict[str, set[int]]]]) -> dict[str, dict[str, set[int]]]:
+def together(scattered: Iterable[dict[str, dict[str, set[int]]]]) -> dict[str, dict[str, set[int]]]:
     """What all servers say that know a character set."""
     found: dict[str, dict[str, set[int]]] = {}
-    for one in several:
+    for one in scattered:
         for charset, kinds in one.items():
             known = found.setdefault(charset, {name: set(HIGH) for name in kinds})
             for name in kinds:

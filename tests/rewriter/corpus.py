@@ -37,7 +37,7 @@ def statements() -> tuple[tuple[str, Env], ...]:
     found = {}
     for path in sorted(golden.FOLDER.glob("*.yaml")):
         for case in golden.load(path):
-            found[expand(case["sql"])] = Env(**{"database": "demo", **case.get("env", {})})
+            found[expand(case["sql"])] = golden.env_of(case)
     for path in sorted(TESTS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             text = node.value if isinstance(node, ast.Constant) else None
@@ -56,8 +56,8 @@ def read_twice(sql: str, env: Env) -> tuple[list[Block] | None, Tree | None]:
     text = sql.encode("utf-8", "surrogateescape")
     literals = tuple(one for _, one in env.findall(text + b"\0"))
     try:
-        source = with_plain_names(read(text, literals, env), mariadb=env.mariadb)
-        source = with_plain_calls(source, mariadb=env.mariadb)
+        source = with_plain_names(read(text, literals, env), flavour=env.flavour)
+        source = with_plain_calls(source, flavour=env.flavour)
         blocks = _blocks(source)
     except (Unreadable, IndexError):
         return None, None

@@ -9,19 +9,21 @@ database is `demo` unless said otherwise), perhaps `about`; all else is the outc
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from config.flavour import FLAVOURS
 from rewriter.plans import (
-    Assignment,
     BindError,
     Bound,
     Builtin,
     Env,
     Gather,
     HostStatement,
+    NotSupported,
     OneHost,
     Opened,
     Piece,
@@ -33,9 +35,21 @@ from rewriter.plans import (
     ShardWrite,
     Template,
 )
+from rewriter.plans.builtins import Assignment, SetVariables
+from rewriter.plans.characteristics import Characteristics, Completion
 from tests.rewriter.support import TOPOLOGY, contract, expand, first, rewriter, values_of
 
 FOLDER = Path(__file__).with_name("plans")
+_ANY_PLAN = {one.name for one in fields(Plan)}
+_OF_SET = ("assignments", "home", "reads_tables")
+
+
+def env_of(case: Mapping[str, Any]) -> Env:
+    """The environment of a case: its `env`, where the flavour stands by its name."""
+    given = dict(case.get("env", {}))
+    return Env(**{"database": "demo", **given, "flavour": FLAVOURS[given.get("flavour", "mysql")]})
+
+
 GIVEN = ("about", "sql", "env")
 
 Case = dict[str, Any]
@@ -43,7 +57,7 @@ Case = dict[str, Any]
 
 def outcome(case: Mapping[str, Any]) -> Case:
     """What becomes of a case's statement, as plain values."""
-    env = Env(**{"database": "demo", **case.get("env", {})})
+    env = env_of(case)
     sql = expand(case["sql"]).encode()
     planner = rewriter()
     plan, literals = planner.plan(sql, env)
@@ -82,10 +96,12 @@ def _plan(plan: Plan, values: tuple[bytes, ...]) -> Case:
         found |= {"error": plan.error, **({"probe": True} if plan.probe else {})}
         found |= {"arguments": {name: contract(text) for name, text in plan.arguments.items() if text}}
     if isinstance(plan, Builtin):
-        found["name"] = plan.name
-        given = {name: _argument(one, values) for name, one in plan.arguments.items() if one is not None}
+        found["name"] = plan.title.replace(" ", "_")
+        own = [one.name for one in fields(plan) if one.name not in _ANY_PLAN and one.name not in _OF_SET]
+        given = {name: _argument(getattr(plan, name), values) for name in own}
+        given = {name: value for name, value in given.items() if value is not None}
         found |= {"arguments": given} if given else {}
-        if plan.assignments:
+        if isinstance(plan, SetVariables):
             found["assignments"] = [_assignment(one, values) for one in plan.assignments]
     if isinstance(plan, OneHost):
         found |= {"unchanged": True} if plan.unchanged else {}
@@ -96,7 +112,11 @@ def _plan(plan: Plan, values: tuple[bytes, ...]) -> Case:
 
 
 def _argument(value: Any, values: tuple[bytes, ...]) -> Any:
-    return value.render(values).decode() if isinstance(value, Template) else value
+    if isinstance(value, Template):
+        return value.render(values).decode()
+    if isinstance(value, Completion):
+        return value.name
+    return value.start.decode() if isinstance(value, Characteristics) else value
 
 
 def _assignment(one: Assignment, values: tuple[bytes, ...]) -> str:
@@ -116,10 +136,10 @@ def _bound(plan: Plan, values: tuple[bytes, ...]) -> Case:
     try:
         bound = plan.bind(values, TOPOLOGY, first)
     except BindError as error:
-        if isinstance(plan, ShardSelect) and plan.gather is not None and error.name == "not_supported_yet":
+        if isinstance(plan, ShardSelect) and plan.gather is not None and isinstance(error, NotSupported):
             literals = values[: len(values) - len(plan.session_slots)]
             return {"else": _gathered(plan.gather, values_of(plan.gather, literals))}
-        if isinstance(plan, ShardWrite) and plan.found is not None and error.name == "not_supported_yet":
+        if isinstance(plan, ShardWrite) and plan.found is not None and isinstance(error, NotSupported):
             literals = values[: len(values) - len(plan.session_slots)]
             return {"else": _read_write(plan.found, values_of(plan.found, literals))}
         arguments = {name: contract(text) for name, text in error.arguments.items() if text}
@@ -136,7 +156,14 @@ def _read_write(plan: ReadThenWrite, values: tuple[bytes, ...]) -> Case:
 
 def _gathered(plan: Gather, values: tuple[bytes, ...]) -> Case:
     names = tuple(b"g%d" % number for number in range(1, len(plan.pieces) + 1))
+    joined: Case = {}
+    if plan.join is not None:
+        rows, offset = plan.join.window(values)
+        first = plan.join.first_sql(values, None if rows is None else rows + offset)
+        reads = [contract(one.decode()) for one in (first, plan.join.second_sql(values, b"..."))]
+        joined = {"joined": reads, "columns": contract(plan.join.reference_sql(values, 0).decode())}
     return {
+        **joined,
         "pieces": [_piece(piece, name, values) for name, piece in zip(names, plan.pieces, strict=True)],
         "rest": contract(plan.rest_sql(values, names).decode()),
     }
@@ -166,8 +193,8 @@ def _outcome(bound: Bound) -> Case:
         found["merge"] = merge
     if bound.inserted:
         found["inserted"] = [
-            f"shard {one.shard} base {contract(str(one.base))} rows {one.rows}, {one.first} to {one.last}"
-            + ("" if one.generated else " given")
+            f"shard {one.shard} base {contract(str(one.id_offset))} "
+            f"rows {one.rows}, {one.first} to {one.last}" + ("" if one.generated else " given")
             for one in bound.inserted
         ]
     if bound.warnings:

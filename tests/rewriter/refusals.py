@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from config.flavour import MARIADB
 from rewriter.env import Env
 from rewriter.plans import BindError, Reject
 from tests.rewriter.support import TOPOLOGY, expand, first, rewriter, values_of
@@ -48,7 +49,7 @@ STATEMENTS: Final = (
 
 def refusal(sql: str) -> tuple[str, str]:
     """Why a statement is refused, and what to write instead. ValueError when it is not."""
-    plan, literals = rewriter().plan(expand(sql).encode(), Env(database="demo", mariadb=True))
+    plan, literals = rewriter().plan(expand(sql).encode(), Env(database="demo", flavour=MARIADB))
     error, arguments = "", dict[str, str]()
     if isinstance(plan, Reject):
         error, arguments = plan.error, dict(plan.arguments)

@@ -15,7 +15,7 @@ def filled(cache: Cache, count: int, size: int, start: int = 0) -> None:
         cache.put((b"%0*d" % (size, number), b""), PLAN)
 
 
-def shape_bytes(cache: Cache) -> int:
+def fingerprint_bytes(cache: Cache) -> int:
     return sum(len(key[0]) for key, _ in cache.items())
 
 
@@ -29,7 +29,7 @@ def test_so_many_bytes() -> None:
     cache = Cache(100)
     filled(cache, 1000, 20_000)
     assert 1 <= len(cache) <= 5
-    assert shape_bytes(cache) <= 100 * 800 + 20_000
+    assert fingerprint_bytes(cache) <= 100 * 800 + 20_000
 
 
 def test_one_that_is_larger_than_all() -> None:
@@ -48,7 +48,7 @@ def test_what_is_used_stays_while_large_ones_pass() -> None:
     assert cache.dropped > 10
 
 
-def test_steered_plans_count_each() -> None:
+def test_guarded_plans_count_each() -> None:
     cache = Cache(100)
     for number in range(64):
         cache.put_plan((b"x" * 10_000, b""), PLAN, {0}, (b"%d" % number,))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewriter.env import Env
+from rewriter.fingerprint import lift
 from rewriter.plans import Reject
-from rewriter.shape import lift
 from rewriter.text.crowd import MAX_TABLES, most_tables
 from rewriter.text.tokens import read
 from tests.rewriter.support import rewriter

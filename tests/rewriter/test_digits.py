@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from config.column_type import read_definition
 from config.load import load_schema, load_topology
 from demo.documents import SCHEMA, topology_document
 from rewriter.planner import Rewriter
 from rewriter.plans import Bound, Env, Gather, ShardSelect
-from rewriter.reads.digits import is_rounded
 from tests.rewriter.support import first, new_id
 
 _COLUMNS = {"name": "VARCHAR(40)", "f": "FLOAT", "d": "DOUBLE(9,2)", "ratio": "DOUBLE"}
@@ -50,12 +50,12 @@ def sent(sql: str, exact: str = "") -> str:
     ["float", "FLOAT NOT NULL", "float unsigned zerofill", "double(9,2)", "DOUBLE PRECISION (9, 2)"],
 )
 def test_types_that_are_rounded(definition: str) -> None:
-    assert is_rounded(definition)
+    assert read_definition(definition).type.rounded
 
 
 @pytest.mark.parametrize("definition", ["double", "decimal(9,2)", "floaty", "varchar(9)", "real", "int(8)"])
 def test_types_that_are_not(definition: str) -> None:
-    assert not is_rounded(definition)
+    assert not read_definition(definition).type.rounded
 
 
 def test_all_digits_are_asked_for() -> None:

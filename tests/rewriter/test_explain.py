@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.errors import ProxyError, told
+from proxy.errors import ProxyError, error_lines
 from rewriter.env import Env
 from rewriter.explain import explain
 from tests.rewriter.support import SLOTS, TOPOLOGY, expand, rewriter
@@ -11,7 +11,7 @@ from tests.rewriter.support import SLOTS, TOPOLOGY, expand, rewriter
 def explained(sql: str) -> list[tuple[str, str]]:
     env = Env(database="demo")
     return explain(
-        rewriter(), expand(sql).encode(), env, TOPOLOGY, lambda name: SLOTS.get(name, b"NULL"), told
+        rewriter(), expand(sql).encode(), env, TOPOLOGY, lambda name: SLOTS.get(name, b"NULL"), error_lines
     )
 
 
@@ -44,7 +44,7 @@ def test_a_reason_that_is_a_sentence_ends_once() -> None:
     inner = ProxyError("host_unreachable", host="h", reason="no")
     outer = ProxyError("partial_commit", outcome="is done on a and failed on b", reason=str(inner))
     assert ".." not in str(outer)
-    assert told("partial_commit", outer.details)[0].endswith("status page.")
+    assert error_lines("partial_commit", outer.details)[0].endswith("status page.")
 
 
 def test_what_narrows_and_what_would() -> None:

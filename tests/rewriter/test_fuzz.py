@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from config.flavour import MARIADB
 from rewriter.explain import explain
 from rewriter.plans import BindError, Env, OneHost, Plan, Reject
 from tests.rewriter import golden
@@ -26,7 +27,7 @@ ENVS = [
     Env(database="db00002"),
     Env(),
     Env(database="demo", ansi_quotes=True, no_backslash_escapes=True, pipes_as_concat=True),
-    Env(database="demo", scatter_writes=True, mariadb=True, server_version=101106, charset="latin1"),
+    Env(database="demo", scatter_writes=True, flavour=MARIADB, server_version=101106, charset="latin1"),
 ]
 
 
@@ -79,7 +80,7 @@ def test_anything_can_be_explained(sql: bytes, env: Env) -> None:
 @settings(max_examples=500, deadline=None)
 @given(texts(), st.sampled_from(ENVS))
 def test_the_cache_changes_nothing(sql: bytes, env: Env) -> None:
-    """A plan found by shape does what a plan made for this very statement does."""
+    """A plan found by fingerprint does what a plan made for this very statement does."""
     warm, literals = PLANNER.plan(sql, env)
     fresh, same = rewriter().plan(sql, env)
     assert literals == same
@@ -98,8 +99,10 @@ def _run(plan: Plan, literals: tuple[bytes, ...]) -> object:
 
 @settings(max_examples=500, deadline=None)
 @given(st.sampled_from(STATEMENTS), st.data())
-def test_literals_do_not_steer_unseen(sql: bytes, data: st.DataObject) -> None:
-    """A statement of the same shape with other literals gets the plan that a fresh rewriter makes for it."""
+def test_literals_guard_what_they_change(sql: bytes, data: st.DataObject) -> None:
+    """A statement of the same fingerprint with other literals gets the plan that a fresh rewriter makes for
+    it.
+    """
     env = ENVS[0]
     other = re.sub(
         rb"(?<![\w.@$'\"])[0-9]+(?![\w.'\"])",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from config.columns import integer_bounds
+from config.column_type import read_definition
 from config.load import load_schema, load_topology
 from demo.documents import topology_document
 from rewriter.bound import BindError
@@ -26,12 +26,12 @@ COLUMNS = {
 
 @pytest.mark.parametrize(("definition", "bounds"), COLUMNS.items(), ids=COLUMNS)
 def test_bounds_of_integers(definition: str, bounds: tuple[int, int]) -> None:
-    assert integer_bounds(definition) == bounds
+    assert read_definition(definition).type.bounds == bounds
 
 
 @pytest.mark.parametrize("definition", ["VARCHAR(20)", "INTERVAL", "DECIMAL(9)"])
 def test_other_columns_have_none(definition: str) -> None:
-    assert integer_bounds(definition) is None
+    assert read_definition(definition).type.bounds is None
 
 
 @pytest.mark.parametrize(("definition", "bounds"), COLUMNS.items(), ids=COLUMNS)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from config.flavour import MARIADB, MYSQL
 from rewriter.env import Env
-from rewriter.shape import lift
+from rewriter.fingerprint import lift
 from rewriter.text.natives import foreign_calls
 from rewriter.text.tokens import read
 
 
 def called(sql: str, *, mariadb: bool) -> list[str]:
-    source = read(sql.encode(), lift(sql.encode())[1], Env(mariadb=mariadb))
-    return [source.at(at).name for at in foreign_calls(source, mariadb=mariadb)]
+    source = read(sql.encode(), lift(sql.encode())[1], Env(flavour=MARIADB if mariadb else MYSQL))
+    return [source.at(at).name for at in foreign_calls(source, flavour=MARIADB if mariadb else MYSQL)]
 
 
 @pytest.mark.parametrize("mariadb", [True, False])

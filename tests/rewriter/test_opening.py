@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from demo.servers import LocalServer
+from config.flavour import flavour_of
 from rewriter.env import Env
 from rewriter.text.characters import SPACES, WORD_BYTES
 from rewriter.text.opening import opened
 from rewriter.text.tokens import Unreadable, read
 from tests.rewriter.byte_classes import classes
 from tests.rewriter.support import rewriter
+from tests.support.servers import LocalServer
 
-MARIADB = Env(mariadb=True, server_version=101119)
+MARIADB = Env(flavour=flavour_of("MariaDB"), server_version=101119)
 MYSQL = Env(server_version=90700)
 
 #: A text, and what MariaDB and MySQL make of it; None: refused.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from config.flavour import MARIADB, MYSQL
 from rewriter.env import Env
 from rewriter.plan import Access, Plan, Reject
 from tests.rewriter.support import rewriter
@@ -12,7 +13,7 @@ HERE = "legacy"
 
 
 def plan(sql: str, database: str | None = HERE, *, mariadb: bool = False) -> Plan:
-    env = Env(database=database, mariadb=mariadb)
+    env = Env(database=database, flavour=MARIADB if mariadb else MYSQL)
     return rewriter().plan(sql.encode(), env)[0]
 
 

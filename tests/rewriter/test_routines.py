@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from config.flavour import MARIADB
 from rewriter.env import Env
-from rewriter.shape import lift
+from rewriter.fingerprint import lift
 from rewriter.text.effects import Effects, effects_of
 from rewriter.text.routines import Body, Left, Routines
 from rewriter.text.tokens import read
@@ -25,7 +26,7 @@ BODIES = (
 
 
 @pytest.mark.parametrize(
-    ("sql", "variables", "ties", "routine"),
+    ("sql", "variables", "pins", "routine"),
     [
         ("INSERT INTO T VALUES (1)", ("seen",), (), False),
         ("INSERT INTO u VALUES (1)", ("seen",), (), False),
@@ -36,10 +37,10 @@ BODIES = (
     ],
 )
 def test_what_a_statement_leaves(
-    sql: str, variables: tuple[str, ...], ties: tuple[tuple[str, str], ...], routine: bool
+    sql: str, variables: tuple[str, ...], pins: tuple[tuple[str, str], ...], routine: bool
 ) -> None:
     found = Routines(BODIES).added(None, sql.encode())
-    assert found == Effects(ties=ties, variables=variables, routine=routine)
+    assert found == Effects(pins=pins, variables=variables, routine=routine)
 
 
 @pytest.mark.parametrize("sql", ["SELECT plain(1)", "SELECT ring()", "SELECT 1", "INSERT INTO tt VALUES (1)"])
@@ -51,8 +52,8 @@ def test_what_leaves_nothing(sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "left"),
     [
-        ("CALL makes()", Left(ties=frozenset({("table", ""), ("lock", "")}))),
-        ("call `db` . `makes`", Left(ties=frozenset({("table", ""), ("lock", "")}))),
+        ("CALL makes()", Left(pins=frozenset({("table", ""), ("lock", "")}))),
+        ("call `db` . `makes`", Left(pins=frozenset({("table", ""), ("lock", "")}))),
         ("CALL plain(`double`(1))", Left(frozenset({"fun`ny", "it's"}))),
         ("CALL plain(1);", Left()),
         ("CALL dynamic()", None),
@@ -84,7 +85,7 @@ def test_who_has_nothing_of_the_kind() -> None:
     ],
 )
 def test_functions_that_are_known_to_leave_nothing(sql: str, harmless: bool) -> None:
-    effects = effects_of(read(sql.encode(), lift(sql.encode())[1], Env(mariadb=True)), mariadb=True)
+    effects = effects_of(read(sql.encode(), lift(sql.encode())[1], Env(flavour=MARIADB)), flavour=MARIADB)
     assert effects is not None
     assert Routines(BODIES).harmless(effects.calls) is harmless
 

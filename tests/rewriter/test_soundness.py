@@ -169,7 +169,7 @@ def exclusive(left: Truth, right: Truth) -> Truth:
 
 
 def grow(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
-    several = st.lists(inner, min_size=2, max_size=3)
+    scattered = st.lists(inner, min_size=2, max_size=3)
 
     def chain(parts: list[Condition], operator: str) -> Condition:
         # MySQL's comparisons all bind alike, and associate to the left
@@ -178,11 +178,11 @@ def grow(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
         return Condition(sql, COMPARE, lambda row: compare(operator, left.value(row), right.value(row)))
 
     return st.one_of(
-        st.tuples(several, st.sampled_from(["AND", "and", "&&"])).map(
+        st.tuples(scattered, st.sampled_from(["AND", "and", "&&"])).map(
             lambda t: join(t[0], t[1], AND, conjunction)
         ),
-        st.tuples(several, st.sampled_from(["OR", "||"])).map(lambda t: join(t[0], t[1], OR, disjunction)),
-        several.map(lambda parts: join(parts, "XOR", XOR, exclusive)),
+        st.tuples(scattered, st.sampled_from(["OR", "||"])).map(lambda t: join(t[0], t[1], OR, disjunction)),
+        scattered.map(lambda parts: join(parts, "XOR", XOR, exclusive)),
         inner.map(
             lambda one: Condition(f"NOT {one.inside(NOT)}", NOT, lambda row: invert(truth(one.value(row))))
         ),

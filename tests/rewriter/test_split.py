@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from config.flavour import flavour_of
 from rewriter.env import Env
 from rewriter.text import split
-from rewriter.text.split import cut, has_several, only_first, trim
+from rewriter.text.split import cut, has_many_statements, only_first, trim
 
 ENV = Env(server_version=90700)
-MARIADB = Env(server_version=101106, mariadb=True)
+MARIADB = Env(server_version=101106, flavour=flavour_of("MariaDB"))
 
 
 def pieces(sql: str, env: Env = ENV) -> list[str]:
@@ -22,7 +23,7 @@ def pieces(sql: str, env: Env = ENV) -> list[str]:
         piece = cut(text, at, env)
         found.append(text[piece.start : piece.end].decode())
         at = piece.following
-    assert has_several(sql.encode(), env) == (len(found) > 1)
+    assert has_many_statements(sql.encode(), env) == (len(found) > 1)
     return found
 
 

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.flavour import MARIADB
 from config.load import load_schema, load_topology
 from demo.documents import topology_document
 from rewriter.planner import Rewriter
@@ -221,7 +222,7 @@ def test_a_row_is_on_its_albums_shard(
 @pytest.mark.parametrize("case", CASES["strict"], ids=lambda case: case["sql"])
 def test_strict_colocation_holds(case: dict[str, str | None]) -> None:
     sql, error = str(case["sql"]), case["error"]
-    found = run(sql, mariadb=True)
+    found = run(sql, flavour=MARIADB)
     assert found == error if error is not None else isinstance(found, Bound), found
 
 
@@ -240,4 +241,4 @@ def test_assignments_that_leave_a_row_where_it_is(case: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("case", CASES["others"], ids=lambda case: case["sql"])
 def test_tables_that_the_schema_does_not_name(case: dict[str, Any]) -> None:
-    assert told(case["sql"], mariadb=True) == case["sent"]
+    assert told(case["sql"], flavour=MARIADB) == case["sent"]

@@ -172,7 +172,7 @@ def test_a_build_that_cannot_be_extended(unloaded: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_reads_otherwise(unloaded: pytest.MonkeyPatch) -> None:
-    unloaded.setattr(dialect.GateParser, "_parse_xor", dialect.GateParser._parse_conjunction)
+    unloaded.setitem(dialect._LEVELS, dialect.T.XOR, dialect._OR)
     assert start.load().read is None
     plan_as_without()
 

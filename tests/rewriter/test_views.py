@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from config import flavour as flavours
 from rewriter.plain.views import VIEWS, Shown, view_sql
 
 LEGACY = Shown("h", "legacy", "legacy")
@@ -13,7 +14,9 @@ NAMES = Shown("h", "global", "demo", ("names",), first=False)
 
 
 def sql(view: str, columns: str, *shown: Shown, mariadb: bool = True) -> str:
-    return view_sql(view, columns.split(), shown, (), mariadb=mariadb).decode()
+    return view_sql(
+        view, columns.split(), shown, (), flavour=flavours.MARIADB if mariadb else flavours.MYSQL
+    ).decode()
 
 
 def test_mariadb_looks_each_database_up() -> None:

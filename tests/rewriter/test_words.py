@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import rewriter
+from config.flavour import MARIADB, MYSQL
 from rewriter.env import Env
 from rewriter.plans import Plan
 from rewriter.text.facts import Block
@@ -30,7 +31,7 @@ UNKNOWN = "zzqq"
 FLAVOURS = {True: "MariaDB", False: "MySQL"}
 
 
-_NOT_READING = ("native.py", "rights.py", "reach.py", "views.py", "show.py")
+_NOT_READING = ("native.py", "rights.py", "reachability.py", "views.py", "show.py")
 """They ask for words behind the reader's back: of statements that the reader does not read."""
 
 
@@ -45,8 +46,10 @@ def known() -> frozenset[str]:
 def facts(place: str, word: str, *, mariadb: bool) -> object:
     """What the reader says of a statement: UNKNOWN for the word, token indexes for places."""
     sql = place.format(w=word)
-    env = Env(database="demo", mariadb=mariadb)
-    source = with_plain_names(read(sql.encode(), _literals(sql, env), env), mariadb=mariadb)
+    env = Env(database="demo", flavour=MARIADB if mariadb else MYSQL)
+    source = with_plain_names(
+        read(sql.encode(), _literals(sql, env), env), flavour=MARIADB if mariadb else MYSQL
+    )
     first = source.tokens[0].text
     if first in ("INSERT", "REPLACE"):
         return plain(WriteParser(source).insert(), word)
@@ -144,7 +147,7 @@ ALIKE = dict(zip(SHARDED, (words.PLACES.index(place) for place in (
 def test_names_do_not_route(mariadb: bool) -> None:
     """The plan of a sharded statement is the one with an unknown word in the word's place."""
     planner = support.rewriter()
-    env = Env(database="demo", mariadb=mariadb)
+    env = Env(database="demo", flavour=MARIADB if mariadb else MYSQL)
     wrong = []
     for sql, place in ALIKE.items():
         texts = {word: sql.format(w=word, id=support.new_id("boards", 1, 5)) for word in (UNKNOWN,)}

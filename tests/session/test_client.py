@@ -257,7 +257,7 @@ async def test_a_client_that_leaves_without_reading(session: Session) -> None:
 async def test_killed_after_its_statement(session: Session) -> None:
     session.at_once = False
     session.feed(b"\x03SELECT 1", b"\x03SELECT 2")
-    session.conn.killed = True
+    session.conn.end_soon()
     session.works[0].kill_query()
     await session.settle()
     assert session.answers() == [1317]

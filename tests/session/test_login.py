@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from config.schema import Database, Schema
 from proxy.backends.pool import FOUND_ROWS
 from proxy.catalog.facts import Collations
 from proxy.errors import ProxyError
 from proxy.frontend.connection import ClientConnection
 from proxy.frontend.login import CAPABILITIES, Login
 from proxy.session.state import Role, Session, User
-from proxy.throttle import FailedLogins
 from proxy.wire.auth import Credential, RsaKey
 from proxy.wire.constants import Capability
 from proxy.wire.handshake import SslRequest, build_ssl_request, parse_greeting
@@ -40,22 +39,21 @@ class Visitor:
     def __init__(
         self, authority: Authority, *, unix: bool = True, limit: int = 10, seconds: float = 60.0
     ) -> None:
-        self.world = World()
+        self.world = World(
+            authority=authority,
+            collations=COLLATIONS,
+            schema=Schema(1, {"demo": Database("demo")}),
+            settings={
+                "timeouts": {"login": f"{seconds * 1000:g}ms"},
+                "server_version": "9.7.0-shardgate",
+                "compression": [],
+            },
+        )
         services: Any = self.world.services
-        services.authority = authority
         services.clients.next_id = lambda: 77
-        services.server_version = "9.7.0-shardgate"
-        services.extended = 0
-        services.settings.timeouts = SimpleNamespace(login=seconds)
-        services.clients.failed_logins = self.failures = FailedLogins()
-        services.client_tls = None
-        services.compression = ()
-        services.tls_required = False
+        self.failures = services.clients.failed_logins
         services.open_session = self.open
-        services.collations = COLLATIONS
         services.client_connected = self.connected
-        services.serving.snapshot.schema = SimpleNamespace(databases={"demo": SimpleNamespace(keyspace=None)})
-        services.serving.snapshot.topology = SimpleNamespace(physical=lambda name: None, default=None)
         self.limit = limit
         self.conn = Connection(services)
         self.transport = FakeTransport()
@@ -121,7 +119,7 @@ async def test_logged_in(authority: Authority, unix: bool) -> None:
     session = visitor.conn.session
     assert visitor.conn.ready
     assert visitor.conn.phase is None
-    assert (session.id, session.user.name, session.variant) == (77, "u", 0)
+    assert (session.id, session.user.name, session.capability_set) == (77, "u", 0)
     assert session.settings.get("character_set_client") == b"latin1"
     assert session.login_settings is session.settings
     assert session.address == ("localhost" if unix else "127.0.0.1:50000")
@@ -130,7 +128,7 @@ async def test_logged_in(authority: Authority, unix: bool) -> None:
 async def test_found_rows(authority: Authority) -> None:
     visitor = Visitor(authority)
     visitor.log_in(replace(OPTIONS, capabilities=Capability.FOUND_ROWS))
-    assert visitor.conn.session.variant == FOUND_ROWS
+    assert visitor.conn.session.capability_set == FOUND_ROWS
 
 
 @pytest.mark.parametrize("database", ["demo", "missing"])

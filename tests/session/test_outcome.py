@@ -10,6 +10,7 @@ import proxy
 from proxy.session.outcome import RESULT_SET, ROWS_SENT, Diagnostic, Outcome
 from proxy.session.state import Role, Session, User
 from proxy.session.tracking import Tracker
+from rewriter.plans.characteristics import Characteristics
 
 WARNING = Diagnostic("Warning", 1292, "Truncated")
 NOTED = {"row_count", "last_insert_id", "found_rows", "diagnostics"}
@@ -40,14 +41,14 @@ def test_what_was_set_for_the_next_transaction_has_its_turn() -> None:
     """A statement on tables, outside of a transaction, was that transaction."""
     for tables in (False, True):
         made = session()
-        made.set_next(b"READ ONLY")
+        made.set_next(Characteristics(read_only=True))
         made.apply(Outcome(0, tables=tables))
-        assert (made.transaction.next_isolation is None) is tables
+        assert (made.transaction.next is None) is tables
     made = session()
-    made.set_next(b"READ ONLY")
+    made.set_next(Characteristics(read_only=True))
     made.autocommit = False  # it has begun one, to which that has gone over
     made.apply(Outcome(0, tables=True))
-    assert made.transaction.next_isolation is not None
+    assert made.transaction.next is not None
 
 
 def test_what_a_client_hears_of_its_transaction() -> None:

@@ -25,12 +25,12 @@ class Marking(CommandSink):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.below.write(self.mark + data)
 
-    def answered(self, outcome: str) -> None:
+    def answered(self, outcome: str) -> bool:
         self.outcomes.append(outcome)
         if self.stays:
             self.stays -= 1
-        else:
-            super().answered(outcome)
+            return False
+        return super().answered(outcome)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from proxy.backends.memory import Memory
 from proxy.backends.settings import LOGIN
 from proxy.errors import ProxyError
 from proxy.session.state import Role, Session, User
@@ -55,7 +56,7 @@ VERSIONS = {
 def test_version(version: str, number: int) -> None:
     made = session(version)
     assert made.env.server_version == number
-    assert made.env.mariadb == ("MariaDB" in version)
+    assert (made.env.flavour.name == "mariadb") == ("MariaDB" in version)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_autocommit(default: bytes | None, value: bytes | None, expected: bool) 
 def test_status() -> None:
     made = session(sql_mode=b"'NO_BACKSLASH_ESCAPES'")
     assert made.status() == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
-    made.transaction.start(b"BEGIN")
+    made.transaction.start()
     assert made.status() & Status.IN_TRANS
 
 
@@ -126,3 +127,15 @@ def test_what_nobody_can_read_with(name: str, value: bytes) -> None:
     with pytest.raises(ProxyError, match="cannot read statements"):
         made.refresh_env()
     assert made.env is before
+
+
+def test_what_is_learned_behind_a_client_that_has_gone_is_in_no_books() -> None:
+    made = session()
+    made.memory, made.memory_limit = Memory(1000), 1000
+    made.take_settings(made.settings.with_values({"@a": b"'abc'"}))
+    assert made.memory.used == made.accounted > 0
+    made.memory.hold("u", made.accounted, 0)  # as its client does that goes
+    memory, made.accounted = made.memory, 0
+    made.let_go()
+    made.take_settings(made.settings.with_values({"@b": b"'abc'"}))
+    assert memory.used == 0

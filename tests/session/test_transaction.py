@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from proxy.backends.settings import LOGIN
-from proxy.session.transaction import START, Transaction, modes_of
+from proxy.session.transaction import Transaction, completion_of, modes_of
 from proxy.wire.packets import PacketReader
+from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
 from tests.backends.fakes import IN_TRANS, connection
 
 
@@ -19,15 +22,15 @@ def statements(packets: tuple[bytes, int]) -> list[bytes]:
 def test_a_plain_begin() -> None:
     transaction = Transaction()
     was = transaction.open
-    transaction.start(START)
+    transaction.start()
     assert (was, transaction.open) == (False, True)
     assert statements(transaction.opening(LOGIN)) == [b"START TRANSACTION"]
 
 
 def test_all_that_opens_it() -> None:
     transaction = Transaction()
-    transaction.next_isolation = b"ISOLATION LEVEL READ COMMITTED, READ ONLY"
-    transaction.start(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    transaction.next = Characteristics(Isolation.READ_COMMITTED, read_only=True)
+    transaction.start(Characteristics(snapshot=True))
     transaction.savepoints += [b"`a`", b"`b`"]
     assert statements(transaction.opening(LOGIN)) == [
         b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
@@ -54,34 +57,34 @@ def test_open_by_the_servers_word() -> None:
 
 
 def test_end() -> None:
-    """Tied connections stay, the others are the caller's to give back; nothing of the old one is left."""
+    """Pinned connections stay, the others are the caller's to give back; nothing of the old one is left."""
     transaction = Transaction()
-    transaction.next_isolation = b"READ ONLY"
-    transaction.start(START)
-    tied, other = connection()[0], connection()[0]
-    tied.tied = True
-    tied.host = "h1"
-    transaction.ties["h1"] = [("lock", "a")]
-    transaction.held = {"h1": tied, "h2": other}
+    transaction.next = Characteristics(read_only=True)
+    transaction.start()
+    pinned, other = connection()[0], connection()[0]
+    pinned.pinned = True
+    pinned.host = "h1"
+    transaction.pins["h1"] = [("lock", "a")]
+    transaction.held = {"h1": pinned, "h2": other}
     transaction.opened |= {"h1", "h2"}
     transaction.savepoints.append(b"`a`")
     transaction.lost = "why"
     ended = transaction.end()
     assert ended == [other]
-    assert transaction.held == {"h1": tied}
+    assert transaction.held == {"h1": pinned}
     assert not any((transaction.open, transaction.lost, transaction.savepoints, transaction.opened))
-    assert transaction.next_isolation is None
+    assert transaction.next is None
 
 
 def test_the_next_one_begins_anew() -> None:
     transaction = Transaction()
-    transaction.start(START)
+    transaction.start()
     transaction.opened.add("h1")
     transaction.savepoints.append(b"`a`")
     transaction.lost = "why"
-    transaction.start(b"BEGIN")
+    transaction.start(Characteristics(read_only=True))
     assert (transaction.begin, transaction.lost, transaction.savepoints, transaction.opened) == (
-        b"BEGIN",
+        Characteristics(read_only=True),
         "",
         [],
         set(),
@@ -90,20 +93,68 @@ def test_the_next_one_begins_anew() -> None:
 
 def test_what_is_set_later_is_not_for_it() -> None:
     transaction = Transaction()
-    transaction.start(START, modes_of(LOGIN))
+    transaction.start(modes=modes_of(LOGIN))
     later = LOGIN.with_values({"transaction_isolation": b"'SERIALIZABLE'", "transaction_read_only": b"1"})
     assert statements(transaction.opening(later)) == [
         b"SET @@transaction_isolation = @@global.transaction_isolation",
         b"START TRANSACTION READ WRITE",
     ]
-    transaction.start(b"START TRANSACTION WITH CONSISTENT SNAPSHOT", modes_of(later))
+    transaction.start(Characteristics(snapshot=True), modes_of(later))
     assert statements(transaction.opening(LOGIN)) == [
         b"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     ]
-    transaction.start(b"START TRANSACTION READ WRITE", modes_of(LOGIN))
-    transaction.next_isolation = b"ISOLATION LEVEL READ COMMITTED"
+    transaction.start(Characteristics(read_only=False), modes_of(LOGIN))
+    transaction.next = Characteristics(Isolation.READ_COMMITTED)
     assert statements(transaction.opening(later)) == [
         b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
         b"START TRANSACTION READ WRITE",
     ]
+    transaction.start(modes=modes_of(later))
+    transaction.next = Characteristics(Isolation.READ_UNCOMMITTED)
+    assert statements(transaction.opening(LOGIN)) == [
+        b"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+        b"START TRANSACTION READ ONLY",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "start", "set_"),
+    [
+        (PLAIN, b"START TRANSACTION", b""),
+        (Characteristics(read_only=False), b"START TRANSACTION READ WRITE", b"SET TRANSACTION READ WRITE"),
+        (
+            Characteristics(Isolation.REPEATABLE_READ, read_only=True, snapshot=True),
+            b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+            b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        ),
+    ],
+)
+def test_what_is_said_of_a_transaction_as_sql(said: Characteristics, start: bytes, set_: bytes) -> None:
+    assert said.start == start
+    assert not set_ or said.set == set_
+
+
+def test_what_one_says_and_another_says_of_the_rest() -> None:
+    first = Characteristics(read_only=False)
+    second = Characteristics(Isolation.SERIALIZABLE, read_only=True, snapshot=True)
+    assert first.over(second) == Characteristics(Isolation.SERIALIZABLE, read_only=False, snapshot=True)
+    assert second.over(first) == second
+    assert PLAIN.over(first) == first.over(PLAIN) == first
+
+
+@pytest.mark.parametrize(
+    ("value", "completion"),
+    [
+        (None, Completion.NO_CHAIN),
+        (b"'NO_CHAIN'", Completion.NO_CHAIN),
+        (b"0", Completion.NO_CHAIN),
+        (b"'chain'", Completion.CHAIN),
+        (b"1", Completion.CHAIN),
+        (b"'RELEASE'", Completion.RELEASE),
+        (b"2", Completion.RELEASE),
+    ],
+)
+def test_what_follows_the_end(value: bytes | None, completion: Completion) -> None:
+    settings = LOGIN if value is None else LOGIN.with_values({"completion_type": value})
+    assert completion_of(settings) is completion

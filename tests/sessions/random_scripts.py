@@ -117,7 +117,7 @@ _SETS = (
     "SET foreign_key_checks = DEFAULT",
     "SET innodb_lock_wait_timeout = 1",
 )
-_TIES = (
+_PINS = (
     "CREATE TEMPORARY TABLE tmp (n INT, s VARCHAR(10))",
     "CREATE TEMPORARY TABLE tmp2 AS SELECT 1 AS n, 'z' AS s",
     "CREATE TEMPORARY TABLE IF NOT EXISTS tmp (n INT, s VARCHAR(10))",
@@ -230,7 +230,7 @@ _KINDS: tuple[tuple[int, Callable[[Random], str]], ...] = (
     (10, _assign),
     (8, lambda choice: choice.choice(_SETS)),
     (3, lambda choice: f"SET sql_mode = {choice.choice(_MODES)}"),
-    (12, lambda choice: choice.choice(_TIES)),
+    (12, lambda choice: choice.choice(_PINS)),
     (12, lambda choice: choice.choice(_OTHERS)),
 )
 

@@ -13,9 +13,9 @@ import pytest
 from pymysql import MySQLError
 from pymysql.constants import CLIENT
 
-from fleet.create import Connection
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
+from tests.support.servers import Connection
 
 CLIENTS, TURNS, THREADS = 100, 400, 8
 

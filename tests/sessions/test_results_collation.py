@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.servers import LocalServer
 from tests.integration.raw import Raw
 from tests.integration.replies import lenenc, text
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 QUERIES = (
     "SELECT 'a', 1, x'41', CAST(1 AS CHAR), @@version",

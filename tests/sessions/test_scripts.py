@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.servers import LocalServer
 from tests.integration.binary import Answer, Binary
 from tests.integration.raw import Closed, Raw, Reply
+from tests.sessions.pinned_scripts import PINNED_SCRIPTS
 from tests.sessions.scripts import SCRIPTS
 from tests.sessions.told_scripts import TOLD_SCRIPTS
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 #: AUTOCOMMIT, IN_TRANS, NO_BACKSLASH_ESCAPES, IN_TRANS_READONLY: what a client goes by.
 FLAGS = 0x2 | 0x1 | 0x200 | 0x2000
@@ -77,7 +78,7 @@ def told(reply: Reply | Answer) -> tuple[object, ...]:
     )
 
 
-ALL = SCRIPTS | TOLD_SCRIPTS
+ALL = SCRIPTS | PINNED_SCRIPTS | TOLD_SCRIPTS
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demo.servers import LocalServer
 from tests.integration.raw import Raw
 from tests.sessions.test_scripts import told
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 #: Read after every form.
 VARIABLES = (

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.servers import LocalServer
 from tests.integration.raw import (
     INIT_DB,
     LOCAL_FILES,
@@ -21,6 +20,7 @@ from tests.integration.raw import (
 from tests.integration.raw import packet as framed
 from tests.integration.replies import is_eof, lenenc, text
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 SESSION_TRACK = 1 << 23
 STMT_EXECUTE = 23
@@ -102,6 +102,8 @@ SCRIPT: tuple[str | tuple[int, bytes], ...] = (
     "CREATE TABLE t2 (id INT PRIMARY KEY)",
     "DROP TABLE t2",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    "COMMIT",
+    "START TRANSACTION READ WRITE, WITH CONSISTENT SNAPSHOT",
     "COMMIT",
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET TRANSACTION READ ONLY",

@@ -10,10 +10,10 @@ from typing import Any
 import pymysql
 import pytest
 
-from fleet.create import Connection
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 
 #: Statements of a body, and whether functions and triggers may have them.
 DIRT: dict[str, tuple[str, bool]] = {

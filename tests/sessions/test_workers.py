@@ -10,12 +10,12 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from fleet.create import Connection
 from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy, statements_like
 from tests.integration.raw import PROCESS_KILL, RESET_CONNECTION, Closed, Raw, query
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 
 
@@ -41,14 +41,14 @@ def server(demo: Demo) -> Iterator[Connection]:
         yield server
 
 
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("pinned", [False, True])
 def test_a_statement_of_another_worker_is_killed(
-    pair: tuple[OwnProxy, Raw, Raw], server: Connection, tied: bool
+    pair: tuple[OwnProxy, Raw, Raw], server: Connection, pinned: bool
 ) -> None:
     """As Ctrl-C in the CLI does it; the session goes on, with all it had."""
     _, one, other = pair
     one.ask("SET @kept = 7")
-    if tied:
+    if pinned:
         assert one.ask("CREATE TEMPORARY TABLE shardgate_kept AS SELECT 1 AS n").kind == "ok"
     one.write(query("SELECT SLEEP(37)"))
     wait_until(lambda: statements_like(server, "%SLEEP(37)%"), "the statement runs")
@@ -56,7 +56,7 @@ def test_a_statement_of_another_worker_is_killed(
     reply = one.reply()
     assert reply.code == 1317 or reply.rows == [(b"1",)]  # MySQL's SLEEP() itself gives 1 when it is ended
     assert one.ask("SELECT @kept").value == b"7"
-    if tied:
+    if pinned:
         assert one.ask("SELECT n FROM shardgate_kept").value == b"1"
 
 

@@ -1,23 +1,23 @@
-"""A worker's services without a worker: a real topology, real counters and real pools, and clients that are
-only what the status page looks at.
-"""
+"""A worker's services without a worker, with clients that have no connection."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from config.load import load_topology
-from config.settings import Limits
+from config.schema import Schema
 from config.topology import Topology
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
-from proxy.engine.clients import Clients
-from proxy.engine.problems import ShardProblems
-from proxy.stats import Stats
+from proxy.backends.settings import LOGIN
+from proxy.backends.waiting import Waiter
+from proxy.session.state import Role, Session, User
+from rewriter.env import Env
+from tests.execute.world import Connection
+from tests.support import services as support
 
 FIRST, SECOND, THIRD = "db1.example:3306", "db2.example:3306", "db3.example:3306"
 
@@ -51,8 +51,12 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-async def no_connection(host: str, owner: HostPool, variant: int) -> BackendConnection:
+async def no_connection(host: str, owner: HostPool, capability_set: int) -> BackendConnection:
     raise AssertionError("the status page opens no connection")
+
+
+def no_answer(given: object) -> None:
+    raise AssertionError("nobody's turn comes")
 
 
 def make_pool(host: str) -> HostPool:
@@ -61,37 +65,30 @@ def make_pool(host: str) -> HostPool:
 
 
 def make_services(document: dict[str, Any] = DOCUMENT, topology: Topology | None = None) -> Any:
-    """Services as the room sees them."""
-    topology = topology or load_topology(document)
-    return SimpleNamespace(
-        backends=Backends(make_pool),
-        stats=Stats(),
-        clients=Clients(Limits(), 10_000),
-        serving=SimpleNamespace(
-            topology=topology,
-            schema=SimpleNamespace(version=3),
-            problems=ShardProblems(),
-            snapshot=SimpleNamespace(
-                rewriter=SimpleNamespace(
-                    entries=42, hits=98_765, misses=123, differences=2, kept=lambda only: iter(())
-                )
-            ),
-        ),
-        server_version="8.4.0",
-        settings=SimpleNamespace(
-            limits=SimpleNamespace(max_connections=10_000),
-            backends=SimpleNamespace(max_connections_for=lambda host: 100),
-            plan_cache_size=10_000,
-        ),
+    """A worker's, whose rewriter has planned this and that."""
+    made = support.make_services(
+        Backends(make_pool),
+        schema=Schema(3, {}),
+        topology=topology or load_topology(document),
+        settings={"backends": {"user": "proxy", "max_connections": 100}, "plan_cache_size": 10_000},
+        version="8.4.0",
     )
+    rewriter = made.serving.snapshot.rewriter
+    for sql in (b"SELECT 1", b"SELECT 1, 2"):
+        rewriter.plan(sql, Env())
+    rewriter.hits, rewriter.misses, rewriter.differences = 98_765, 123, 2
+    return made
 
 
 def add_client(services: Any, *, ready: bool = True, in_transaction: bool = False) -> None:
     """A client that has logged in."""
-    transaction = SimpleNamespace(open=in_transaction)
-    client = SimpleNamespace(ready=ready, session=SimpleNamespace(transaction=transaction))
-    services.clients.connections.add(id(client))
-    services.clients.sessions[len(services.clients.sessions) + 1] = client
+    client, number = Connection(services), services.clients.next_id()
+    client.begin_session(Session(number, User("u", Role.ADMIN), "127.0.0.1:4711", "8.4.0", {}))
+    client.ready = ready
+    if in_transaction:
+        client.session.transaction.start()
+    services.clients.connections.add(client)
+    services.clients.sessions[number] = client
 
 
 @pytest.fixture
@@ -105,7 +102,7 @@ def services() -> Any:
         pool.state.idle[0].extend(range(idle))
         pool.state.opening = opening
     for _ in range(4):
-        first.state.waiting.add(SimpleNamespace(user=""))
+        first.state.waiting.add(Waiter(LOGIN, None, 0, float("inf"), no_answer, no_answer))
     third.failures, third.last_error = 17, "Connection refused"
     for number in range(48):
         add_client(made, ready=number % 3 != 0, in_transaction=number % 8 == 0)
@@ -119,6 +116,8 @@ def services() -> Any:
     made.stats.observe("single", "host_unreachable", 30.0)
     for _ in range(20):
         made.stats.observe("scatter", "ok", 0.04)
+    made.waiting_room.outcomes.update(ran=5, timeout=1)
+    made.waiting_room.seconds = 7.5
     made.stats.topology_changes, made.stats.topology_refused = 2, 1
     made.serving.problems.note(
         1146, "shard 3 (db00003) on 10.0.0.1:3306", "Table 'db00003.<b>' doesn't exist"

@@ -14,13 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from demo.process import reserve_port
 from tests.support.waiting import wait_until
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def get(url: str) -> tuple[int, str]:
@@ -42,8 +37,9 @@ class Starting:
     """A running `shardgate serve` that waits for a server."""
 
     def __init__(self, folder: Path, workers: int, port: int = 0, status: int = 0) -> None:
-        self.port, status = port or free_port(), status or free_port()
-        nobody = free_port()
+        self._reserved = [reserve_port(0) for _ in range(3)]  # nobody listens there
+        own, page, nobody = (one.getsockname()[1] for one in self._reserved)
+        self.port, status = port or own, status or page
         (folder / "shardgate.yaml").write_text(
             json.dumps(
                 {
@@ -66,6 +62,12 @@ class Starting:
             command = [sys.executable, "-m", "proxy", "serve", "--config", str(folder / "shardgate.yaml")]
             self.process = subprocess.Popen(command, stderr=log, cwd=Path(__file__).parents[2])
 
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for one in self._reserved:
+            one.close()
+
     def wait(self) -> None:
         """Until the status page answers and the server has been tried."""
         wait_until(self._tried, "the status page, and a look at the server", 30)
@@ -82,8 +84,7 @@ def starting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Startin
         made.wait()
         yield made
     finally:
-        made.process.kill()
-        made.process.wait()
+        made.stop()
 
 
 def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> None:
@@ -116,6 +117,7 @@ def test_an_address_that_is_taken_is_named(tmp_path: Path, which: str) -> None:
         assert made.process.wait(30) == 1
         taken_at = f"127.0.0.1:{port}"
         assert made.log.read_text() == f"shardgate: cannot listen at {taken_at}: Address already in use\n"
+        made.stop()
 
 
 def test_a_command_whose_output_is_closed() -> None:

@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiomysql
 import pymysql
 
 from demo.process import spawn, stop_all, tail
 from demo.programs import Program
-from fleet.create import Connection
+from fleet.core.hosts import Hosts
+from tests.support.servers import Connection
 from tests.support.template import prepared
 from tests.support.waiting import wait_until
 from tests.support.zygote import zygote
 
-START_TIMEOUT = 90.0
+START_TIMEOUT = 180.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Demo:
         self.status_url: str | None = self.ready["status_url"]
         self.settings = directory / "shardgate.yaml"
         self.schema = directory / "schema.yaml"
+        self.spoilt = ""  # why no further test can be sure of it
 
     @property
     def masters(self) -> list[DemoHost]:
@@ -84,11 +87,20 @@ class Demo:
             "database": "demo",
             "charset": "utf8mb4",
             "autocommit": True,
-            "connect_timeout": 30,
-            "read_timeout": 60,
+            "connect_timeout": 120,
+            "read_timeout": 300,
             "ssl_disabled": "ssl" not in arguments,
         }
         return pymysql.connect(**(settings | arguments))
+
+    def disconnect_all(self) -> None:
+        """Whoever is still connected to the proxy."""
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW PROCESSLIST")
+            for row in cursor.fetchall():
+                if row[0] != connection.thread_id():
+                    with contextlib.suppress(pymysql.MySQLError):  # gone by itself
+                        cursor.execute(f"KILL {row[0]}")
 
     def reader(self, **arguments: Any) -> Connection:
         """Like `connect`, as the user who may only read."""
@@ -103,9 +115,19 @@ class Demo:
             "password": server.password,
             "charset": "utf8mb4",
             "autocommit": True,
-            "connect_timeout": 30,
+            "connect_timeout": 120,
         }
         return pymysql.connect(**(settings | arguments))
+
+    def as_hosts(self) -> Hosts:
+        """The servers for the fleet tools, as root."""
+
+        async def connect(host: str) -> aiomysql.Connection:
+            server = self.holder(host)
+            login = {"unix_socket": server.socket, "user": server.user, "password": server.password}
+            return await aiomysql.connect(**login, charset="utf8mb4", autocommit=True)
+
+        return Hosts(connect)
 
     def holder(self, address: str) -> DemoHost:
         """The server with that address in the topology."""

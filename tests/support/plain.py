@@ -5,12 +5,16 @@ An object table has its `id` stored, in the place of the `local_id` of the shard
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pymysql.cursors import Cursor
+
 from config.load import load_schema, load_topology
 from config.schema import Kind, Table, quote
 from demo.documents import SCHEMA, topology_document
-from demo.load import insert_rows, load_legacy
-from demo.sample import generate
-from fleet.create import Connection
+from demo.load import ROWS_PER_INSERT, legacy
+from demo.sample import Row, generate
+from tests.support.servers import Connection
 
 
 def fill_plain(connection: Connection, *, shards: int = 64, database: str = "demo") -> None:
@@ -26,8 +30,19 @@ def fill_plain(connection: Connection, *, shards: int = 64, database: str = "dem
             cursor.execute(logical_sql(table, database))
             if name in sample:
                 insert_rows(cursor, database, name, sample[name].columns, sample[name].rows)
-    connection.select_db("legacy")
-    load_legacy(connection)
+        for statement in legacy():
+            cursor.execute(statement)
+
+
+def insert_rows(
+    cursor: Cursor, database: str, table: str, columns: Sequence[str], rows: Sequence[Row]
+) -> None:
+    """INSERT rows in statements of some hundred each."""
+    names = ", ".join(map(quote, columns))
+    marks = ", ".join(["%s"] * len(columns))
+    statement = f"INSERT INTO {quote(database)}.{quote(table)} ({names}) VALUES ({marks})"
+    for start in range(0, len(rows), ROWS_PER_INSERT):
+        cursor.executemany(statement, rows[start : start + ROWS_PER_INSERT])
 
 
 def logical_sql(table: Table, database: str) -> str:

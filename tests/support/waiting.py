@@ -12,7 +12,7 @@ T = TypeVar("T")
 PAUSE = 0.01
 
 
-def wait_until(condition: Callable[[], T], what: str, seconds: float = 60.0) -> T:
+def wait_until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
     """The first true value that `condition` gives; AssertionError naming `what` after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -21,7 +21,15 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = 60.0) -> 
     return value
 
 
-async def async_wait_until(condition: Callable[[], T], what: str, seconds: float = 60.0) -> T:
+def wait_until_is(read: Callable[[], T], expected: T, what: str, seconds: float = 120.0) -> None:
+    """Until `read` gives `expected`; AssertionError naming `what` and what it gave last after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while (value := read()) != expected:
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}: {value}, not {expected}"
+        time.sleep(PAUSE)
+
+
+async def async_wait_until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
     """`wait_until` that lets the event loop run meanwhile."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

@@ -2,8 +2,9 @@
 
 A start by `exec` is two seconds of CPU time, nearly all of it the imports; a forked proxy serves after a
 sixth of that. From its command line on it is the same program: arguments, environment, output, process group
-and end are those of `demo.process.spawn`. That the command itself starts is what the demos' proxies show, and
-the tests that call it.
+and end are those of `demo.process.spawn`. What is forked forks on: a demo its proxy, and a proxy its planning
+processes, which spares each a second of imports. That the commands themselves start is what the demos show
+that are started as users do, and the tests that call them.
 """
 
 from __future__ import annotations
@@ -17,15 +18,21 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from demo import cluster
 from demo.process import PR_SET_PDEATHSIG
 from demo.proxy import LocalProxy
+from proxy import server
+from proxy.planning import child, pool, process
+from proxy.wire.auth import RsaKey
 
 PR_SET_CHILD_SUBREAPER = 36
 #: What a proxy or a demo would import at its start, or with its first client.
@@ -112,6 +119,59 @@ class ForkedProxy(LocalProxy):
 # --- in the zygote ---------------------------------------------------------------------------------------
 
 
+class DemosProxy(LocalProxy):
+    """A proxy out of the demo that it is of."""
+
+    def _launch(self, argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        asked = {"argv": list(argv[2:]), "log": str(self.log), "env": dict(env), "parent": os.getpid()}
+        return _forked(argv, lambda: _command(asked))
+
+
+class ForkedPlanner(child.Child):
+    """A planning process out of the proxy that it is of, without its signals' handlers."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        argv = ["-m", process.__name__, str(sock.fileno())]
+        self._process = _forked(argv, lambda: _planning(argv), sock.fileno())
+
+
+def _forked(argv: Sequence[str], run: Callable[[], None], *keep: int) -> subprocess.Popen[bytes]:
+    """A child that is to `run`, with the standard files and the descriptors to `keep`, and to end with it."""
+    if pid := os.fork():
+        return cast("subprocess.Popen[bytes]", Forked(argv, pid))
+    status: object = 1
+    gc.freeze()  # a socket of before, once it is collected, would close what has its number by then
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        below = 3
+        for descriptor in (*sorted(keep), os.sysconf("SC_OPEN_MAX")):
+            os.closerange(below, descriptor)
+            below = descriptor + 1
+        run()
+        status = 0
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:  # whatever it is that has forked, it is not to be ended once more
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status if isinstance(status, int) else 1)
+
+
+def _planning(argv: list[str]) -> None:
+    sys.argv = argv[1:]
+    process.main()
+
+
+def _command(asked: dict[str, Any]) -> None:
+    _become(asked)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    importlib.import_module("proxy.cli").main()
+
+
 def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value)
 
@@ -128,7 +188,10 @@ def _next() -> None:
             os._exit(0)
         while os.getppid() == between:
             os.sched_yield()
+        answers = os.dup(1)
         _become(asked)
+        os.write(answers, b"%d\n" % os.getpid())
+        os.close(answers)
         return
     os._exit(0)
 
@@ -138,7 +201,6 @@ def _become(asked: dict[str, Any]) -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != asked["parent"]:
         os._exit(1)
-    answers = os.dup(1)
     with open(asked["log"], "ab") as log, open(os.devnull, "rb") as nothing:
         for source, target in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source.fileno(), target)
@@ -148,8 +210,6 @@ def _become(asked: dict[str, Any]) -> None:
     if asked["env"].get("PYTHONUNBUFFERED"):
         cast(io.TextIOWrapper, sys.stdout).reconfigure(write_through=True)
     sys.argv = asked["argv"]
-    os.write(answers, b"%d\n" % os.getpid())
-    os.close(answers)
 
 
 def main() -> None:
@@ -158,6 +218,11 @@ def main() -> None:
     importlib.import_module("rewriter.tree.start").load()
     gc.collect()
     gc.freeze()
+    key = RsaKey()
+    key.warm()  # one for all: to make it takes as long as the rest of a proxy's start
+    vars(server)["RsaKey"] = lambda: key
+    vars(cluster)["LocalProxy"] = DemosProxy
+    vars(pool)["Child"] = ForkedPlanner
     _next()
     importlib.import_module("proxy.cli").main()
 

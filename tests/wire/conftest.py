@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from demo.programs import Program
-from demo.servers import LocalServer
 from tests.support.programs import need_program
+from tests.support.servers import LocalServer
 
 
 class Server:

@@ -1,4 +1,5 @@
-"""Replies as scripts of packets, and a slow reader of them whose answers are easy to believe.
+"""Replies as scripts of packets, which mysql-mimic's codec makes, and a slow reader of them whose answers are
+easy to believe.
 
 The real scanner walks bytes that are cut anywhere and keeps almost nothing. `read_reply` here is given all
 bytes there are so far, cuts them into packets, and looks at one packet after another.
@@ -11,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
+from mysql_mimic import packets as peer
+from mysql_mimic.charset import CharacterSet
+from mysql_mimic.types import Capabilities, ServerStatus
 
 from proxy.wire.constants import Status
-from proxy.wire.packets import err_packet, lenenc, ok_packet
-from proxy.wire.resultset import text_column
 
+PLAIN = Capabilities.CLIENT_PROTOCOL_41
 AUTOCOMMIT = int(Status.AUTOCOMMIT)
 MORE = int(Status.MORE_RESULTS_EXISTS)
 
@@ -51,7 +54,7 @@ Result = Ok | Err | Rows
 
 def definitions(count: int) -> list[bytes]:
     """Real ones, of text columns: those that `Rows` has without any are too short to be read."""
-    return [text_column(f"c{number}").encode() for number in range(count)]
+    return [peer.make_column_definition_41(CharacterSet.utf8mb4, name=f"c{n}") for n in range(count)]
 
 
 def physical(payload: bytes, most: int) -> list[bytes]:
@@ -65,32 +68,52 @@ def reply_payloads(results: Sequence[Result]) -> list[bytes]:
     for number, result in enumerate(results):
         more = MORE if number < len(results) - 1 else 0
         if isinstance(result, Ok):
-            packet = ok_packet(
-                0,
-                result.status | more,
-                affected=result.affected,
-                insert_id=result.insert_id,
-                warnings=result.warnings,
-            )
-            payloads.append(packet[4:])
+            given = result.affected, result.insert_id, result.warnings
+            payloads.append(_ok(result.status | more, *given))
         elif isinstance(result, Err):
-            payloads.append(err_packet(0, result.code, "42000", result.text)[4:])
+            payloads.append(_error(result.code, result.text))
         else:
-            payloads.append(lenenc(result.columns))
+            payloads.append(peer.make_column_count(PLAIN, result.columns))
             payloads += result.definitions or [
                 b"\x03def" + bytes((number,)) for number in range(result.columns)
             ]
             payloads.append(_eof(0, AUTOCOMMIT))
             payloads += result.rows
             if result.error is not None:
-                payloads.append(err_packet(0, result.error.code, "42000", result.error.text)[4:])
+                payloads.append(_error(result.error.code, result.error.text))
             else:
                 payloads.append(_eof(result.warnings, result.status | more))
     return payloads
 
 
+def _ok(status: int, affected: int, insert_id: int, warnings: int) -> bytes:
+    return bytes(peer.make_ok(PLAIN, ServerStatus(status), False, affected, insert_id, warnings))
+
+
+def _error(code: int, text: str, state: str = "42000") -> bytes:
+    made = bytes(peer.make_error(PLAIN, CharacterSet.utf8mb4, text, code))
+    return made[:4] + state.encode() + made[9:]  # the codec knows few errors' states
+
+
 def _eof(warnings: int, status: int) -> bytes:
-    return b"\xfe" + warnings.to_bytes(2, "little") + status.to_bytes(2, "little")
+    return bytes(peer.make_eof(PLAIN, ServerStatus(status), warnings))
+
+
+def ok_packet(
+    seq: int, status: int, *, affected: int = 0, insert_id: int = 0, warnings: int = 0, info: bytes = b""
+) -> bytes:
+    return packet(_ok(status, affected, insert_id, warnings) + info, seq)
+
+
+def err_packet(seq: int, code: int, state: str, text: str) -> bytes:
+    return packet(_error(code, text, state), seq)
+
+
+def greeting(version: str, plugin: str, capabilities: int, nonce: bytes, number: int = 77) -> bytes:
+    """The first packet of a server."""
+    status = ServerStatus.SERVER_STATUS_AUTOCOMMIT
+    given = Capabilities(capabilities), CharacterSet.utf8mb4, version, number, nonce + b"\0", status, plugin
+    return packet(bytes(peer.make_handshake_v10(*given)), 0)
 
 
 def packet(payload: bytes, seq: int) -> bytes:

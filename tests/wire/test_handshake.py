@@ -53,7 +53,6 @@ MARIADB_GREETING = (
 
 def test_mariadb_s_greeting_with_its_own_capabilities() -> None:
     greeting = parse_greeting(MARIADB_GREETING)
-    assert greeting.mariadb
     assert greeting.server_version == "5.5.5-10.11.6-MariaDB-0+deb12u1"
     assert (greeting.connection_id, greeting.nonce) == (31, NONCE)
     assert greeting.capabilities == Capability(0x81FFF7FE)

@@ -136,7 +136,7 @@ def test_mysql_full_with_a_cold_cache_then_fast(mysql: Server) -> None:
     assert (len(sent), sent[1], len(sent[2])) == (3, auth.REQUEST_PUBLIC_KEY, 256)
     assert done.plugin == auth.CACHING_SHA2
     assert done.greeting.server_version.startswith("9.")
-    assert not done.greeting.mariadb
+    assert "MariaDB" not in done.greeting.server_version
     _, sent = succeed(mysql, CREDENTIALS)
     assert len(sent) == 1
 
@@ -265,7 +265,7 @@ def maria(mariadb: Server) -> Server:
 @pytest.mark.parametrize(("user", "password"), [("app", "sécret"), ("blank", ""), ("two_ways", "sécret")])
 def test_mariadb(maria: Server, user: str, password: str, unix: bool) -> None:
     done, _ = succeed(maria, replace(CREDENTIALS, user=user, password=password), unix=unix)
-    assert done.greeting.mariadb
+    assert "MariaDB" in done.greeting.server_version
     assert done.greeting.extended
     assert done.plugin == auth.NATIVE
 

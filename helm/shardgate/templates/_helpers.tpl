@@ -23,6 +23,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.existingSecret | default (include "shardgate.fullname" .) -}}
 {{- end -}}
 
+{{/* How many pods there are at least. */}}
+{{- define "shardgate.replicas" -}}
+{{- if .Values.autoscaling.enabled }}{{ .Values.autoscaling.minReplicas }}{{ else }}{{ .Values.replicas }}{{ end -}}
+{{- end -}}
+
 {{/* A key of the Secret for a name: what Kubernetes does not allow in keys becomes its code. */}}
 {{- define "shardgate.key" -}}
 {{- $key := . -}}
@@ -35,6 +40,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* Whether the topology is the chart's own. */}}
 {{- define "shardgate.zookeeper" -}}
 {{- if dig "topology" "zookeeper" "" .Values.settings -}}true{{- end -}}
+{{- end -}}
+
+{{/* Whether the schema is not the chart's, but a node. */}}
+{{- define "shardgate.schemaNode" -}}
+{{- if dig "topology" "zookeeper" "schema_path" "" .Values.settings -}}true{{- end -}}
 {{- end -}}
 
 {{/* A document given as a mapping or as a text. */}}
@@ -94,12 +104,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $settings "listen" $address -}}
 {{- end -}}
 {{- $_ := set $settings "status" (dict "listen" (printf "%s:%v" .Values.listenHost .Values.ports.status)) -}}
-{{- $_ := set $settings "schema" "schema.yaml" -}}
+{{- if not (include "shardgate.schemaNode" .) }}{{ $_ := set $settings "schema" "schema.yaml" }}{{ end -}}
+{{- if .Values.tlsSecret -}}
+{{- $files := dict "cert" "/etc/shardgate-tls/tls.crt" "key" "/etc/shardgate-tls/tls.key" -}}
+{{- $_ := set $settings "tls" (merge $files ($settings.tls | default dict)) -}}
+{{- end -}}
 {{- if include "shardgate.zookeeper" . -}}
 {{- $zookeeper := $settings.topology.zookeeper -}}
+{{- $named := not (empty $zookeeper.user) -}}
+{{- $zookeeper = include "shardgate.withoutPassword" (list $zookeeper "zookeeper-password" (and $held $named)) | fromJson -}}
 {{- if not $zookeeper.cache_file }}{{ $_ := set $zookeeper "cache_file" "/var/lib/shardgate/topology.cache.json" }}{{ end -}}
+{{- if and (include "shardgate.schemaNode" .) (not $zookeeper.schema_cache_file) -}}
+{{- $_ := set $zookeeper "schema_cache_file" "/var/lib/shardgate/schema.cache.yaml" -}}
+{{- end -}}
+{{- $_ := set $settings "topology" (dict "zookeeper" $zookeeper) -}}
 {{- else -}}
-{{- $_ := set $settings "topology" (dict "file" "topology.json") -}}
+{{- $_ := set $settings "topology" (dict "file" "topology.json" "proxies_path" "/var/lib/shardgate/proxies") -}}
 {{- end -}}
 {{- $users := list -}}
 {{- range $settings.users -}}
@@ -147,6 +167,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if hasKey . "password" }}{{ $_ := set $found (printf "account-%s" .user | include "shardgate.key") (toString .password) }}{{ end -}}
 {{- end -}}
 {{- if hasKey .Values.settings.backends "password" }}{{ $_ := set $found "backend-password" (toString .Values.settings.backends.password) }}{{ end -}}
+{{- $zookeeper := dig "topology" "zookeeper" dict .Values.settings -}}
+{{- if hasKey $zookeeper "password" }}{{ $_ := set $found "zookeeper-password" (toString $zookeeper.password) }}{{ end -}}
 {{- toJson $found -}}
 {{- end -}}
 
@@ -156,7 +178,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $hosts := values ($settings.backends.hosts | default dict) -}}
 {{- $there := list -}}
 {{- range $hosts }}{{ $there = concat $there (values (.accounts | default dict)) }}{{ end -}}
-{{- range concat (list $settings.backends) $settings.users ($settings.backends.accounts | default list) $hosts $there -}}
+{{- $zookeeper := dig "topology" "zookeeper" dict $settings -}}
+{{- range concat (list $settings.backends $zookeeper) $settings.users ($settings.backends.accounts | default list) $hosts $there -}}
 {{- $file := .password_file | default "" -}}
 {{- if hasPrefix "secrets/" $file -}}
 - {key: {{ trimPrefix "secrets/" $file }}, path: {{ $file | quote }}}

@@ -7,8 +7,9 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from proxy.backends.connection import BackendConnection
-from proxy.engine.ends import discard, opens
-from proxy.engine.preludes import preludes
+from proxy.engine.diagnostics import opens
+from proxy.engine.lease import discard
+from proxy.engine.session_sync import sync_packets
 from proxy.errors import ProxyError
 from proxy.wire.packets import query_packet
 from proxy.wire.rows import ResultReader
@@ -38,7 +39,7 @@ class Fan(Protocol):
 class Branch:
     """One connection's share: its statements, run one after another, each a run of the merge."""
 
-    __slots__ = ("conn", "fan", "host", "index", "paused", "reader", "run", "settling", "statements")
+    __slots__ = ("conn", "draining", "fan", "host", "index", "paused", "reader", "run", "statements")
 
     whole = True
     own = False
@@ -52,7 +53,7 @@ class Branch:
         self.reader = ResultReader()
         self.run = 0
         self.paused = False
-        self.settling: asyncio.Task[None] | None = None
+        self.draining: asyncio.Task[None] | None = None
 
     def send_next(self) -> None:
         """Send the next statement on the branch's connection."""
@@ -61,13 +62,13 @@ class Branch:
         self.run, sql = self.statements.pop(0)
         self.reader = ResultReader()
         conn.begun = self.fan.client.begun
-        packets, count = preludes(self.fan.client.session, conn, self.fan.settings)
+        packets, count = sync_packets(self.fan.client.session, conn, self.fan.settings)
         conn.send(packets + query_packet(sql), self, count)
 
     def leave(self) -> None:
         """Give up what is at work: close the connection, and end the statement on the server."""
-        if self.settling is not None:
-            self.settling.cancel()
+        if self.draining is not None:
+            self.draining.cancel()
         conn, self.conn = self.conn, None
         assert conn is not None
         discard(self.fan.client, conn)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.waiting import Want
+from proxy.backends.waiting import Waiter
+from proxy.engine import lease
 from proxy.engine.definitions import Definitions, fill_zeros
-from proxy.engine.ends import connection_lost_in_transaction, give_all_back, give_back, settle
+from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.loading import spread_merge, spread_settings
-from proxy.engine.preludes import preludes
+from proxy.engine.session_sync import sync_packets
 from proxy.engine.warned import Told, notices
 from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, ROWS_SENT, Outcome
@@ -39,8 +40,9 @@ class FanOut:
 
     def __init__(self, client: Exchange, bound: Bound, definitions: Definitions, ceiling: int | None) -> None:
         self.client = client
-        if definitions.known and definitions.cut and bound.apart is not None and client.session.env.mariadb:
-            bound = bound.apart.make()
+        cut = definitions.known and definitions.cut and client.session.env.flavour.unions_lose_columns
+        if cut and bound.per_shard is not None:
+            bound = bound.per_shard.make()
         self.bound = bound
         self.merge = spread_merge(client, bound)
         self.settings = spread_settings(client, bound)
@@ -56,7 +58,7 @@ class FanOut:
         # a transaction has one connection on each host, so there a host is one branch in any case
         together = not self.merge.order or transaction.explicit or not client.session.autocommit
         self.branches = make_branches(self, bound.statements, None if together else transaction.held)
-        self._want: Want[BackendConnection] | None = None
+        self._waiter: Waiter[BackendConnection] | None = None
         self._to_connect = sorted(self.branches, key=lambda branch: branch.host, reverse=True)
         self._learning: asyncio.Task[None] | None = None
         self._running = 0
@@ -77,15 +79,11 @@ class FanOut:
             host = self._to_connect[-1].host
             conn = session.transaction.held.get(host)
             if conn is None:
-                pool = self.client.services.backends.pool(host)
-                user = session.user.name
-                conn = pool.take(session.settings, None, session.variant, user)
-                if conn is None and pool.full(user) and self._join_another():
+                conn = lease.take(self.client, host)
+                if conn is None and lease.crowded(self.client, host) and self._join_another():
                     continue
                 if conn is None:
-                    self._want = pool.wait(
-                        session.settings, None, session.variant, self._granted, self._refused, user
-                    )
+                    self._waiter = lease.wait(self.client, host, self._granted, self._refused)
                     return
             self._to_connect.pop().conn = conn
         if self.bound.reference is not None and not self.definitions.known:
@@ -110,12 +108,12 @@ class FanOut:
         return False
 
     def _granted(self, conn: BackendConnection) -> None:
-        self._want = None
+        self._waiter = None
         self._to_connect.pop().conn = conn
         self._connect()
 
     def _refused(self, error: Exception) -> None:
-        self._want = None
+        self._waiter = None
         self._give_all_back()
         if isinstance(error, ProxyError):
             self.client.fail(error)
@@ -130,11 +128,11 @@ class FanOut:
         conn = branch.conn
         assert conn is not None
         try:
-            packets, count = preludes(self.client.session, conn, self.settings)
+            packets, count = sync_packets(self.client.session, conn, self.settings)
             reply = await Collector().run(conn, packets + query_packet(reference.sql), count)
             if reply.err is not None:
                 self.error = self.error or reply.err
-                await settle(self.client, conn)
+                await drain_diagnostics(self.client, conn)
         except ProxyError as error:
             self.error = self.error or error
         self._learning = None
@@ -147,9 +145,10 @@ class FanOut:
 
     def _part(self) -> None:
         """Go without UNIONs if they would cut values, over the connections there are."""
-        if not self.definitions.cut or self.bound.apart is None or not self.client.session.env.mariadb:
+        cut = self.definitions.cut and self.client.session.env.flavour.unions_lose_columns
+        if not cut or self.bound.per_shard is None:
             return
-        self.bound = self.bound.apart.make()
+        self.bound = self.bound.per_shard.make()
         self.merge = spread_merge(self.client, self.bound)
         self.settings = spread_settings(self.client, self.bound)
         share_out(self.branches, self.bound.statements)
@@ -236,11 +235,11 @@ class FanOut:
 
     def branch_done(self, branch: Branch, conn: BackendConnection) -> None:
         """A statement's reply is complete."""
-        said = conn.scanner
-        if said.err is not None:
-            self._failed(replace(said.err, host=conn.host))
-        elif said.warnings:
-            self.told.count += said.warnings
+        scanned = conn.scanner
+        if scanned.err is not None:
+            self._failed(replace(scanned.err, host=conn.host))
+        elif scanned.warnings:
+            self.told.count += scanned.warnings
         if self.error is None and self.merger is not None:
             seq = self.merger.seq
             try:
@@ -251,8 +250,8 @@ class FanOut:
         if branch.paused:
             branch.paused = False
             conn.transport.resume_reading()
-        if said.err is not None or said.warnings:
-            branch.settling = self.client.services.spawn(self._settle(branch, conn), "settle")
+        if scanned.err is not None or scanned.warnings:
+            branch.draining = self.client.services.spawn(self._drain(branch, conn), "settle")
         else:
             self._go_on(branch, conn)
 
@@ -263,10 +262,10 @@ class FanOut:
         else:
             self._branch_over(branch, conn)
 
-    async def _settle(self, branch: Branch, conn: BackendConnection) -> None:
+    async def _drain(self, branch: Branch, conn: BackendConnection) -> None:
         failed = conn.scanner.err is not None
-        found = await settle(self.client, conn)
-        branch.settling = None
+        found = await drain_diagnostics(self.client, conn)
+        branch.draining = None
         if not failed:
             self.told.add(found, len(self.bound.statements[branch.run].shards))
         if branch.conn is conn:
@@ -280,7 +279,7 @@ class FanOut:
         elif session.transaction.explicit or session.transaction.held or conn.in_transaction:
             self._over.append(conn)  # until no other branch is at work: a host may have ended the transaction
         else:
-            give_back(self.client, conn)
+            lease.give_back(self.client, conn)
         self._running -= 1
         if not self._running:
             self._finish()
@@ -343,29 +342,26 @@ class FanOut:
         self._over = []
         for branch in self.branches:
             branch.conn = None
-        self._lost += [(conn, None) for conn in conns if conn.closed]
-        give_all_back(self.client, [conn for conn in conns if not conn.closed], failed=self.error is not None)
-        for conn, error in self._lost:
-            connection_lost_in_transaction(self.client, conn, error)
+        lease.give_all_back(self.client, conns, failed=self.error is not None, broken=self._lost)
 
     # -- Work
     # -------------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        if self._want is not None:
-            self._want.cancelled = True
+        if self._waiter is not None:
+            self._waiter.cancelled = True
         if self._learning is not None:
             self._learning.cancel()
         for branch in self.branches:
             # one to be settled is at work too, even if its task has not taken its first step
-            if branch.conn is not None and (branch.conn.receiver is not None or branch.settling is not None):
+            if branch.conn is not None and (branch.conn.receiver is not None or branch.draining is not None):
                 branch.leave()
         self._give_all_back()
 
     def kill_query(self) -> None:
-        if self._want is not None:
-            self._want.cancelled = True
-            self._want = None
+        if self._waiter is not None:
+            self._waiter.cancelled = True
+            self._waiter = None
         if self._learning is None:
             self._fail_now(ProxyError("killed"))
             return

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
+from proxy.backends.collect import end_of_reply
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
 from proxy.wire.packets import Err, ProtocolError, query_packet
@@ -43,11 +44,7 @@ class Batch:
         self._count = len(statements)
         conn.begun = monotonic()
         conn.send(b"".join(map(query_packet, statements)), self, replies=len(statements))
-        try:
-            await self._done
-        except asyncio.CancelledError:
-            conn.owner.discard(conn, kill=True)
-            raise
+        await end_of_reply(conn, self._done)
         return self.results
 
     # -- Receiver

@@ -1,7 +1,7 @@
 """A statement over rows that are gathered from the shards first, run by a real MySQL.
 
 In steps: a connection of the scratch host; the definitions of the tables; a temporary table for each piece;
-the pieces' rows, one piece after another, each from all its hosts at once, put in by INSERTs of bounded size
+the pieces' rows, some pieces at a time and each from all its hosts at once, put in by INSERTs of bounded size
 while they come; then the rest of the statement, whose reply the client gets.
 
 The scratch connection is outside of the session's transaction: it holds nothing but copies. The pieces are
@@ -10,66 +10,74 @@ read on the session's own connections, so that a transaction sees its own rows.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Callable
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.collect import Collector
+from proxy.backends.collect import Collector, ServerError
 from proxy.backends.connection import BackendConnection
-from proxy.backends.own import apply
 from proxy.backends.settings import FRESH, Settings
-from proxy.engine.admission import check_scatter, check_single, check_states, spots_of
-from proxy.engine.ends import fetch_warnings
+from proxy.engine import lease
+from proxy.engine.admission import scatter_ceiling
+from proxy.engine.column_metadata import gathered_place
+from proxy.engine.diagnostics import fetch_warnings
+from proxy.engine.left_behind import ask_left_behind, counts
 from proxy.engine.loading import FITTING, LOADING, reading_settings, resting_settings
 from proxy.engine.naming import logical_rows
-from proxy.engine.origins import gathered_place
-from proxy.engine.planning import plan_for
+from proxy.engine.preparing import columns_of, execution
 from proxy.engine.rest import Rest
-from proxy.engine.trace import counts, trace
 from proxy.engine.transcode import exact_sink
 from proxy.engine.warned import without_phantoms
 from proxy.errors import ProxyError
-from proxy.execute.gathering.preparing import columns_of, execution
 from proxy.session.outcome import Diagnostics, Outcome
-from proxy.session.values import quote, values_of
-from proxy.wire.origins import changed
+from proxy.session.values import quote
+from proxy.wire.column_metadata import changed
 from proxy.wire.packets import Err, query_packet
 from rewriter.plan import Choose, Values
-from rewriter.plans import BindError, Bound, ShardSelect
+from rewriter.plans import BindError
 from rewriter.plans.gather import SCRATCH, Gather, Piece, quoted
 
 from .batch import Batch, Result
 from .gather_work import GatherWork
-from .gathered import Reading, ServerError
+from .gathered import Filling, Loading
+from .join import answered_by_join
 from .partial import UNFIT, Making
+from .reading import planned_read
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
 from .scratch_host import CREATE_DATABASE, begin, in_own_words
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from proxy.engine.exchange import Describe, Exchange
 
-    from proxy.engine.exchange import Exchange
-
-Told = Callable[[list[bytes], list[bytes]], bytes]
-"""Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns."""
 
 _NO_DATABASE: Final = 1049
+_AT_ONCE: Final = 4
+"""So many pieces are read at a time."""
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself: a statement that it does not know, and one that is too much for it."""
 
 
 def start_gather(
-    client: Exchange, plan: Gather, values: Values, choose: Choose, told: Told | None = None
+    client: Exchange, plan: Gather, values: Values, choose: Choose, told: Describe | None = None
 ) -> None:
     """Run a Gather as the client's work, or prepare it (`told`). `values`: the literals and the session's."""
-    if client.session.transaction.ties:
+    if client.session.transaction.pins:
         _refuse_temporary(client, plan)
     work = GatherWork(client)
     plan = plan if told is None else plan.full or plan
-    work.start(_Gathering(client, plan, values, choose, work).run(told))
+    if told is None and plan.join is not None:
+        work.start(_join(client, plan, values, choose, work))
+    else:
+        work.start(_Gathering(client, plan, values, choose, work).run(told))
+
+
+async def _join(client: Exchange, plan: Gather, values: Values, choose: Choose, work: GatherWork) -> None:
+    """Answer by two reads, or else by gathering."""
+    if not await answered_by_join(client, plan, values, choose, work):
+        await _Gathering(client, plan, values, choose, work).run(None)
 
 
 def _refuse_temporary(client: Exchange, plan: Gather) -> None:
@@ -80,7 +88,7 @@ def _refuse_temporary(client: Exchange, plan: Gather) -> None:
         if piece.routing is not None:
             continue
         host, _ = _home(piece, client.snapshot.topology)
-        kept = client.session.transaction.ties.get(host, ())
+        kept = client.session.transaction.pins.get(host, ())
         if ("table", piece.home.table.lower()) in kept or ("table", "") in kept:
             raise ProxyError(
                 "not_supported_yet",
@@ -121,13 +129,11 @@ class _Gathering:
         self.told = Diagnostics()
         self.rested = False  # the client's own expressions were at work on the scratch connection
 
-    async def run(self, told: Told | None) -> None:
+    async def run(self, told: Describe | None) -> None:
         services = self.client.services
         topology = self.client.snapshot.topology
         host = topology.default or topology.hosts[0]
-        pool = services.backends.scratch(host)
-        session = self.client.session
-        conn = await pool.connection(LOADING, None, session.variant, session.user.name)
+        conn = await lease.scratch(self.client, host, LOADING)
         self.work.conns.add(conn)
         try:
             await self._ready(conn)
@@ -138,7 +144,7 @@ class _Gathering:
         finally:
             self.work.conns.discard(conn)
             if conn.receiver is not None:
-                pool.discard(conn, kill=True)
+                lease.discard(self.client, conn)
             services.spawn(self._clean(conn), "scratch tables")
 
     async def _answer(self, conn: BackendConnection) -> None:
@@ -152,7 +158,7 @@ class _Gathering:
         self.rested = True
         await self._rest(conn)
 
-    async def _tell(self, conn: BackendConnection, told: Told) -> None:
+    async def _tell(self, conn: BackendConnection, told: Describe) -> None:
         """Have the rest prepared over empty tables, with its parameters: the reply to COM_STMT_PREPARE."""
         for name, scratch, piece in zip(self.names, self.tables, self.plan.pieces, strict=True):
             self.pending.append(scratch.create(name, real=piece.real))
@@ -207,7 +213,7 @@ class _Gathering:
             if host == conn.host:
                 results = await self._put(conn, *asked)
             else:
-                async with self._asking(host) as other:
+                async with lease.asking(self.client, host, LOADING) as other:
                     results = await Batch().run(other, asked)
             for name, result in zip(names, results, strict=True):
                 if result.err is not None:
@@ -227,23 +233,11 @@ class _Gathering:
         if host == conn.host:
             (result,) = await self._put(conn, asked)
         else:
-            async with self._asking(host) as other:
+            async with lease.asking(self.client, host, LOADING) as other:
                 (result,) = await Batch().run(other, [asked])
         if result.err is not None:
             raise ServerError(result.err)
         return shape_of_columns(result.rows)
-
-    @asynccontextmanager
-    async def _asking(self, host: str) -> AsyncIterator[BackendConnection]:
-        """A connection to `host` outside of the session's transaction."""
-        pool = self.client.services.backends.pool(host)
-        session = self.client.session
-        conn = await pool.connection(LOADING, None, session.variant, session.user.name)
-        try:
-            await apply(conn, LOADING)
-            yield conn
-        finally:
-            pool.release(conn)
 
     async def _make(self, conn: BackendConnection) -> None:
         """Make the tables. Before a scatter, have the rest prepared: an error shall come at once."""
@@ -286,8 +280,7 @@ class _Gathering:
             if conn.closed:
                 if not real:
                     return
-                pool = self.client.services.backends.scratch(conn.host)
-                conn = await pool.connection(LOADING, None, conn.variant)
+                conn = await lease.scratch_again(self.client, conn, LOADING)
             for kind, names in ((b"TEMPORARY ", made), (b"", real)):
                 if names:
                     tables = b", ".join(SCRATCH + b"." + name for name in names)
@@ -297,7 +290,7 @@ class _Gathering:
                         return
         except ProxyError:
             return  # the host is away, and temporary tables with the connection
-        self.client.services.backends.release(conn)
+        lease.free(conn)
 
     # -- the pieces
     # -------------------------------------------------------------------------------------------------
@@ -306,22 +299,66 @@ class _Gathering:
         """Gather the rows of all pieces; those of groups that do not fit their table once more as rows."""
         filled: set[int] = set()
         while len(filled) < len(self.plan.pieces):
-            number = next(one for one in range(len(self.plan.pieces)) if one not in filled)
-            piece = self.plan.pieces[number]
-            self.work.check()
-            self._set(conn, LOADING if piece.groups is None else FITTING)
-            try:
-                await self._fill(conn, number, piece)
-                filled.add(number)
-            except ServerError as error:
-                if piece.groups is None or self.rows is None or error.err.code not in UNFIT:
-                    raise
+            now = self._ready_pieces(filled)
+            unfit = await self._fill_at_once(conn, now)
+            filled.update(now)
+            if unfit and self.rows is not None:
                 filled -= {at for at, one in enumerate(self.plan.pieces) if one.groups is not None}
                 self.plan, self.names, self.tables = self.rows
                 self.definitions, self.told = None, Diagnostics()
         self._set(conn, LOADING)
 
-    async def _fill(self, conn: BackendConnection, number: int, piece: Piece) -> None:
+    def _ready_pieces(self, filled: set[int]) -> list[int]:
+        """The pieces that can be read now. A transaction has one connection on each host: there one piece is
+        read after the other.
+        """
+        pieces = enumerate(self.plan.pieces)
+        ready = [
+            number
+            for number, piece in pieces
+            if number not in filled and (piece.link is None or piece.link.source in filled)
+        ]
+        session = self.client.session
+        alone = session.transaction.explicit or not session.autocommit or session.transaction.held
+        return ready[: 1 if alone else _AT_ONCE]
+
+    async def _fill_at_once(self, conn: BackendConnection, numbers: Sequence[int]) -> bool:
+        """Gather the rows of these pieces; whether groups did not fit. The first error ends the others."""
+        loading = Loading(partial(self._load, conn))
+        errors: list[ServerError | ProxyError] = []
+        unfit: list[int] = []
+
+        async def fill(number: int) -> None:
+            self.work.check()
+            piece = self.plan.pieces[number]
+            try:
+                await self._fill(loading, number, piece)
+            except ServerError as error:
+                if piece.groups is not None and self.rows is not None and error.err.code in UNFIT:
+                    unfit.append(number)
+                    return
+                errors.append(error)
+                all_of_them.cancel()
+            except ProxyError as error:
+                errors.append(error)
+                all_of_them.cancel()
+
+        all_of_them = asyncio.gather(*map(fill, numbers))
+        try:
+            await all_of_them
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not errors or (task is not None and task.cancelling()):
+                raise
+        if errors:
+            raise errors[0]
+        return bool(unfit)
+
+    async def _load(self, conn: BackendConnection, settings: Settings, sql: bytes) -> list[Result]:
+        self._set(conn, settings)
+        return await self._put(conn, sql)
+
+    async def _fill(self, loading: Loading, number: int, piece: Piece) -> None:
         """Gather the rows of one piece."""
         scratch = self.tables[number]
         wanted = {
@@ -330,17 +367,26 @@ class _Gathering:
             if link is not None and link.source == number and _linkable(scratch, link.values)
         }
         found: dict[str, set[bytes]] = {column: set() for column in wanted}
-        each = piece.each_shard
-        bounds = [await self._bind(sql, each_shard=each) for sql in self._selects(number, piece)]
-        ceilings = [check_scatter(self.client, bound) for bound in bounds if bound.scatter]
+        each, env = piece.each_shard, self.client.session.env
+        env = replace(env, each_shard=True) if each else env
+        selects = self._selects(number, piece)
+        bounds = [(await planned_read(self.client, sql, env, self.choose))[1] for sql in selects]
+        ceiling = scatter_ceiling(self.client) if any(bound.scatter for bound in bounds) else None
         statements = [statement for bound in bounds for statement in bound.statements]
         if statements:
-            ceiling = min((one for one in ceilings if one is not None), default=None)
-            columns = [(place, found[column]) for column, place in wanted.items()]
-            told = self.told if piece.groups is not None else None
-            settings = reading_settings(self.client)
-            reading = Reading(self.client, self.work, scratch, columns, ceiling, settings, told)
-            await reading.run(partial(self._put, conn), scratch.insert(self.names[number]), statements)
+            filling = Filling(
+                self.client,
+                self.work,
+                reading_settings(self.client),
+                loading,
+                scratch,
+                [(place, found[column]) for column, place in wanted.items()],
+                put_with=LOADING if piece.groups is None else FITTING,
+                insert=scratch.insert(self.names[number]),
+                ceiling=ceiling,
+                told=self.told if piece.groups is not None else None,
+            )
+            await filling.run(statements)
         for column, values in found.items():
             self.found[number, column] = values
 
@@ -357,23 +403,6 @@ class _Gathering:
         sorted_ids = sorted(ids, key=int)
         chunks = [sorted_ids[at : at + most] for at in range(0, len(sorted_ids), most)]
         return [piece.sql(self.values, columns, b", ".join(chunk)) for chunk in chunks]
-
-    async def _bind(self, sql: bytes, *, each_shard: bool) -> Bound:
-        """Plan a piece as the ordinary statement that it is."""
-        client, session = self.client, self.client.session
-        env = replace(session.env, each_shard=True) if each_shard else session.env
-        plan, literals = await plan_for(client, sql, env)
-        try:
-            bound = plan.bind(values_of(session, plan, literals), client.snapshot.topology, self.choose)
-        except BindError as error:
-            raise ProxyError(error.name, **error.arguments) from None
-        keyspace = ""
-        if isinstance(plan, ShardSelect):
-            keyspace = plan.keyspace
-            check_states(client, plan, bound, write=False)
-        if session.transaction_mode == "single":
-            check_single(client, spots_of(keyspace, bound.statements))
-        return bound
 
     # -- the rest
     # ---------------------------------------------------------------------------------------------------
@@ -412,14 +441,14 @@ class _Gathering:
         client.session.apply(Outcome(found=rest.rows))
         if effects is not None:
             asks = counts(client.session, effects, rest.ok, rest.rows, self.values)
-            await trace(client.session, conn, effects, counted=not asks)
+            await ask_left_behind(client.session, conn, effects, counted=not asks)
             conn.settings = resting_settings(client)
         rest.finish(diagnostics)
 
 
 def _linkable(scratch: Scratch, column: str) -> bool:
     """Whether a column has whole numbers, to look for in a routing column."""
-    return any(one.name.lower() == column and one.integer for one in scratch.columns)
+    return any(one.name.lower() == column and one.type.integer for one in scratch.columns)
 
 
 def _home(piece: Piece, topology: object) -> tuple[str, bytes]:

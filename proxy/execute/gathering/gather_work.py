@@ -37,6 +37,11 @@ class GatherWork(TaskWork):
             return ProxyError("gather_limit", limit=limits.gather_bytes, unit="bytes", setting="gather_bytes")
         return None
 
+    def release(self, rows: int, size: int) -> None:
+        """So much of it is held no longer."""
+        self.rows -= rows
+        self.bytes -= size
+
     def kill_query(self) -> None:
         """What runs ends with error 1317; between two statements `check` finds out."""
         self.killed = True

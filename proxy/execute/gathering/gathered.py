@@ -1,35 +1,23 @@
-"""The rows of one piece: from all its hosts at once into one table of the scratch connection.
+"""The rows of the pieces, on their way into tables of the scratch connection.
 
-Each host sends its statements' rows over one connection, the session's own where a transaction is open. What
-comes is written as INSERTs of about 1 MB; while one is at work the hosts may be some ahead, then they are not
-read from. The first error ends them all.
+What comes is written as INSERTs of about 1 MB, one at a time whosesoever they are; while one is at work the
+hosts may be some ahead, then they are not read from.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
-from proxy.engine.ends import (
-    connection_lost_in_transaction,
-    discard,
-    fetch_warnings,
-    give_all_back,
-    opens,
-    settle,
-)
-from proxy.engine.preludes import preludes
-from proxy.engine.warned import without_phantoms
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostics
-from proxy.wire.packets import Err, ProtocolError, query_packet
-from proxy.wire.rows import ResultReader, split_rows
-from rewriter.plans import HostStatement
+from proxy.wire.rows import split_rows
 
 from .batch import Result
+from .reading import Reading
 from .scratch import Scratch, read_rows, row_literal
 
 if TYPE_CHECKING:
@@ -38,258 +26,117 @@ if TYPE_CHECKING:
     from .gather_work import GatherWork
 
 _BATCH: Final = 1 << 20
-#: Bytes that may wait for the scratch connection before the hosts are not read from.
+#: Bytes of all pieces that may wait for the scratch connection before the hosts are not read from.
 _AHEAD: Final = 4 << 20
 
 
-Put = Callable[[bytes], Awaitable[list[Result]]]
-"""Runs a statement on the scratch connection."""
+Put = Callable[[Settings, bytes], Awaitable[list[Result]]]
+"""Runs a statement on the scratch connection, with these settings."""
 
 
-class ServerError(Exception):
-    """A server's error, for the client as it is."""
+class Loading:
+    """The scratch connection while rows go in: one INSERT at a time."""
 
-    def __init__(self, err: Err) -> None:
-        super().__init__(err.text())
-        self.err = err
+    def __init__(self, put: Put) -> None:
+        self.size = 0  # bytes that wait, of all fillings
+        self.fillings: set[Filling] = set()
+        self._put = put
+        self._turn = asyncio.Lock()
 
+    async def put(self, settings: Settings, sql: Callable[[], bytes]) -> Result:
+        """Run what `sql` makes when its turn comes."""
+        async with self._turn:
+            (result,) = await self._put(settings, sql())
+        self.flow()
+        return result
 
-class Source:
-    """One host's share: the `Receiver` of its replies, one statement after another."""
-
-    whole = True
-    own = False
-
-    def __init__(self, reading: Reading, host: str) -> None:
-        self.reading = reading
-        self.host = host
-        self.statements: list[bytes] = []
-        self.conn: BackendConnection | None = None
-        self.over = False
-        self.failed = False
-        self.paused = False
-        self.warnings = 0
-        self._reader = ResultReader()
-
-    def send_next(self, settings: Settings) -> None:
-        """Send the next statement, with what brings the connection into the session's state."""
-        conn, client = self.conn, self.reading.client
-        assert conn is not None
-        self._reader = ResultReader()
-        packets, count = preludes(client.session, conn, settings)
-        conn.begun = client.begun
-        conn.send(packets + query_packet(self.statements.pop(0)), self, count)
-
-    def pause(self, wanted: bool) -> None:
-        """Stop reading from the host, or go on."""
-        if self.conn is None or self.over or wanted is self.paused:
-            return
-        self.paused = wanted
-        if wanted:
-            self.conn.transport.pause_reading()
-        else:
-            self.conn.transport.resume_reading()
-
-    # -- Receiver
-    # ---------------------------------------------------------------------------------------------------
-
-    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
-        return opens(self.reading.client.session, conn)
-
-    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        block = self._reader.feed(data, conn.scanner.ending)
-        if block and self.reading.error is None:
-            self.reading.rows(self, block, len(self._reader.columns))
-
-    def reply_done(self, conn: BackendConnection) -> None:
-        if self.paused:
-            self.paused = False
-            conn.transport.resume_reading()
-        self.warnings += conn.scanner.warnings
-        if conn.scanner.err is not None:
-            self.failed = True
-            self.reading.fail(conn.scanner.err)
-        elif self.statements and self.reading.error is None:
-            self.send_next(self.reading.settings)
-            return
-        self.over = True
-        self.reading.wake.set()
-
-    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        self.over = True
-        self.reading.lost.append((conn, error))
-        self.reading.fail(error)
+    def flow(self) -> None:
+        """Read on from the hosts, or not while too much waits."""
+        for filling in self.fillings:
+            filling.pause(self.size > _AHEAD)
 
 
-class Reading:
-    """One piece at work."""
+class Filling(Reading):
+    """One piece's rows on the way into its table."""
 
     def __init__(
         self,
         client: Exchange,
         work: GatherWork,
+        settings: Settings,
+        loading: Loading,
         scratch: Scratch,
         columns: Sequence[tuple[int, set[bytes]]],
+        *,
+        put_with: Settings,
+        insert: bytes,
         ceiling: int | None,
-        settings: Settings,
         told: Diagnostics | None,
     ) -> None:
-        """`columns`: the values of these columns go into these sets. `ceiling`: the rows of a scatter that
-        the user may read. `told` gets the warnings, where the rest does not say them again.
+        """`columns`: the values of these columns go into these sets. `insert` is the INSERT up to its rows,
+        `put_with` what the scratch connection is set to for it. `told`: where the rest does not say the
+        warnings again.
         """
-        self._told = told
-        self.client = client
-        self.work = work
-        self.settings = settings
-        self.error: ProxyError | Err | None = None
-        self.wake = asyncio.Event()
-        self.lost: list[tuple[BackendConnection, ProxyError]] = []
+        super().__init__(client, work, settings, ceiling=ceiling, told=told)
+        self._loading = loading
         self._scratch = scratch
         self._columns = columns
-        self._ceiling = ceiling
-        self._sources: list[Source] = []
+        self._put_with = put_with
+        self._insert = insert
         self._pending: list[bytes] = []
         self._size = 0
 
-    async def run(self, put: Put, insert: bytes, statements: Sequence[HostStatement]) -> None:
-        """Read what `statements` give, and put it in. Raises ServerError and ProxyError."""
-        by_host: dict[str, Source] = {}
-        for statement in statements:
-            source = by_host.setdefault(statement.host, Source(self, statement.host))
-            source.statements.append(statement.sql)
-        self._sources = [by_host[host] for host in sorted(by_host)]  # everywhere in this order: see FanOut
-        try:
-            for source in self._sources:
-                source.conn = await self._connection(source.host)
-                self.work.conns.add(source.conn)
-            self.work.check()
-            for source in self._sources:
-                source.send_next(self.settings)
-            await self._load(put, insert)
-            await self._end()
-            await self._tell()
-        except BaseException:
-            for source in self._sources:
-                if source.conn is not None and source.conn.receiver is not None:
-                    discard(self.client, source.conn)
-            self._give_back()
-            raise
-        self._give_back()
-        if isinstance(self.error, Err):
-            raise ServerError(self.error)
-        if self.error is not None:
-            raise self.error
-
-    async def _connection(self, host: str) -> BackendConnection:
-        session = self.client.session
-        held = session.transaction.held.get(host)
-        if held is not None:
-            return held
-        pool = self.client.services.backends.pool(host)
-        return await pool.connection(session.settings, None, session.variant, session.user.name)
-
-    # -- rows in
-    # ----------------------------------------------------------------------------------------------------
-
-    def rows(self, source: Source, block: bytes, width: int) -> None:
-        """A row block of a host."""
-        columns = self._scratch.columns
-        try:
-            if width != len(columns):
-                raise ProxyError("merge_failed", reason=f"{source.host} has other columns than the others")
-            rows = read_rows(split_rows(block), width)
-        except ProtocolError as problem:
-            self.fail(ProxyError("backend_protocol", host=source.host, reason=str(problem)))
-            return
-        except ProxyError as error:
-            self.fail(error)
-            return
+    def rows(self, host: str, columns: list[bytes], block: bytes) -> int:
+        """Make literals of them."""
+        mine = self._scratch.columns
+        if len(columns) != len(mine):
+            raise ProxyError("merge_failed", reason=f"{host} has other columns than the others")
+        rows = read_rows(split_rows(block), len(mine))
         for place, values in self._columns:
             values.update([value for row in rows if (value := row[place]) is not None])
-        self._pending += [row_literal(columns, row) for row in rows]
-        self._size += len(block)
-        excess = self.work.count(len(rows), len(block), self._ceiling)
-        if excess is not None:
-            self.fail(excess)
-            return
-        if self._size > _AHEAD:
-            for one in self._sources:
-                one.pause(True)
+        self._pending += [row_literal(mine, row) for row in rows]
+        self._grow(len(block))
+        self._loading.flow()
         self.wake.set()
+        return len(rows)
 
-    def fail(self, error: ProxyError | Err) -> None:
-        """The first error decides."""
-        self.error = self.error or error
-        self.wake.set()
+    def _grow(self, size: int) -> None:
+        self._size += size
+        self._loading.size += size
 
-    # -- rows out
-    # ---------------------------------------------------------------------------------------------------
+    def pause(self, wanted: bool) -> None:
+        """Read from no host, or go on."""
+        for source in self._sources:
+            source.pause(wanted)
 
-    async def _load(self, put: Put, insert: bytes) -> None:
+    async def _take(self) -> None:
         """Put rows in until all have come, or something fails."""
-        while self.error is None:
-            over = all(source.over for source in self._sources)
-            if not self._pending and over:
-                return
-            if self._size < _BATCH and not over:
-                await self.wake.wait()
-                self.wake.clear()
-                continue
-            self.work.check()
-            (result,) = await put(insert + b",".join(self._batch()))
-            if result.err is not None:
-                self.fail(result.err)
-            for source in self._sources:
-                source.pause(False)
+        self._loading.fillings.add(self)
+        try:
+            while self.error is None:
+                over = all(source.over for source in self._sources)
+                if not self._pending and over:
+                    return
+                # what waits of all pieces together may be much, when none has a whole batch
+                if self._size < _BATCH and not over and not (self._pending and self._loading.size > _AHEAD):
+                    await self.wake.wait()
+                    self.wake.clear()
+                    continue
+                self.work.check()
+                result = await self._loading.put(self._put_with, partial(self._batch))
+                if result.err is not None:
+                    self.fail(result.err)
+        finally:
+            self._loading.fillings.discard(self)
+            self._grow(-self._size)
+            self._loading.flow()
 
-    def _batch(self) -> list[bytes]:
-        """The next rows, about 1 MB of them."""
+    def _batch(self) -> bytes:
+        """An INSERT of the next rows, about 1 MB of them."""
         size = count = 0
         while count < len(self._pending) and size < _BATCH:
             size += len(self._pending[count])
             count += 1
         batch, self._pending = self._pending[:count], self._pending[count:]
-        self._size = self._size * len(self._pending) // (count + len(self._pending))
-        return batch
-
-    async def _end(self) -> None:
-        """After an error: end what still runs, and wait where a transaction must go on."""
-        client = self.client
-        transaction = client.session.transaction
-        for source in self._sources:
-            conn = source.conn
-            if conn is None or source.over:
-                continue
-            source.pause(False)
-            if transaction.explicit or transaction.held.get(source.host) is conn:
-                client.services.backends.kill_query(conn)
-            else:
-                discard(client, conn)
-                source.over = True
-        while not all(source.over for source in self._sources):
-            self.wake.clear()
-            await self.wake.wait()
-        for source in self._sources:
-            if source.failed and source.conn is not None and not source.conn.closed:
-                await settle(client, source.conn)
-
-    async def _tell(self) -> None:
-        """Fetch the warnings, of each host's last statement that has some."""
-        if self._told is None or self.error is not None:
-            return
-        for source in self._sources:
-            if source.warnings and source.conn is not None and not source.conn.closed:
-                found = without_phantoms(await fetch_warnings(source.conn, source.warnings))
-                self._told += found
-                self._told.total += found.total
-
-    def _give_back(self) -> None:
-        """No source is at work any more."""
-        conns = [source.conn for source in self._sources if source.conn is not None]
-        self.work.conns.difference_update(conns)
-        give_all_back(self.client, [conn for conn in conns if not conn.closed], failed=self.error is not None)
-        for conn, error in self.lost:
-            connection_lost_in_transaction(self.client, conn, error)
-        for conn in conns:
-            if conn.closed:
-                connection_lost_in_transaction(self.client, conn, None)
+        self._grow(self._size * len(self._pending) // (count + len(self._pending)) - self._size)
+        return self._insert + b",".join(batch)

@@ -8,20 +8,18 @@ result column of another type, the rows are gathered after all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
+from proxy.backends.collect import ServerError
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, decode_column
 from rewriter.plan import Values
 from rewriter.plans.gather import FIRST, SCRATCH, Gather, Groups, Piece, quoted
 
 from .batch import Result
-from .gathered import ServerError
 from .scratch import Scratch, shape_of
 
-_DECIMAL: Final = re.compile(r"decimal\(\d+,(\d+)\)")
 _MOST_DIGITS: Final = 30
 """Behind the point; where more are cut off, a sum of sums is another number."""
 _INTEGERS: Final = frozenset(
@@ -110,12 +108,11 @@ def _tables(
 
 def _exact(groups: Groups, scratch: Scratch, base: Scratch) -> bool:
     """Whether the columns' types are such that partial values combine exactly."""
-    types = {column.name: column.definition.lower() for column in scratch.columns}
+    types = {column.name: column.type for column in scratch.columns}
     for name in groups.decimals:
-        digits = _DECIMAL.match(types[name])
-        if digits is None or int(digits[1]) >= _MOST_DIGITS:
+        if types[name].kind != "decimal" or (types[name].decimals or 0) >= _MOST_DIGITS:
             return False
-    if not all(types[name].startswith("bigint") for name in groups.integers):
+    if not all(types[name].kind == "bigint" for name in groups.integers):
         return False
     return not any(column.name.lower() in groups.absent for column in base.columns)
 

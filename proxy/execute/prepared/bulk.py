@@ -6,18 +6,19 @@ client could have done, and the replies are made one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-from proxy.engine.admission import check_access, refuse_lost
-from proxy.engine.sinks import CommandSink
+from proxy.engine.admission import admit_plan
+from proxy.engine.result import ResultSink
+from proxy.engine.run import Steps, run_by
 from proxy.engine.transactions import commit_then
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
 from proxy.session.prepared import Statement
 from proxy.wire.bulk import BulkExecute, execute_of, parse_bulk, rows_of
 from proxy.wire.constants import MariaCapability
-from proxy.wire.packets import ProtocolError, frame, ok_packet, parse_ok
+from proxy.wire.packets import ProtocolError, parse_ok
 from rewriter.plans import Access, Builtin, Ddl
 
 from . import prepare
@@ -37,9 +38,7 @@ def bulk_execute(client: Exchange, payload: bytes) -> None:
     if prepare.plans_ahead(client, statement, lambda: bulk_execute(client, payload)):
         return
     plan = prepare.plan_for(client, statement)
-    check_access(session, plan, statement.sql)
-    if session.transaction.lost:
-        refuse_lost(session, plan)
+    admit_plan(session, plan, statement.sql)
     try:
         request = parse_bulk(payload, statement.parameters)
     except ProtocolError:
@@ -50,10 +49,19 @@ def bulk_execute(client: Exchange, payload: bytes) -> None:
         if plan.access != Access.WRITE or isinstance(plan, Builtin | Ddl):
             raise ProxyError("unpreparable")
         _row_by_row(client, statement, request)
-    elif plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
+        return
+    client.runs_again_by(partial(_run_again, client, statement, request))
+    if plan.implicit_commit and (session.transaction.held or session.transaction.explicit):
         commit_then(client, lambda: prepare.run(client, statement, request, {}))
     else:
         prepare.run(client, statement, request, {})
+
+
+def _run_again(client: Exchange, statement: Statement, request: BulkExecute) -> None:
+    """What one host runs, by the topology of now."""
+    if not prepare.relayed(prepare.plan_for(client, statement)):
+        raise ProxyError("needs_reprepare")
+    prepare.run(client, statement, request, {})
 
 
 def _row_by_row(client: Exchange, statement: Statement, request: BulkExecute) -> None:
@@ -74,60 +82,32 @@ def _row_by_row(client: Exchange, statement: Statement, request: BulkExecute) ->
         raise ProxyError("wrong_arguments", command="mysqld_stmt_bulk_execute") from None
     if not packets:
         raise ProxyError("unpreparable")
-    rows = iter(packets)
-    first = next(rows)
-    _Rows(client, rows)
-    prepare.execute(client, first)
+    client.sql, client.kind = statement.sql, statement.plan.kind
+    Steps(client).start(_run_rows(client, packets))
 
 
-class _Rows(CommandSink):
-    """Takes in the replies to the rows, runs the next one, and answers once for all."""
+async def _run_rows(client: Exchange, packets: list[bytes]) -> None:
+    """Execute one row after another, and answer once for all."""
+    affected = insert_id = warnings = 0
+    info = b""
+    for packet in packets:
+        done = await run_by(client, partial(prepare.execute, client, packet), _Row(client))
+        affected += done.ok.affected
+        insert_id = insert_id or done.ok.insert_id
+        warnings += done.ok.warnings
+        info = done.ok.info
+    client.session.apply(Outcome(affected, insert_id or None))
+    client.reply_ok(affected=affected, insert_id=insert_id, warnings=warnings, info=info)
 
-    __slots__ = ("_affected", "_data", "_insert_id", "_rows", "_seq", "_warnings")
 
-    def __init__(self, client: Exchange, rows: Iterator[bytes]) -> None:
-        super().__init__(client)
-        self._rows = rows
-        self._data = b""
-        self._seq = client.seq
-        self._affected = self._insert_id = self._warnings = 0
+class _Row(ResultSink):
+    """The OK packet of one row."""
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._data += data  # an OK or ERR packet: what gives rows is refused
+    __slots__ = ("ok",)
 
-    def answered(self, outcome: str) -> None:
-        client = self.client
-        data, self._data = self._data, b""
-        if outcome != "ok":
-            self.below.write(frame(data[4:], self._seq + 1))
-            super().answered(outcome)
-            return
-        if data[4:5] != b"\0":
-            error = ProxyError("unpreparable")
-            client.seq = self._seq
-            self.remove()
-            client.write_error(error)
-            if self.under is not None:
-                self.under.answered(error.kind.name)
-            return
-        ok = parse_ok(data[4 : 4 + int.from_bytes(data[:3], "little")])
-        self._affected += ok.affected
-        self._insert_id = self._insert_id or ok.insert_id
-        self._warnings += ok.warnings
-        following = next(self._rows, None)
-        if following is not None:
-            client.go_on_with(self._seq, following)
-            return
-        client.session.apply(Outcome(self._affected, self._insert_id or None))
-        ok = ok._replace(affected=self._affected, insert_id=self._insert_id, warnings=self._warnings)
-        self.below.write(
-            ok_packet(
-                self._seq + 1,
-                ok.status,
-                affected=ok.affected,
-                insert_id=ok.insert_id,
-                warnings=ok.warnings,
-                info=ok.info,
-            )
-        )
-        super().answered(outcome)
+    def columns(self, definitions: list[bytes]) -> None:
+        raise ProxyError("unpreparable")
+
+    def end(self, payload: bytes) -> None:
+        if payload[:1] == b"\0":
+            self.ok = parse_ok(payload)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.engine.ends import give_back
+from proxy.engine.lease import give_back
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -25,12 +25,12 @@ def end_cursor(client: Exchange, statement: Statement, *, keep: bool = False) ->
         if conn.receiver is None and known.leaving:
             conn.transport.write(known.take_leaving())
     transaction = client.session.transaction
-    ties = transaction.ties.get(conn.host, [])
-    if ("cursor", str(statement.id)) in ties:
-        ties.remove(("cursor", str(statement.id)))
-    if not ties:
-        transaction.ties.pop(conn.host, None)
+    pins = transaction.pins.get(conn.host, [])
+    if ("cursor", str(statement.id)) in pins:
+        pins.remove(("cursor", str(statement.id)))
+    if not pins:
+        transaction.pins.pop(conn.host, None)
         if conn.for_cursors:
-            conn.tied = conn.for_cursors = False
+            conn.pinned = conn.for_cursors = False
         if conn.receiver is None and client.work is None:
             give_back(client, conn)

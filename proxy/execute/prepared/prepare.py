@@ -1,6 +1,6 @@
 """The commands of prepared statements.
 
-A statement that goes whole to one host is prepared and executed there (`statements.StatementRelay`). Any
+A statement that goes whole to one host is prepared and executed there (`statements.StatementRequest`). Any
 other is executed as text: its parameters become literals in the plan's slots, it runs as a query would, and
 the rows of the answer are made binary (`transcode.BinarySink`). For the definitions that PREPARE gives, a
 server is asked about the statement of one shard; what only the proxy can answer is run for them.
@@ -11,28 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from random import choice as choose
 from typing import TYPE_CHECKING, TypeGuard
 
 from proxy.backends.pool import ATTRIBUTES
-from proxy.engine.admission import check_access, check_begins, check_place, refuse_lost
-from proxy.engine.aside import reject
+from proxy.engine.admission import RIGHTS, admit_host, admit_plan, admit_routine
+from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
+from proxy.engine.outside_transaction import reject
 from proxy.engine.planning import (
     Planned,
     check_length,
     first_statement,
-    plan_apart,
     plan_masked,
     plan_masked_off_loop,
+    plan_off_loop,
 )
+from proxy.engine.preparing import learn_again, returns_rounded
+from proxy.engine.run import Steps, run_by
 from proxy.engine.task import TaskWork
-from proxy.engine.trace import effects_on
 from proxy.engine.transactions import commit_then, commits_first
-from proxy.engine.transcode import BinarySink, DefinitionsSink, exact_of, prepare_reply
+from proxy.engine.transcode import BinarySink, Shown, exact_of, prepare_reply
 from proxy.errors import ProxyError
-from proxy.execute.gathering.gather import start_gather
-from proxy.execute.gathering.preparing import learn_again, returns_rounded
 from proxy.session import counters
 from proxy.session.prepared import Statement, weight
 from proxy.session.values import parameter, values_of
@@ -51,24 +50,25 @@ from rewriter.plans import (
     Gather,
     Insert,
     LoadLocal,
+    MultiStatement,
     OneHost,
     Opened,
     Plan,
     ReadThenWrite,
     Reject,
-    Several,
     Sharded,
     ShardSelect,
     SystemViews,
     Values,
 )
+from rewriter.plans.builtins import ExplainRoute, Show, ShowDiagnostics
 from rewriter.text.masks import can_mask, unmask
 
 from .cursors import end_cursor
 from .derived import as_derived, derived_types
-from .once import once_relay
+from .once import execute_once
 from .statement_commands import statement_of
-from .statements import Sent, StatementRelay, statement_relay
+from .statements import Sent, StatementRequest
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -79,7 +79,7 @@ _LEARNT = (ShardSelect, Gather)
 _WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, SystemViews, Everywhere, Builtin)
 _DIAGNOSTICS = frozenset({"@@warning_count", "@@error_count"})
 #: Statements of the proxy's own, of which no server knows.
-_OWN = ("show_", "explain_route")
+_OWN = (Show, ExplainRoute)
 
 
 # -- COM_STMT_PREPARE
@@ -100,10 +100,10 @@ def prepare(client: Exchange, payload: bytes) -> None:
     session.keep(weight(sql))
     env = session.prepared.env(session.env)
     if not planned_at_once(client, sql, env):
-        TaskWork(client).start(_prepare_apart(client, sql, env))
+        TaskWork(client).start(_prepare_off_loop(client, sql, env))
         return
     plan, found = _planned(client, sql, env)
-    if isinstance(plan, Several) and plan.comments:
+    if isinstance(plan, MultiStatement) and plan.comments:
         sql = first_statement(sql, env)
         plan, found = _planned(client, sql, env)
     if isinstance(plan, Opened):
@@ -112,14 +112,14 @@ def prepare(client: Exchange, payload: bytes) -> None:
     _prepare(client, sql, env, Planned(plan, found))
 
 
-async def _prepare_apart(client: Exchange, sql: bytes, env: Env) -> None:
-    planned = await plan_reading_apart(client, sql, env)
-    if isinstance(planned.plan, Several) and planned.plan.comments:
+async def _prepare_off_loop(client: Exchange, sql: bytes, env: Env) -> None:
+    planned = await plan_reading_off_loop(client, sql, env)
+    if isinstance(planned.plan, MultiStatement) and planned.plan.comments:
         sql = first_statement(sql, env)
-        planned = await plan_reading_apart(client, sql, env)
+        planned = await plan_reading_off_loop(client, sql, env)
     if isinstance(planned.plan, Opened):
         sql = client.sql = planned.plan.text
-        planned = await plan_reading_apart(client, sql, env)
+        planned = await plan_reading_off_loop(client, sql, env)
     _prepare(client, sql, env, planned)
 
 
@@ -127,18 +127,18 @@ def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
     """PREPARE a statement whose plan is known."""
     plan, found = planned.plan, planned.literals
     snapshot, session = client.snapshot, client.session
-    check_access(session, plan, sql)
+    admit_plan(session, plan, sql, RIGHTS)
     generation = snapshot.rewriter.generation
     statement = Statement(sql, env, session.settings.system, plan, found, generation, learnt=generation)
-    relay = StatementRelay(client, statement)
-    if isinstance(plan, LoadLocal) or (not env.mariadb and _shows_diagnostics(plan)):
+    asked = StatementRequest(client, statement)
+    if isinstance(plan, LoadLocal) or (not env.flavour.prepares_diagnostics and _shows_diagnostics(plan)):
         raise ProxyError("unpreparable")
-    if isinstance(plan, Several):
-        relay.learn(snapshot.topology.hosts[0], sql, None)  # it will refuse them
+    if isinstance(plan, MultiStatement):
+        asked.learn(snapshot.topology.hosts[0], sql, None)  # it will refuse them
         return
     if relayed(plan):
         host, text = _place(client, statement, plan)
-        relay.prepare(host, text, plan.database)
+        asked.prepare(host, text, plan.database)
         return
     if isinstance(plan, Reject):
         reject(client, plan, found)
@@ -152,15 +152,14 @@ def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
             _show(client, statement)
         elif isinstance(plan, Everywhere | Ddl):
             first = plan.bind(values_of(session, plan, found), snapshot.topology, lambda _: 0).statements[0]
-            relay.learn(first.host, first.sql, None)
+            asked.learn(first.host, first.sql, None)
         elif isinstance(plan, Gather):
-            values = values_of(session, plan, found)
-            start_gather(client, plan, values, choose, partial(_reply, client, statement))
+            client.describe(plan, values_of(session, plan, found), partial(_reply, client, statement))
         elif isinstance(plan, Sharded | Insert):
             host, _, text = plan.probe(values_of(session, plan, found), snapshot.topology)
-            relay.learn(host, text, None)
+            asked.learn(host, text, None)
         elif isinstance(plan, Builtin):
-            _builtin(client, relay, plan)
+            _builtin(client, asked, plan)
         else:
             client.transport.write(_reply(client, statement, (), []))
             client.finish("ok")
@@ -180,11 +179,11 @@ def planned_at_once(client: Exchange, sql: bytes, env: Env) -> bool:
     return services.plans_at_once(len(sql))
 
 
-async def plan_reading_apart(client: Exchange, sql: bytes, env: Env) -> Planned:
+async def plan_reading_off_loop(client: Exchange, sql: bytes, env: Env) -> Planned:
     """The plan of a prepared statement's text, made off the loop."""
     if _masks(sql, env):
         return await plan_masked_off_loop(client, sql, env)
-    return await plan_apart(client, sql, env)
+    return await plan_off_loop(client, sql, env)
 
 
 def plans_ahead(client: Exchange, statement: Statement, then: Callable[[], None]) -> bool:
@@ -198,7 +197,7 @@ def plans_ahead(client: Exchange, statement: Statement, then: Callable[[], None]
 
     async def run() -> None:
         generation = client.snapshot.rewriter.generation
-        planned = await plan_reading_apart(client, sql, env)
+        planned = await plan_reading_off_loop(client, sql, env)
         statement.ahead = generation, env.key, planned.plan, planned.literals
         then()
 
@@ -215,7 +214,7 @@ def _planned(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
 def _shows_diagnostics(plan: Plan) -> bool:
     """Whether it shows what the statement before has left, which MySQL prepares nothing of."""
     counts = _DIAGNOSTICS.intersection(plan.session_slots)
-    return bool(counts) or (isinstance(plan, Builtin) and plan.name in ("show_warnings", "show_errors"))
+    return bool(counts) or isinstance(plan, ShowDiagnostics)
 
 
 def relayed(plan: Plan) -> TypeGuard[OneHost]:
@@ -223,15 +222,15 @@ def relayed(plan: Plan) -> TypeGuard[OneHost]:
     return isinstance(plan, OneHost) and not isinstance(plan, SystemViews)
 
 
-def _builtin(client: Exchange, relay: StatementRelay, plan: Builtin) -> None:
+def _builtin(client: Exchange, asked: StatementRequest, plan: Builtin) -> None:
     """What the proxy answers itself. Running what shows something is the way to its columns; of the rest a
     server knows whether it can be prepared.
     """
-    statement, session = relay.statement, client.session
-    if not plan.name.startswith(_OWN):
+    statement, session = asked.statement, client.session
+    if not isinstance(plan, _OWN):
         topology = client.snapshot.topology
-        relay.own = True
-        relay.learn(next(iter(session.transaction.held), None) or topology.hosts[0], statement.sql, None)
+        asked.own = True
+        asked.learn(next(iter(session.transaction.held), None) or topology.hosts[0], statement.sql, None)
     elif statement.parameters:
         client.transport.write(_reply(client, statement, (), []))
         client.finish("ok")
@@ -241,8 +240,14 @@ def _builtin(client: Exchange, relay: StatementRelay, plan: Builtin) -> None:
 
 def _show(client: Exchange, statement: Statement) -> None:
     """Run a statement for its columns."""
-    DefinitionsSink(client, lambda columns: _reply(client, statement, (), columns))
-    client.run_plan(statement.plan, statement.literals)
+    Steps(client).start(_run_for_columns(client, statement))
+
+
+async def _run_for_columns(client: Exchange, statement: Statement) -> None:
+    start = partial(client.run_plan, statement.plan, statement.literals)
+    found = await run_by(client, start, Shown(client))
+    client.transport.write(_reply(client, statement, (), found.definitions))
+    client.finish("ok")
 
 
 def _reply(
@@ -251,7 +256,7 @@ def _reply(
     session = client.session
     if isinstance(statement.plan, _LEARNT):
         statement.exact = exact_of(columns)
-        statement.derived = () if session.env.mariadb else derived_types(parameters)
+        statement.derived = derived_types(parameters) if session.env.flavour.derives_types else ()
     session.prepared.add(statement)
     status = session.status()
     return prepare_reply(
@@ -292,10 +297,8 @@ def execute(client: Exchange, payload: bytes) -> None:
     if session.counts is not None:
         session.counts[counters.EXECUTE] += 1
         if relayed(plan):  # others are counted as they run
-            session.counts[counters.counter_of(statement.sql)] += 1
-    check_access(session, plan, statement.sql)
-    if session.transaction.lost:
-        refuse_lost(session, plan)
+            session.counts[counters.counter_of(plan.nature.words)] += 1
+    admit_plan(session, plan, statement.sql)
     if statement.cursor is not None:
         end_cursor(client, statement, keep=True)
     problem, sent = statement.problem, statement.take_sent(session.prepared)
@@ -307,15 +310,28 @@ def execute(client: Exchange, payload: bytes) -> None:
     except ProtocolError as error:
         raise _malformed(client, error) from None
     if request.extra.number:
-        session.variant |= ATTRIBUTES
+        session.capability_set |= ATTRIBUTES
     if statement.parameters and not (request.types or statement.types):
         # some drivers send no types as long as all parameters are NULL
         if not request.all_null(statement.parameters):
             raise ProxyError("wrong_arguments", command="mysqld_stmt_execute")
         request = request._replace(types=bytes((ColumnType.NULL, 0)) * statement.parameters)
+    client.runs_again_by(partial(_run_again, client, statement, request, sent))
     if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run(client, statement, request, sent))
     elif isinstance(plan, _LEARNT) and statement.learnt is not client.snapshot.rewriter.generation:
+        TaskWork(client).start(_learn_and_run(client, statement, request, sent))
+    else:
+        run(client, statement, request, sent)
+
+
+def _run_again(client: Exchange, statement: Statement, request: Execute, sent: dict[int, bytes]) -> None:
+    """`run` by the topology of now."""
+    if plans_ahead(client, statement, lambda: _run_again(client, statement, request, sent)):
+        return
+    plan = plan_for(client, statement)
+    client.sql, client.kind = statement.sql, plan.kind
+    if isinstance(plan, _LEARNT) and statement.learnt is not client.snapshot.rewriter.generation:
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)
@@ -331,7 +347,7 @@ async def _learn_and_run(
         if planned_at_once(client, statement.sql, statement.reading):
             statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
         else:
-            planned = await plan_reading_apart(client, statement.sql, statement.reading)
+            planned = await plan_reading_off_loop(client, statement.sql, statement.reading)
             statement.plan, statement.literals = planned.plan, planned.literals
     run(client, statement, request, sent)
 
@@ -394,23 +410,24 @@ def run(
     plan = statement.plan
     session = client.session
     if relayed(plan):
-        if not session.env.mariadb and session.settings.system is not statement.settings:
+        changed = session.settings.system is not statement.settings
+        if changed and not session.env.flavour.prepared_text_is_kept:
             _check_reading(session.env, statement)
         if plan.session_slots and asks_holders(client, plan, lambda: run(client, statement, request, sent)):
             return
         host, text = _place(client, statement, plan)
         if not isinstance(plan, AnyHost):
-            check_place(client, plan, host)
-        relay = statement_relay(client, statement)
+            admit_host(client, plan, host)
+        execution = StatementRequest(client, statement)
         effects = effects_on(client, host, plan, text)
         if effects is not None and effects.routine:
-            check_begins(client, host, text)
-        ties = effects is not None and bool(effects.ties)
-        if isinstance(plan, AnyHost) and session.transaction.explicit and not ties:
+            admit_routine(client, host, text, results=True)
+        pins = effects is not None and bool(effects.pins)
+        if isinstance(plan, AnyHost) and session.transaction.explicit and not pins:
             # a statement without tables is no reason to open the transaction on a host
-            relay.aside = not session.transaction.held
+            execution.aside = not session.transaction.held
         sql = Sent(text, plan.database, effects, _for_effects(client, statement, request))
-        relay.execute(host, sql, request, sent)
+        execution.execute(host, sql, request, sent)
         return
     assert isinstance(request, Execute)
     statement.types = request.types or statement.types
@@ -420,7 +437,7 @@ def run(
     exact = bool(statement.exact) or returns_rounded(client, plan, statement.sql)
     BinarySink(client, exact=exact)
     if exact:
-        once_relay(client, statement)
+        execute_once(client, statement)
     if isinstance(plan, _WITH_SLOTS):
         client.run_plan(plan, statement.literals)
         return
@@ -430,13 +447,13 @@ def run(
     client.sql = statement.places.fill(values)
     env = replace(statement.env, parameters=False)
     if not planned_at_once(client, client.sql, env):
-        TaskWork(client).start(_run_apart(client, env))
+        TaskWork(client).start(_run_off_loop(client, env))
         return
     client.run_plan(*client.snapshot.rewriter.plan(client.sql, env))
 
 
-async def _run_apart(client: Exchange, env: Env) -> None:
-    planned = await plan_apart(client, client.sql, env)
+async def _run_off_loop(client: Exchange, env: Env) -> None:
+    planned = await plan_off_loop(client, client.sql, env)
     client.run_plan(planned.plan, planned.literals)
 
 
@@ -470,6 +487,6 @@ def _for_effects(client: Exchange, statement: Statement, request: Execute | Bulk
 
 def _malformed(client: Exchange, problem: ProtocolError) -> ProxyError:
     """What the server says of an EXECUTE packet that cannot be read."""
-    if client.session.env.mariadb:
+    if client.session.env.flavour.names_prepared_command:
         return ProxyError("wrong_arguments", command="mysqld_stmt_execute")
     return ProxyError("malformed_packet", reason=str(problem))

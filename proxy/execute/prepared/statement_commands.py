@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.engine.admission import check_access
+from proxy.engine.admission import RIGHTS, admit_plan
 from proxy.errors import ProxyError
 from proxy.session import counters
 from proxy.session.outcome import Outcome
@@ -12,7 +12,7 @@ from proxy.session.prepared import Statement
 from proxy.wire.packets import ProtocolError
 
 from .cursors import end_cursor
-from .statements import StatementRelay
+from .statements import StatementRequest
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -22,7 +22,7 @@ def send_long_data(client: Exchange, payload: bytes) -> None:
     """COM_STMT_SEND_LONG_DATA: no answer; what is wrong with it is told at EXECUTE."""
     session = client.session
     number = int.from_bytes(payload[1:5], "little")
-    statement = session.prepared.named(number, mariadb=session.env.mariadb)
+    statement = session.prepared.named(number, session.env.flavour)
     if statement is not None and len(payload) >= 7:
         parameter = int.from_bytes(payload[5:7], "little")
         size = len(payload) - 7
@@ -71,12 +71,12 @@ def fetch(client: Exchange, payload: bytes) -> None:
     statement = statement_of(client, payload, "mysqld_stmt_fetch")
     if len(payload) < 9:
         raise ProtocolError("COM_STMT_FETCH is cut short")
-    check_access(client.session, statement.plan, statement.sql)
+    admit_plan(client.session, statement.plan, statement.sql, RIGHTS)
     conn = statement.cursor
     if conn is None or conn.closed:
         raise ProxyError("no_open_cursor", id=statement.id)
     client.sql, client.kind = statement.sql, statement.plan.kind
-    StatementRelay(client, statement).fetch_rows(conn, payload[5:9])
+    StatementRequest(client, statement).fetch_rows(conn, payload[5:9])
 
 
 def statement_of(client: Exchange, payload: bytes, command: str) -> Statement:
@@ -84,10 +84,12 @@ def statement_of(client: Exchange, payload: bytes, command: str) -> Statement:
     if len(payload) < 5:
         raise ProtocolError("a command without a statement's number")
     number = int.from_bytes(payload[1:5], "little")
-    mariadb = client.session.env.mariadb
-    found = client.session.prepared.named(number, mariadb=mariadb)
+    flavour = client.session.env.flavour
+    found = client.session.prepared.named(number, flavour)
     if found is None:
         raise ProxyError(
-            "unknown_statement", id=number, command=command if mariadb else "mysql_stmt_precheck"
+            "unknown_statement",
+            id=number,
+            command=command if flavour.names_prepared_command else "mysql_stmt_precheck",
         )
     return found

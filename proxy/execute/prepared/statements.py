@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from proxy.backends.attributed import AttributedConnection
 from proxy.backends.connection import BackendConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
-from proxy.engine.ends import give_back
-from proxy.engine.origins import place_of
-from proxy.engine.preludes import effects_preludes, keeps_warnings, opens_none, preludes
-from proxy.engine.relay import Relay
-from proxy.engine.tracked import TrackedRelay, is_told
+from proxy.engine.column_metadata import place_of
+from proxy.engine.lease import give_back
+from proxy.engine.passthrough import Request
+from proxy.engine.session_sync import keeps_warnings, sync_packets
 from proxy.engine.transcode import definitions, exact_of, prepare_reply
 from proxy.session.outcome import Outcome
 from proxy.session.transaction import modes_of
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.bulk import BulkExecute
+from proxy.wire.column_metadata import changed
 from proxy.wire.constants import Status
-from proxy.wire.origins import changed
 from proxy.wire.packets import frame
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from rewriter.plans import Sharded, ShardSelect, Values
@@ -57,42 +56,44 @@ class Sent(NamedTuple):
     literals: Values
 
 
-class StatementRelay(Relay):
-    """A client's relay for one command on a prepared statement.
+class StatementRequest(Request):
+    """One command on a prepared statement.
 
-    `request` is what EXECUTE said (None: the client's COM_STMT_PREPARE, or a FETCH), `step` what is under
+    `execution` is what EXECUTE said (None: the client's COM_STMT_PREPARE, or a FETCH), `step` what is under
     way. `learns`: the server is asked for definitions only, the statement will not be executed there.
-    `once`: it will be executed there this one time. `own`: it is the proxy's, the server is asked out of
+    `leaves`: it will be executed there this one time. `own`: it is the proxy's, the server is asked out of
     courtesy.
     """
 
     __slots__ = (
         "again",
         "aside",
+        "client",
         "collected",
+        "execution",
+        "fetched",
         "first",
         "key",
         "learns",
+        "leaves",
         "older",
-        "once",
-        "own",
-        "request",
         "sent",
         "statement",
         "step",
     )
 
     def __init__(self, client: Exchange, statement: Statement) -> None:
-        super().__init__(client)
+        super().__init__(client.relay)
+        self.client = client
         self.statement = statement
         self.key: Key = (b"", None, statement.settings, b"")
         self.older: tuple[object, ...] = ()  # whose the statement may have been before
-        self.request: Execute | BulkExecute | None = None
+        self.execution: Execute | BulkExecute | None = None
         self.sent: dict[int, bytes] = {}
         self.aside = False
         self.learns = False
-        self.once = False
-        self.own = False
+        self.leaves = False
+        self.fetched = b""  # how many rows a FETCH is for
         self.step = ""
         self.first = False  # the client's first EXECUTE of the statement
         self.again = 0  # 1: the server has forgotten the statement; 2: and it was prepared again
@@ -104,7 +105,7 @@ class StatementRelay(Relay):
     def prepare(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE: the server's definitions are the client's."""
         self.key = (sql, database, self.statement.settings, b"")
-        self.run(host, sql, database)
+        self.relay.run(host, sql, database, nature=self.statement.plan.nature, request=self)
 
     def learn(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE of a statement that is executed otherwise: `sql` stands for it."""
@@ -113,7 +114,7 @@ class StatementRelay(Relay):
 
     def execute(self, host: str, text: Sent, request: Execute | BulkExecute, sent: dict[int, bytes]) -> None:
         """COM_STMT_EXECUTE of the statement that is prepared as `text`."""
-        self.request = request
+        self.execution = request
         self.sent = sent
         statement = self.statement
         self.first = statement.number == 0
@@ -123,38 +124,47 @@ class StatementRelay(Relay):
         owner = statement if statement.private else statement.types
         self.key = (text.sql, text.database, statement.settings, owner)
         self.older = (before, b"") if statement.private else (b"",)
-        self.run(host, text.sql, text.database, effects=text.effects, literals=text.literals)
+        self.relay.run(
+            host,
+            text.sql,
+            text.database,
+            effects=text.effects,
+            literals=text.literals,
+            nature=statement.plan.nature,
+            request=self,
+        )
+
+    @classmethod
+    def once(cls, client: Exchange, statement: Statement, sql: bytes) -> StatementRequest:
+        """PREPARE and EXECUTE of `sql`, which is `statement` with its values, in the session's settings."""
+        request = cls(client, statement)
+        request.leaves = True
+        request.execution = Execute(0, 0, b"", b"", b"")
+        request.key = (sql, None, client.session.settings.system, b"")
+        return request
 
     def fetch_rows(self, conn: BackendConnection, rows: bytes) -> None:
         """COM_STMT_FETCH from the statement's open cursor."""
-        client = self.client
-        client.work = self
-        self.conn = conn
         self.step = "fetch"
-        conn.begun = client.begun
-        if client.writing_paused:
-            conn.transport.pause_reading()
-        conn.send(frame(b"\x1c" + self.statement.number.to_bytes(4, "little") + rows), self, state=ROWS)
+        self.fetched = rows
+        self.relay.fetch(conn, self)
 
     # -- the steps
     # ---------------------------------------------------------------------------------------------------
 
-    def _send(self, conn: BackendConnection) -> None:
-        client = self.client
-        self.conn = conn
-        if self.database is not None and conn.database != self.database:
-            change = self._change_database(conn, self.database)
-            self.task = client.services.spawn(change, "change database")
+    def send(self, conn: BackendConnection) -> None:
+        if self.step == "fetch":
+            packet = b"\x1c" + self.statement.number.to_bytes(4, "little") + self.fetched
+            conn.send(frame(packet), self, state=ROWS)
             return
-        conn.begun = client.begun
         known = conn.statements
         if known is None:
             known = conn.statements = ServerStatements()
-        number = self._find(known) if self.request is not None else None
-        if number is None or self.request is None or self.once:
+        number = self._find(known) if self.execution is not None else None
+        if number is None or self.execution is None or self.leaves:
             self._send_prepare(conn, known)
         else:
-            self._send_execute(conn, known, number, self.request)
+            self._send_execute(conn, known, number, self.execution)
 
     def _find(self, known: ServerStatements) -> int | None:
         """The statement's number on this connection, if it is there.
@@ -176,7 +186,7 @@ class StatementRelay(Relay):
         settings = self.client.session.settings.base.read_as(self.statement.settings)
         packets, count = b"", 0
         if self._opens_at_prepare():
-            packets, count = preludes(self.client.session, conn, settings)
+            packets, count = sync_packets(self.client.session, conn, settings)
         else:
             packets, count = settings.packets_from(conn.settings)
             conn.settings = settings
@@ -197,36 +207,27 @@ class StatementRelay(Relay):
         self.step = "execute"
         if client.writing_paused:
             conn.transport.pause_reading()
-        packets, count = self._preludes(conn)
+        packets, count = self._packets_before(conn)
         packets += known.take_leaving()
         for parameter, data in self.sent.items():
             packets += _long_data(number, parameter, data)
         statement = self.statement
         statement.number = number
         packed = request.attributed if isinstance(conn, AttributedConnection) else request.packet
-        if self.once:
+        if self.leaves:
             packets += frame(packed(number, b"", 0)) + close_packet(number)
         else:
             packets += frame(packed(number, statement.types, statement.parameters))
         conn.send(packets, self, count)
 
-    def _preludes(self, conn: BackendConnection) -> tuple[bytes, int]:
-        """As `Relay._send` puts before a query."""
-        session = self.client.session
-        if self.aside:
-            settings = session.settings.base
-            found = settings.packets_from(conn.settings)
-            conn.settings = settings
-            return found
-        pending = session.transaction.next_isolation
-        opens = not (pending and opens_none(self.sql, mariadb=session.env.mariadb))
-        if opens and session.settings is not session.settings.base and not session.transaction.explicit:
-            self._use_up()
-        packets, count = preludes(session, conn, opens=opens)
-        if self.effects is not None:
-            more, number = effects_preludes(session, conn, self.effects)
-            packets, count = packets + more, count + number
-        return packets, count
+    def _packets_before(self, conn: BackendConnection) -> tuple[bytes, int]:
+        """As before a query; but aside of a transaction."""
+        if not self.aside:
+            return self.relay.packets_before(conn)
+        settings = self.client.session.settings.base
+        found = settings.packets_from(conn.settings)
+        conn.settings = settings
+        return found
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------
@@ -235,16 +236,16 @@ class StatementRelay(Relay):
         if self.step == "prepare":
             self.collected += data
             return
-        said = conn.scanner
-        code = 0 if said.err is None else said.err.code
+        scanned = conn.scanner
+        code = 0 if scanned.err is None else scanned.err.code
         forgotten = code in (_UNKNOWN_STATEMENT, _NEEDS_REPREPARE) or (code == _NO_VECTOR and self.first)
-        if forgotten and not self.again and self.step == "execute" and not said.rows_begun:
+        if forgotten and not self.again and self.step == "execute" and not scanned.rows_begun:
             self.again = 1  # it has not run: prepare it anew
             return
-        if self.aside and said.ending == _EOF_SIZE and said.state == DONE and said.err is None:
+        if self.aside and scanned.ending == _EOF_SIZE and scanned.state == DONE and scanned.err is None:
             # the transaction is the session's, not the connection's
-            data = data[:-2] + (said.status | int(Status.IN_TRANS)).to_bytes(2, "little")
-        super().reply_data(conn, data)
+            data = data[:-2] + (scanned.status | int(Status.IN_TRANS)).to_bytes(2, "little")
+        self.relay.reply_data(conn, data)
 
     def reply_done(self, conn: BackendConnection) -> None:
         if self.step == "prepare":
@@ -257,36 +258,36 @@ class StatementRelay(Relay):
             known.forget(self.key)
             self._send_prepare(conn, known)
             return
-        client, said = self.client, conn.scanner
+        client, scanned = self.client, conn.scanner
         if self.step == "fetch":
-            if said.err is not None or said.status & _LAST_ROW_SENT:
-                end_cursor(client, self.statement, keep=said.err is None)
-        elif said.err is not None:
+            if scanned.err is not None or scanned.status & _LAST_ROW_SENT:
+                end_cursor(client, self.statement, keep=scanned.err is None)
+        elif scanned.err is not None:
             if self.sent:
                 known.forget(self.key)  # who knows what of the long data is still there
         elif (
-            said.status & _CURSOR_EXISTS
-            and said.ok is None
-            and self.request is not None
-            and self.request.flags & CURSOR_READ_ONLY
+            scanned.status & _CURSOR_EXISTS
+            and scanned.ok is None
+            and self.execution is not None
+            and self.execution.flags & CURSOR_READ_ONLY
         ):
             known.pin(self.statement.number)
             self.statement.cursor = conn
-            ties = client.session.transaction.ties.setdefault(conn.host, [])
-            ties.append(("cursor", str(self.statement.id)))
-            if not conn.tied:
-                conn.tied = conn.for_cursors = True
-        super().reply_done(conn)
+            pins = client.session.transaction.pins.setdefault(conn.host, [])
+            pins.append(("cursor", str(self.statement.id)))
+            if not conn.pinned:
+                conn.pinned = conn.for_cursors = True
+        self.relay.reply_done(conn)
 
     def _prepared(self, conn: BackendConnection) -> None:
         """The reply to COM_STMT_PREPARE is complete, in `collected`."""
         client, err, known = self.client, conn.scanner.err, conn.statements
         assert known is not None
         if err is not None:
-            if err.code == _NO_DATABASE and self.database is not None and not self.again:
+            if err.code == _NO_DATABASE and self.relay.database is not None and not self.again:
                 self.again = 2
                 conn.database = None  # somebody has dropped it
-                self._send(conn)
+                self.relay.send(conn)
                 return
             if err.code == _TOO_MANY and len(known) and not self.again:
                 self.again = 2
@@ -296,29 +297,32 @@ class StatementRelay(Relay):
             known.forget(self.key)
             if self.own and err.code != _NOT_SUPPORTED:
                 self._answer(_NOTHING_KNOWN)
-                self.conn = None
+                self.relay.conn = None
                 give_back(client, conn)
                 client.finish("ok")
                 return
             client.transport.write(bytes(self.collected))
-            super().reply_done(conn)
+            self.relay.reply_done(conn)
             return
         data = bytes(self.collected)
         number = int.from_bytes(data[5:9], "little")
         if self.learns:
             known.leaving += close_packet(number)
-        elif not self.once:
+        elif not self.leaves:
             known.add(self.key, number)
-        if self.request is not None:
-            self._send_execute(conn, known, number, self.request)
+        if self.execution is not None:
+            self._send_execute(conn, known, number, self.execution)
             return
         self._answer(data)
         session = client.session
-        self.conn = None
+        self.relay.conn = None
         if conn.scanner.warnings:
-            self._begin_to_settle(conn)
+            self.relay.begin_to_drain(conn)
             return
-        if not (session.env.mariadb and (self.own or keeps_warnings(self.sql))):
+        if not (
+            session.env.flavour.keeps_warnings
+            and (self.own or keeps_warnings(self.relay.nature, self.relay.sql))
+        ):
             session.apply(Outcome(diagnostics=[]))
         give_back(client, conn)
         client.finish("ok")
@@ -329,10 +333,10 @@ class StatementRelay(Relay):
         session = client.session
         if self.learns:
             known, shown = definitions(data)
-            if isinstance(statement.plan, Sharded) and statement.plan.origins is not None:
-                shown = changed(shown, place_of(statement.plan.origins, client.snapshot.topology))
+            if isinstance(statement.plan, Sharded) and statement.plan.column_metadata is not None:
+                shown = changed(shown, place_of(statement.plan.column_metadata, client.snapshot.topology))
             statement.exact = exact_of(shown)
-            if not session.env.mariadb and isinstance(statement.plan, ShardSelect):
+            if session.env.flavour.derives_types and isinstance(statement.plan, ShardSelect):
                 statement.derived = derived_types(known)
             session.prepared.add(statement)
             status = session.status()
@@ -350,17 +354,6 @@ class StatementRelay(Relay):
             session.prepared.add(statement)
             data = data[:5] + statement.id.to_bytes(4, "little") + data[9:]
         client.transport.write(data)
-
-
-class TrackedStatementRelay(StatementRelay, TrackedRelay):
-    """That of a session that wants to be told of its transactions."""
-
-    __slots__ = ()
-
-
-def statement_relay(client: Exchange, statement: Statement) -> StatementRelay:
-    """The relay for one command on a prepared statement."""
-    return (TrackedStatementRelay if is_told(client) else StatementRelay)(client, statement)
 
 
 def _long_data(number: int, parameter: int, data: bytes) -> bytes:

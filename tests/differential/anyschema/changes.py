@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from config.schema import Kind
 from tests.differential.anyschema.places import AnyWorld, Column, Model
-from tests.differential.anyschema.reads import Reads, Source
+from tests.differential.anyschema.reads import Reads
+from tests.differential.anyschema.sources import Source
 from tests.differential.anyschema.steps import ID, Step
 from tests.differential.anyschema.terms import Ref, Terms, named
 from tests.differential.anyschema.tree import Form, Node, clause, fixed, form_of, items

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 from demo.programs import Flavour, Program
-from demo.servers import LocalServer
 from tests.differential.anyschema.binary import BinaryLoop
 from tests.differential.anyschema.design import design
 from tests.differential.anyschema.loop import Finding, Loop, Tally, describe, total
 from tests.differential.anyschema.places import AnyWorld
 from tests.differential.arena import deployed
+from tests.support.servers import LocalServer
 
 
 def run(options: argparse.Namespace, program: Program, servers: list[LocalServer], folder: Path) -> int:

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 from demo.programs import Flavour, find_program
-from demo.servers import LocalServer
 from tests.fuzz.readings.judge import BATCH, Judge, judging
 from tests.fuzz.readings.routes import Routes
 from tests.support.demo import running_demo
 from tests.support.plain import fill_plain
+from tests.support.servers import LocalServer
 
 
 def main() -> int:

@@ -16,12 +16,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fleet.create import Connection
 from tests.fuzz.readings.grammar import Manner, Writer
 from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import MORE_RESULTS, MULTI_STATEMENTS, QUERY, STMT_PREPARE, Closed, Raw, command
 from tests.integration.replies import is_eof, lenenc
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 
 SECRET = "secret_place"
 PASSWORD = "judged"

@@ -8,12 +8,12 @@ from __future__ import annotations
 from contextlib import suppress
 from random import Random
 
-from demo.servers import LocalServer
 from tests.fuzz.readings.grammar import Manner, Writer
 from tests.fuzz.readings.judge import BATCH, Tally
 from tests.integration.raw import QUERY, Closed, Raw, command
 from tests.integration.replies import is_eof
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 #: P and Q are IDs of pins on two shards, B of a board.
 TEXTS = (

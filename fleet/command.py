@@ -1,0 +1,312 @@
+"""What the commands of the fleet tools share: documents, who logs in, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import sys
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import aiomysql
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from config.document import ConfigError
+from config.load import load_schema, load_settings, load_topology
+from config.schema import Schema
+from config.settings import Settings
+from config.topology import Host, State, Topology
+from fleet.core.errors import Failed, HostError, Refused
+from fleet.core.hosts import DENIED, Hosts, Login, connector
+from fleet.core.progress import Shown
+from fleet.core.publish import Version
+from fleet.core.run import Report, Runner, Tool
+from fleet.core.steps import Step
+from fleet.core.store import FileStore, Store, Stored
+from fleet.core.zookeeper import ZooKeeperStore
+from fleet.options import DONE, FAILED, REFUSED
+
+_T = TypeVar("_T")
+_MEANS = {State.FROZEN: ", clients wait", State.READ_ONLY: ", writes are refused"}
+_NO_ACCOUNT = (
+    "shardgate: is the account there, with this password? `fleet` in the settings names it, accounts.sql "
+    "makes it; or log in as another: --user USER --password-env NAME"
+)
+_FEW = 20
+"""Steps that are shown before it is asked whether to take them, and problems that are printed."""
+
+
+def terminal() -> Console:
+    """For what is printed. Where it is no terminal nothing is broken into lines."""
+    made = Console(highlight=False, soft_wrap=True)
+    return made if made.is_terminal else Console(highlight=False, soft_wrap=True, width=1000)
+
+
+def history_table(number: str, found: Iterable[Version], used: Collection[int]) -> Table:
+    """What was published; `number`: what its numbers are called; `used`: those in use."""
+    table = Table(number, "published", "by", "command", "", box=None, pad_edge=False)
+    for one in found:
+        table.add_row(
+            str(one.number), one.at[:19], one.by, one.reason, "in use" if one.number in used else ""
+        )
+    return table
+
+
+def on_errors() -> Console:
+    """Standard error: progress, so that what is printed can be piped."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """Turns what is raised within into a message and an exit status."""
+    try:
+        yield
+    except (Refused, ConfigError) as error:
+        print(f"shardgate: {error}", file=sys.stderr)
+        raise typer.Exit(REFUSED) from None
+    except (Failed, HostError) as error:
+        where = f"{error.host}: " if isinstance(error, HostError) else ""
+        print(f"shardgate: {where}{error}", file=sys.stderr)
+        if isinstance(error, HostError) and error.code in DENIED:
+            print(_NO_ACCOUNT, file=sys.stderr)
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        print(
+            "shardgate: interrupted: run this again, and it goes on where it was; `shardgate fleet status` "
+            "shows what waits for it",
+            file=sys.stderr,
+        )
+        raise typer.Exit(FAILED) from None
+
+
+def shards_of(text: str) -> tuple[int, int]:
+    """First and last of `A-B`. Refused for anything else."""
+    first, _, last = text.partition("-")
+    if not (first.isdecimal() and last.isdecimal()) or int(first) > int(last):
+        raise Refused(f"--shards {text}: must be the first and the last, as in 512-1023")
+    return int(first), int(last)
+
+
+def statement_of(statement: str | None, file: Path | None) -> str:
+    """Of --statement and --file the one that is given. Refused for both, neither, and no readable file."""
+    if (statement is None) == (file is None):
+        raise Refused("give the statement: --statement SQL, or --file FILE")
+    if statement is not None:
+        return statement
+    assert file is not None
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{file} cannot be read: {error}") from None
+
+
+def store_of(settings: Settings) -> Store:
+    """Where the settings say that the topology is; not open yet."""
+    if settings.topology.zookeeper is not None:
+        return ZooKeeperStore(settings.topology.zookeeper)
+    assert settings.topology.file is not None
+    return FileStore(settings.topology.file, settings.topology.registry, settings.schema_file)
+
+
+def not_serving(settings: Settings, store: Store) -> list[str]:
+    """A line for each range of shards that clients wait for, or are refused. None where the topology cannot
+    be read: others say why.
+    """
+    try:
+        stored = store.topology()
+        if stored is None:
+            return []
+        topology = load_topology(stored.content, name=store.where, layouts=settings.all_layouts)
+    except ConfigError:
+        return []
+    ranges = [(keyspace.name, one) for keyspace in topology.keyspaces.values() for one in keyspace.ranges]
+    return [
+        f"{name} {one.first}-{one.last} on {one.master}: {one.state}{_MEANS.get(one.state, '')}"
+        for name, one in ranges
+        if one.state is not State.SERVING
+    ]
+
+
+def schema_text(settings: Settings, store: Store) -> bytes:
+    """The schema's document, of its file or its node. Refused when there is none."""
+    if settings.schema_file is not None:
+        return read_document(settings.schema_file)
+    stored = store.schema()
+    if stored is None:
+        raise Refused(f"there is no schema in {settings.schema_place}: `shardgate schema put FILE`")
+    return stored.content
+
+
+def read_document(file: Path) -> bytes:
+    """The file's content. Refused when it cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _schema_of(settings: Settings, store: Store) -> Schema:
+    return load_schema(schema_text(settings, store), name=settings.schema_place)
+
+
+async def take(
+    store: Store, hosts: Hosts, tool: Tool, *, dry_run: bool, yes: bool, undo: bool = False
+) -> Report:
+    """Take the tool's steps, or with `dry_run` only print them. Asks unless `yes`."""
+    console = terminal()
+
+    def show(steps: Sequence[Step]) -> None:
+        for one in steps:
+            for line in one.lines:
+                console.print(f"{one.host}: {line}" if one.host else line, markup=False)
+
+    def confirm(steps: Sequence[Step]) -> bool:
+        if yes:
+            return True
+        if len(steps) <= _FEW:
+            show(steps)
+        places = ", ".join(dict.fromkeys(one.host for one in steps if one.host)) or store.where
+        return sys.stdin.isatty() and typer.confirm(f"{len(steps)} steps on {places}. Go on?")
+
+    progress = Shown(on_errors(), tool.name)
+    runner = Runner(store, hosts, progress, confirm)
+    if not dry_run:
+        return await runner.run(tool, undo=undo)
+    steps = await runner.dry_run(tool, undo=undo)
+    show(steps)
+    return Report(steps, list(steps), list(tool.problems))
+
+
+def finish(report: Report) -> int:
+    """Print what went wrong, and how to go on; the exit status."""
+    for one in report.problems[:_FEW]:
+        print(f"shardgate: {one}", file=sys.stderr)
+    if len(report.problems) > _FEW:
+        more = len(report.problems) - _FEW
+        print(f"shardgate: and {more} more: shardgate fleet status", file=sys.stderr)
+    if any("cannot log in: " in one for one in report.problems):
+        print(_NO_ACCOUNT, file=sys.stderr)
+    if report.problems and report.operation is not None and not report.operation.outcome:
+        print(
+            f"shardgate: operation {report.operation.number} is not finished "
+            f"({report.operation.progress}): see to these, then run the same command again",
+            file=sys.stderr,
+        )
+    return FAILED if report.problems else DONE
+
+
+@dataclass
+class Fleet:
+    """The documents, the store that is open, and the hosts."""
+
+    settings: Settings
+    schema: Schema
+    store: Store
+    hosts: Hosts
+    topology: Topology
+    login: Login
+    console: Console = field(default_factory=terminal)
+
+    async def run(self, tool: Tool, *, dry_run: bool, yes: bool, undo: bool = False) -> Report:
+        """See `take`."""
+        return await take(self.store, self.hosts, tool, dry_run=dry_run, yes=yes, undo=undo)
+
+
+def with_store(config: Path, work: Callable[[Settings, Schema, Store], _T]) -> _T:
+    """Open the topology's store, do `work` without any host, close it. Raises typer.Exit."""
+    return with_open_store(config, lambda settings, store: work(settings, _schema_of(settings, store), store))
+
+
+def with_open_store(config: Path, work: Callable[[Settings, Store], _T]) -> _T:
+    """The same, whatever the documents are."""
+    with ending():
+        settings = load_settings(config)
+        store = store_of(settings)
+        store.open()
+        try:
+            return work(settings, store)
+        finally:
+            store.close()
+
+
+def run_on_fleet(
+    config: Path,
+    user: str | None,
+    password_env: str | None,
+    work: Callable[[Fleet], Awaitable[_T]],
+    topology_file: Path | None = None,
+) -> _T:
+    """Open everything, do `work`, close everything. Raises typer.Exit."""
+
+    async def main() -> _T:
+        async with opened(config, user, password_env, topology_file) as fleet:
+            return await work(fleet)
+
+    with ending():
+        return asyncio.run(main())
+
+
+@asynccontextmanager
+async def opened(
+    config: Path, user: str | None, password_env: str | None, topology_file: Path | None = None
+) -> AsyncIterator[Fleet]:
+    """Raises Refused or ConfigError for documents that cannot be used."""
+    settings = load_settings(config)
+    login = _login(settings, user, password_env)
+    warnings.filterwarnings("ignore", category=aiomysql.Warning)  # "Slave is already running"
+    store = store_of(settings)
+    await asyncio.to_thread(store.open)
+    try:
+        schema = await asyncio.to_thread(_schema_of, settings, store)
+        stored = await asyncio.to_thread(store.topology)
+        topology = _topology(settings, schema, store, stored, topology_file)
+        for host in (*topology.hosts, *topology.slaves):
+            _try_login(login, host)
+        async with Hosts(connector(settings.backends, login)) as hosts:
+            yield Fleet(settings, schema, store, hosts, topology, login)
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+def _topology(
+    settings: Settings, schema: Schema, store: Store, stored: Stored | None, file: Path | None
+) -> Topology:
+    if file is not None:
+        return load_topology(file, layouts=settings.all_layouts, schema=schema)
+    if stored is None:
+        raise Refused(f"there is no topology in {store.where}: write it there, `shardgate topology put FILE`")
+    return load_topology(stored.content, name=store.where, layouts=settings.all_layouts, schema=schema)
+
+
+def _try_login(login: Login, host: Host) -> None:
+    try:
+        login(host)
+    except ValueError as error:
+        raise Refused(f"fleet: {error}") from None
+
+
+def _login(settings: Settings, user: str | None, password_env: str | None) -> Login:
+    """Who logs in: the user given, else the settings', else root."""
+    if user is None and password_env is None and settings.fleet is not None:
+        return settings.fleet.login
+    name = user or (settings.fleet.user if settings.fleet is not None else "root")
+    if password_env is not None:
+        if password_env not in os.environ:
+            raise Refused(f"the environment variable {password_env} is not set")
+        password = os.environ[password_env]
+    elif sys.stdin.isatty():
+        password = getpass.getpass(f"Password of {name} on the hosts: ")
+    else:
+        raise Refused(
+            f"give the password of {name} in the settings (`fleet`), or in an environment variable, and its "
+            "name: --password-env NAME"
+        )
+    return lambda host: (name, password)

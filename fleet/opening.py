@@ -1,0 +1,226 @@
+"""`shardgate fleet open`: new shards, made, verified, published closed, opened when every proxy knows them.
+
+A proxy that does not know a shard finds nothing there. So the shards are opened for new objects, by a second
+version, only when all proxies serve the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from config.checks import fit_problems
+from config.document import ConfigError
+from config.load import load_topology
+from config.schema import Schema
+from config.settings import Settings
+from config.topology import Host, Keyspace, Range, Topology
+from fleet import accounts, create
+from fleet.accounts import accounts_on
+from fleet.core.errors import Failed, Refused
+from fleet.core.hosts import Hosts
+from fleet.core.journal import Operation
+from fleet.core.progress import Silent
+from fleet.core.publish import publish, wait_until_served
+from fleet.core.run import Tool
+from fleet.core.steps import Step
+from fleet.core.store import Store, Stored
+from fleet.create import Plan
+from fleet.document import Document, read_document, with_range, without_range, written
+from fleet.verifying import Verifying
+
+
+class Opening:
+    """One run: shards `first` to `last` of `keyspace` on a pair."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        schema: Schema,
+        store: Store,
+        hosts: Hosts,
+        keyspace: str,
+        first: int,
+        last: int,
+        master: Host,
+        slave: Host | None,
+    ) -> None:
+        self._settings, self._schema, self._store, self._hosts = settings, schema, store, hosts
+        self._keyspace, self._first, self._last = keyspace, first, last
+        self._master, self._slave = master, slave
+        self._reason = ""
+        self._stored: Stored | None = None
+        self._document: Document = {}
+
+    def tool(self) -> Tool:
+        """For the runner."""
+        arguments: dict[str, Any] = {"keyspace": self._keyspace, "shards": f"{self._first}-{self._last}"}
+        arguments |= {"master": self._master} | ({"slave": self._slave} if self._slave else {})
+        actions = {
+            "verify": self._verify,
+            "publish": self._publish,
+            "open": self._open,
+            "served": self._served,
+            "withdraw": self._withdraw,
+        }
+        made = Tool("open", arguments, self._steps, self._undo, actions, blocks=True)
+        self._reason = Operation(0, "open", arguments).command
+        return made
+
+    # --- the steps -------------------------------------------------------------------------------
+
+    async def _steps(self, operation: Operation | None) -> Sequence[Step]:
+        old = await self._read()
+        found = self._range_in(old)
+        if found is not None and found.open:
+            return (
+                [self._step("served", "wait until all proxies serve it", 9)] if operation is not None else []
+            )
+        steps: list[Step] = []
+        if found is None:
+            new = self._next(old)
+            plan = self._plan(new)
+            actual = await create.look(self._schema, new, self._hosts, create.wanted(self._schema, new))
+            problems = [*actual.problems, *create.left_over(actual)]
+            if problems:
+                raise Refused("; ".join(problems))
+            if operation is None:
+                self._empty(plan, actual.found.get(self._master, {}))
+            steps += create.steps(plan, actual)
+            steps += await self._accounts(new)
+            steps.append(self._step("verify", "verify what was made", 2))
+            steps.append(self._step("publish", f"publish {self._what}, closed for new objects", 3))
+        steps.append(self._step("served", "wait until all proxies know the shards", 4))
+        steps.append(self._step("open", f"open {self._what} for new objects", 5, final=True))
+        steps.append(self._step("served", "wait until all proxies serve it", 6, key="opened"))
+        return steps
+
+    @property
+    def _what(self) -> str:
+        return f"{self._keyspace} {self._first}-{self._last} on {self._master}"
+
+    def _step(self, action: str, text: str, stage: int, *, final: bool = False, key: str = "") -> Step:
+        return Step(key or action, text, action=action, stage=stage, final=final)
+
+    async def _read(self) -> Topology:
+        self._stored = await asyncio.to_thread(self._store.topology)
+        if self._stored is None:
+            raise Refused(f"there is no topology in {self._store.where}")
+        self._document = read_document(self._stored.content)
+        return load_topology(self._stored.content, name=self._store.where, layouts=self._settings.all_layouts)
+
+    def _keyspace_in(self, topology: Topology) -> Keyspace:
+        found = topology.keyspaces.get(self._keyspace)
+        if found is None or found.layout is None or found.shards is not None:
+            growing = [one.name for one in topology.keyspaces.values() if one.layout and one.shards is None]
+            why = "is not there" if found is None else "has a number of shards that never changes"
+            raise Refused(
+                f"keyspace {self._keyspace} {why}: shards can be opened in {', '.join(growing) or 'none'}"
+            )
+        return found
+
+    def _range_in(self, topology: Topology) -> Range | None:
+        """The range, when it was published already. Refused when some of the shards are held otherwise."""
+        keyspace = self._keyspace_in(topology)
+        held = [one for one in keyspace.ranges if one.first <= self._last and one.last >= self._first]
+        if not held:
+            return None
+        same = [one for one in held if (one.first, one.last) == (self._first, self._last)]
+        if same and (same[0].master, same[0].slave) == (self._master, self._slave):
+            return same[0]
+        one = held[0]
+        raise Refused(f"shards {one.first}-{one.last} of {self._keyspace} are on {one.master} already")
+
+    def _next(self, old: Topology) -> Topology:
+        """With the new range. ConfigError: a gap, a host in two roles, no room in the IDs."""
+        return self._load(self._closed())
+
+    def _closed(self) -> Document:
+        fields = {"master": self._master, "slave": self._slave, "open": False}
+        return with_range(self._document, self._keyspace, self._first, self._last, fields)
+
+    def _load(self, document: Document) -> Topology:
+        made = load_topology(
+            document, name="the topology with these shards", layouts=self._settings.all_layouts
+        )
+        problems = fit_problems(self._schema, made)
+        if problems:
+            raise ConfigError(problems)
+        return made
+
+    def _plan(self, new: Topology) -> Plan:
+        """The new shards' databases, and what else the master needs."""
+        names = set(self._names(new))
+        wanted = create.wanted(self._schema, new)[self._master]
+        others = [one for one in wanted if (found := new.physical(one.name)) is None or not found[0].sharded]
+        return {self._master: [*(one for one in wanted if one.name in names), *others]}
+
+    def _names(self, new: Topology) -> list[str]:
+        keyspace = new.keyspaces[self._keyspace]
+        return [keyspace.database_of(shard).decode() for shard in range(self._first, self._last + 1)]
+
+    def _empty(self, plan: Plan, found: create.Existing) -> None:
+        """Refused when a database of a new shard is there already: it may be somebody's."""
+        there = [name for name in self._names(self._load(self._closed())) if name in found]
+        if there:
+            raise Refused(
+                f"{self._master} has databases {', '.join(there[:5])} already: drop them if they are left "
+                "over, or publish their range with `shardgate topology put` if they are these shards"
+            )
+
+    async def _accounts(self, new: Topology) -> list[Step]:
+        wanted = accounts_on(self._settings.backends, self._master)
+        held = await accounts.look(self._hosts, self._master, [one.user for one in wanted])
+        names = [one.name for one in self._plan(new)[self._master]]
+        return accounts.steps(wanted, self._schema, new, self._master, held, databases=names, stage=1)
+
+    # --- the actions -----------------------------------------------------------------------------
+
+    async def _verify(self, step: Step) -> Mapping[str, Any]:
+        new = self._next(await self._read())
+        verifying = Verifying(
+            self._settings, self._schema, new, self._hosts, Silent(), deep=False, plan=self._plan(new)
+        )
+        names = {"", *self._names(new)}
+        faults = [one for one in await verifying.faults() if one.database in names]
+        if faults:
+            raise Failed("; ".join(f"{one.host} {one.database}: {one.text}" for one in faults[:5]))
+        return {}
+
+    async def _publish(self, step: Step) -> Mapping[str, Any]:
+        await self._read()
+        return await self._published(self._closed())
+
+    async def _open(self, step: Step) -> Mapping[str, Any]:
+        await self._read()
+        fields = {"open": True}
+        return await self._published(
+            with_range(self._document, self._keyspace, self._first, self._last, fields)
+        )
+
+    async def _withdraw(self, step: Step) -> Mapping[str, Any]:
+        await self._read()
+        return await self._published(without_range(self._document, self._keyspace, self._first, self._last))
+
+    async def _published(self, document: Document) -> Mapping[str, Any]:
+        await asyncio.to_thread(publish, self._store, written(document), self._stored, self._reason)
+        return {"version": document["version"]}
+
+    async def _served(self, step: Step) -> Mapping[str, Any]:
+        await self._read()
+        await wait_until_served(self._store, int(self._document["version"]))
+        return {}
+
+    # --- back ------------------------------------------------------------------------------------
+
+    async def _undo(self, operation: Operation) -> Sequence[Step]:
+        steps: list[Step] = []
+        found = self._range_in(await self._read())
+        if found is not None and found.open:
+            raise Refused(f"{self._what} is open for new objects: there is no way back, go on with it")
+        if found is not None:
+            steps.append(self._step("withdraw", f"publish the topology without {self._what}", 0))
+            steps.append(self._step("served", "wait until no proxy knows the shards", 1))
+        drops = create.undo_steps(operation, *await create.with_rows(self._hosts, operation))
+        return [*steps, *(Step(one.key, one.text, one.host, one.statements, stage=2) for one in drops)]

@@ -1,0 +1,100 @@
+"""After a reply: what the session must still learn from the connection before it gives it back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.engine.left_behind import ask_after_code, ask_after_routine, ask_left_behind, counts, generated
+from proxy.engine.naming import logical_rows
+from proxy.errors import ProxyError
+from proxy.session.outcome import Diagnostic, Diagnostics
+from proxy.session.reading import READING
+from proxy.wire.constants import Status
+from proxy.wire.packets import frame
+from rewriter.plans import Values
+from rewriter.text.effects import Effects
+from rewriter.text.found_rows import PRIMED
+
+log = structlog.get_logger("proxy")
+
+if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
+    from proxy.session.state import Session
+
+_IN_TRANS = int(Status.IN_TRANS)
+_SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
+
+
+def needs_draining(session: Session) -> bool:
+    """Whether an error may have changed, or left open, a transaction."""
+    return session.transaction.explicit or bool(session.transaction.held) or not session.autocommit
+
+
+def opens(session: Session, conn: BackendConnection) -> bool:
+    """Whether a transaction may be open on `conn` after a statement of the session, which opens none by
+    itself.
+    """
+    transaction = session.transaction
+    return transaction.explicit or not session.autocommit or transaction.held.get(conn.host) is conn
+
+
+async def drain_diagnostics(
+    client: Exchange, conn: BackendConnection, effects: Effects | None = None, literals: Values = ()
+) -> Diagnostics:
+    """After an error, with warnings or other `effects`: learn what the session must know before the
+    connection is given back. Returns the warnings.
+
+    An ERR packet has no status flags, and a deadlock ends the transaction: the reply to SHOW WARNINGS tells,
+    and what else there is to know of the error. Warnings live on the server's connection, so they are fetched
+    while it is still ours. A connection that does not answer is closed.
+    """
+    scanned = conn.scanner
+    failed, warnings, ok, rows = scanned.err is not None, scanned.warnings, scanned.ok, scanned.rows
+    found = Diagnostics()
+    try:
+        async with asyncio.timeout(5):
+            if warnings or failed or effects is None:
+                found = await fetch_warnings(conn, warnings)
+            if effects is not None:
+                # LAST_INSERT_ID(value) holds even if the statement fails
+                asks = effects.insert_id == "ask" if failed else generated(effects, ok, literals) is None
+                tells = not failed or effects.found_rows == PRIMED
+                counted = not (tells and counts(client.session, effects, ok, rows, literals))
+                await ask_left_behind(
+                    client.session, conn, effects, ok if asks else None, asks=asks, counted=counted
+                )
+            if effects is not None and effects.routine:
+                conn.unclean = True
+                await ask_after_routine(client, conn, changed=effects.changed)
+                # it may have set how texts are read: the session's own is said anew before its next statement
+                conn.settings = conn.settings.unsure_of(READING)
+            elif effects is not None and (effects.calls or effects.changed):
+                await ask_after_code(client, conn, effects)
+            if effects is not None and effects.defines:
+                services = client.services
+                await services.routines.changed(services.serving.topology, conn.host)
+            if effects is not None and effects.tables and not failed:
+                await client.services.serving.tables_changed()
+    except (ProxyError, TimeoutError):
+        conn.close()
+    except Exception as error:  # the client gets its reply all the same, and nobody else this connection
+        log.error("what a statement left behind cannot be read", host=conn.host, exc_info=error)
+        conn.close()
+    found[:] = logical_rows(client, found)
+    return found
+
+
+async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:
+    """SHOW WARNINGS of the statement that `conn` ran last. `total`: how many its reply said there are."""
+    reply = await Collector().run(conn, _SHOW_WARNINGS)
+    found = Diagnostics()
+    found.total = total
+    for level, code, message in reply.values():
+        text = (message or b"").decode("utf-8", "replace")
+        found.append(Diagnostic((level or b"").decode(), int(code or 0), text))
+    return found

@@ -1,0 +1,312 @@
+"""A server connection for a client's statement: how it is taken, and how it is given back.
+
+It is the one that the session keeps on that host, for its transaction or for state that lives on it, or else
+one of the pool's. What brings it into the session's state goes in front of the statement (`sync_packets`),
+and behind the reply `drain_diagnostics` (`diagnostics`) learns what the session must know of it. Nothing else
+in the engine and in the ways of running a plan calls the pools (`backends.host`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.own import apply
+from proxy.backends.settings import Settings
+from proxy.backends.waiting import Waiter
+from proxy.errors import ProxyError
+from proxy.wire.constants import Status
+from proxy.wire.packets import Err, frame, query_packet
+
+from .waiting_room import fenced, read_only
+
+if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
+
+_IN_TRANS = int(Status.IN_TRANS)
+_LIMITS: Final = frozenset({"sql_select_limit", "max_join_size", "sql_big_selects"})
+
+
+# -- taken by who goes on in a callback
+# -------------------------------------------------------------------------------
+
+
+def take(client: Exchange, host: str, database: str | None = None) -> BackendConnection | None:
+    """One of the pool's that is free now, best one that has the session's settings and `database`."""
+    session = client.session
+    return client.services.backends.pool(host).take(
+        session.settings, database, session.capability_set, session.user.name
+    )
+
+
+def wait(
+    client: Exchange,
+    host: str,
+    granted: Callable[[BackendConnection], None],
+    refused: Callable[[Exception], None],
+    database: str | None = None,
+) -> Waiter[BackendConnection]:
+    """Queue for one of the pool's. `refused` may be called before this returns."""
+    session = client.session
+    pool = client.services.backends.pool(host)
+    return pool.wait(session.settings, database, session.capability_set, granted, refused, session.user.name)
+
+
+def crowded(client: Exchange, host: str) -> bool:
+    """Whether the session's user gets no further connection to `host` before one is given back."""
+    return client.services.backends.pool(host).full(client.session.user.name)
+
+
+# -- taken by a coroutine
+# -------------------------------------------------------------------------------------------------
+
+
+async def connection(
+    client: Exchange, host: str, database: str | None = None, settings: Settings | None = None
+) -> BackendConnection:
+    """The session's own of this host, or else one of the pool's. Raises ProxyError. `settings`: those that it
+    is best to have already, if not the session's.
+    """
+    held = client.session.transaction.held.get(host)
+    return held or await outside(client, host, database, settings)
+
+
+async def outside(
+    client: Exchange, host: str, database: str | None = None, settings: Settings | None = None
+) -> BackendConnection:
+    """One of the pool's, whatever the session has on this host. Raises ProxyError."""
+    session = client.session
+    pool = client.services.backends.pool(host)
+    return await pool.connection(
+        settings or session.settings, database, session.capability_set, session.user.name
+    )
+
+
+async def scratch(client: Exchange, host: str, settings: Settings) -> BackendConnection:
+    """One of those that rows are gathered on. Raises ProxyError."""
+    session = client.session
+    pool = client.services.backends.scratch(host)
+    return await pool.connection(settings, None, session.capability_set, session.user.name)
+
+
+async def scratch_again(client: Exchange, gone: BackendConnection, settings: Settings) -> BackendConnection:
+    """One in the place of one that is closed, to tidy up behind it: of nobody's share. Raises ProxyError."""
+    return await client.services.backends.scratch(gone.host).connection(settings, None, gone.capability_set)
+
+
+@asynccontextmanager
+async def borrowed(
+    client: Exchange,
+    host: str,
+    database: str | None = None,
+    *,
+    joins: bool = False,
+    all_rows: bool = False,
+) -> AsyncIterator[BackendConnection]:
+    """A connection with the session's settings: the one it has of this host, or else one outside its
+    transaction. Closed if its user fails midway. `joins`: the session keeps it if a transaction is open on it
+    then, or the session is pinned to it. `all_rows`: for a question of the proxy's own, to which the
+    session's limits of rows are nothing.
+    """
+    session = client.session
+    held = session.transaction.held.get(host)
+    conn = held or await outside(client, host, database)
+    try:
+        settings = session.settings.base.without(_LIMITS) if all_rows else session.settings.base
+        await apply(conn, settings)
+        if database is not None and conn.database != database:
+            reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
+            if reply.err is not None:
+                raise ProxyError("unknown_database", database=database)
+            conn.database = database
+        yield conn
+    except BaseException:
+        if conn.receiver is not None:
+            conn.close()
+        raise
+    finally:
+        if held is not None or session.transaction.held.get(host) is conn:
+            if conn.closed:
+                lost(client, conn, None)
+        elif joins and not conn.closed and not client.closed:
+            give_back(client, conn)
+        else:
+            free(conn)
+
+
+@asynccontextmanager
+async def asking(client: Exchange, host: str, settings: Settings) -> AsyncIterator[BackendConnection]:
+    """A connection outside the session's transaction, with settings of the proxy's own."""
+    conn = await outside(client, host, settings=settings)
+    try:
+        await apply(conn, settings)
+        yield conn
+    finally:
+        free(conn)
+
+
+# -- given back
+# -----------------------------------------------------------------------------------------------------------
+
+
+def free(conn: BackendConnection) -> None:
+    """Give a connection back that the session does not keep. The pool closes one that is at work, and resets
+    one that has state of a session; one that is in a transaction is so rolled back.
+    """
+    conn.owner.release(conn)
+
+
+def give_back(client: Exchange, conn: BackendConnection, *, failed: bool = False) -> None:
+    """After a complete reply: keep `conn` while it carries a transaction or session state, else free it.
+    `failed`: the reply was an error.
+    """
+    transaction = client.session.transaction
+    if not (conn.in_transaction or conn.pinned or transaction.held):
+        free(conn)
+    else:
+        give_all_back(client, [conn], failed=failed)
+
+
+def give_all_back(
+    client: Exchange,
+    conns: Iterable[BackendConnection],
+    *,
+    failed: bool = False,
+    broken: Iterable[tuple[BackendConnection, ProxyError | None]] = (),
+) -> None:
+    """After complete replies, with none of the session's connections at work: keep those that carry a
+    transaction or session state, free the others. `broken`: those that were lost on the way, and why.
+    """
+    transaction = client.session.transaction
+    if client.closed:
+        for conn in conns:
+            if transaction.held.get(conn.host) is not conn:
+                free(conn)
+        return
+    ended = False
+    unused: list[BackendConnection] = []
+    gone = list(broken)
+    for conn in conns:
+        if conn.closed:
+            gone.append((conn, None))
+            continue
+        if conn.in_transaction:
+            transaction.held[conn.host] = conn
+            continue
+        if transaction.held.get(conn.host) is conn:
+            del transaction.held[conn.host]
+            implicit = not (client.session.autocommit or conn.pinned)  # held for its transaction only
+            ended = ended or implicit or conn.host in transaction.opened
+        if transaction.keeps(conn):
+            transaction.held[conn.host] = conn
+        else:
+            unused.append(conn)
+    for conn in unused:
+        free(conn)
+    if ended and (transaction.explicit or not client.session.autocommit):
+        transaction_ended_by_server(client, rolled_back=failed)
+    for conn, error in gone:
+        lost(client, conn, error)
+
+
+def end_transaction(client: Exchange) -> None:
+    """The session's transaction is over, or rolled back: free what it kept for that alone."""
+    for conn in client.session.transaction.end():
+        free(conn)
+
+
+def release_all(client: Exchange) -> None:
+    """Free every connection that the session keeps, whatever it is pinned to."""
+    end_transaction(client)
+    transaction = client.session.transaction
+    pinned = list(transaction.held.values())
+    transaction.held.clear()
+    transaction.pins.clear()
+    for conn in pinned:
+        free(conn)
+
+
+def leave(client: Exchange) -> None:
+    """The client is gone: free what its session keeps. It stays noted what that was: whoever is still at work
+    for the client frees only what he has taken himself.
+    """
+    for conn in client.session.transaction.held.values():
+        free(conn)
+
+
+def discard(client: Exchange, conn: BackendConnection) -> None:
+    """The client is gone in the middle of a statement: close `conn`, and end the statement on the server."""
+    held = client.session.transaction.held
+    if held.get(conn.host) is conn:
+        del held[conn.host]
+        client.session.transaction.pins.pop(conn.host, None)
+    conn.owner.discard(conn, kill=True)
+
+
+def transaction_ended_by_server(client: Exchange, rolled_back: bool) -> None:
+    """A host ended its part of the transaction by itself; the others follow, as on one server.
+
+    A deadlock rolls back, an implicit commit (DDL) commits.
+    """
+    transaction = client.session.transaction
+    ended = transaction.end()
+    for other in transaction.held.values():  # the session is pinned to them
+        if other.in_transaction and not other.closed and other.receiver is None:
+            other.tell(query_packet(b"ROLLBACK" if rolled_back else b"COMMIT"))
+            other.scanner.status &= ~_IN_TRANS
+    for other in ended:
+        if rolled_back:
+            free(other)  # still in a transaction: the reset rolls it back
+        else:
+            client.services.spawn(_commit(client, other), "implicit commit")
+
+
+async def _commit(client: Exchange, conn: BackendConnection) -> None:
+    try:
+        await Collector().run(conn, query_packet(b"COMMIT"))
+    except ProxyError:
+        conn.close()
+    free(conn)
+
+
+def refused_by_master(client: Exchange, host: str, error: Err | ProxyError) -> Err | ProxyError:
+    """The error of a statement that has done nothing. Where `host` takes no writes now, as the waiting room
+    knows it; but a transaction that is open there can only be run again, on the next master.
+    """
+    if isinstance(error, Err):
+        error = fenced(error, client.snapshot.topology)
+    if not isinstance(error, Err) or not read_only(error):
+        return error
+    conn = client.session.transaction.held.get(host)
+    if conn is None or not conn.in_transaction or not client.services.waiting_room.changing(host):
+        return replace(error, host=host)
+    transaction_ended_by_server(client, rolled_back=True)
+    return ProxyError("transaction_moved", host=host)
+
+
+def forget_closed(client: Exchange) -> None:
+    """A cancelled task has closed the connections it was using: the session must not use them again."""
+    for conn in list(client.session.transaction.held.values()):
+        if conn.closed:
+            lost(client, conn, None)
+
+
+def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) -> None:
+    """A connection of the session is gone. If it carried a transaction, the rest is rolled back and the
+    client must know.
+    """
+    transaction = client.session.transaction
+    if client.closed or transaction.held.get(conn.host) is not conn:
+        return
+    del transaction.held[conn.host]
+    transaction.pins.pop(conn.host, None)
+    explicit = transaction.explicit or not client.session.autocommit
+    end_transaction(client)
+    if explicit:
+        transaction.explicit = True
+        reason = f"the connection to {conn.host} was lost"
+        transaction.lost = error.text.removesuffix(".") if error is not None else reason

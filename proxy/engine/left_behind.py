@@ -1,0 +1,349 @@
+"""What a statement has left behind on its connection: asked for while the connection is still the session's.
+
+User variables, LAST_INSERT_ID() and FOUND_ROWS() live on the server's connection, which another client may
+use next. They are read back, and kept in the session; user variables among its settings, so that they are
+put on whatever connection it uses later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
+from proxy.backends.settings import TYPED_NULL, variable_name
+from proxy.engine.session_sync import NEVER_FOUND, PRIMING_VARIABLE
+from proxy.errors import ProxyError
+from proxy.session.outcome import Outcome
+from proxy.wire.constants import ColumnFlag, ColumnType
+from proxy.wire.packets import Ok, frame
+from proxy.wire.resultset import NUMERIC, Column, decode_column
+from rewriter.plans import Plan, Values
+from rewriter.text.effects import Effects
+from rewriter.text.found_rows import ASK, MATCHED, ONE, PRIMED
+
+if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
+    from proxy.session.state import Session
+
+_NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+_MATCHED = re.compile(rb"matched: ([0-9]+)")
+#: So many literals are looked at for an insert id; with more of them the server is asked.
+_LOOK = 2000
+
+#: The names of a connection's user variables: statements of MariaDB and of MySQL.
+_NAMES = {
+    "mariadb": b"SELECT variable_name FROM information_schema.user_variables",
+    "mysql": b"SELECT variable_name FROM performance_schema.user_variables_by_thread "
+    b"WHERE thread_id = PS_CURRENT_THREAD_ID()",
+}
+
+
+def pin(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> None:
+    """Note what keeps the session on `conn` from now on, and what no longer does."""
+    kept = session.transaction.pins.setdefault(conn.host, [])
+    for kind, name in effects.unpins:
+        what = (kind, _written(name, literals))
+        if not what[1]:
+            kept[:] = [one for one in kept if one[0] != kind]
+        elif what in kept:
+            kept.remove(what)
+    for kind, name in effects.pins:
+        what = (kind, _written(name, literals))
+        if kind == "lock" or what not in kept:
+            kept.append(what)
+    if kept:
+        conn.pinned, conn.for_cursors = True, conn.for_cursors and not effects.pins
+    else:
+        del session.transaction.pins[conn.host]
+
+
+def _written(name: str | int, literals: Values) -> str:
+    if isinstance(name, int):
+        return literals[name][:-1].decode("utf-8", "replace").lower()
+    return name.lower()
+
+
+def generated(effects: Effects, ok: Ok | None, literals: Values) -> bool | None:
+    """Whether the insert id of a reply is one that the server made; None when only the server knows."""
+    if not effects.insert_id:
+        return True
+    if effects.insert_id == "ask" or ok is None:
+        return None
+    if not ok.insert_id:
+        return False
+    if len(literals) > _LOOK or any(_means(literal, ok.insert_id) for literal in literals):
+        return None
+    return True
+
+
+def _means(literal: bytes, number: int) -> bool:
+    """Whether a literal may have this value in an integer column."""
+    text = literal.strip(b"'\" ")
+    found = _NUMBER.match(text)
+    if found is None or text[:2].lower() in (b"0x", b"0b"):
+        return literal[:1] not in (b"'", b'"') and bool(literal)
+    if len(text) < 19 and found[0].isdigit():
+        return int(found[0]) == number
+    return abs(float(found[0]) - number) <= max(1.0, number * 1e-12)
+
+
+_PING = frame(b"\x0e")
+#: Statements that run functions, triggers and procedures. What the others have changed shows in their words.
+_RUNS = re.compile(
+    rb"[\s(]*(?:SELECT|WITH|VALUES|TABLE|INSERT|REPLACE|UPDATE|DELETE|LOAD|DO|CALL|EXECUTE|BEGIN|IF|CASE|LOOP|WHILE"
+    rb"|REPEAT|FOR)\b|\s*\S+\s*:",
+    re.IGNORECASE,
+)
+
+_TEMPORARY = b"SELECT 1 FROM information_schema.routines WHERE routine_definition LIKE '%TEMPORARY%' LIMIT 1"
+
+
+def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literals: Values) -> bool:
+    """Note what a reply of so many `rows` tells of FOUND_ROWS(); whether only the server knows it."""
+    found = effects.found_rows
+    if isinstance(found, int):
+        session.apply(Outcome(found=rows + int(literals[found])))
+        return not rows
+    if found == ONE:
+        session.apply(Outcome(found=1))
+    if found == MATCHED and ok is not None:
+        matched = _MATCHED.search(ok.info)
+        session.apply(Outcome(found=int(matched[1]) if matched else None))
+    return found in (ASK, PRIMED)
+
+
+def effects_on(client: Exchange, host: str, plan: Plan, sql: bytes) -> Effects | None:
+    """The effects of a statement that one host runs, with those of its triggers and functions there."""
+    services = client.services
+    routines, effects = services.routines.leaving.get(host), plan.effects
+    if routines is not None:
+        effects = routines.added(effects, sql)
+    if effects is not None and effects.calls:
+        bodies = services.routines.bodies.get(host)
+        if bodies is not None and bodies.harmless(effects.calls):
+            # should one have become another since: MariaDB tells at once, MySQL in its next OK
+            effects = effects._replace(
+                calls=(), reads=effects.reads or not client.session.env.flavour.tells_changes_at_once
+            )
+    return effects
+
+
+def left_behind(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> bool:
+    """Note the effects that a complete reply tells of; whether there is more to ask the server for."""
+    ok = conn.scanner.ok
+    if effects.transaction and session.autocommit:
+        session.use_up()
+    if effects.pins or effects.unpins:
+        pin(session, conn, effects, literals)
+    if effects.database:
+        conn.owner.database_changed()
+        if session.database == effects.database:  # it is dropped: there is no current one then
+            session.database = None
+            session.refresh_env()
+    if effects.routine or effects.calls:
+        conn.unclean = True
+    if effects.reads:
+        conn.unread = True
+    made = generated(effects, ok, literals)
+    if made and ok is not None and ok.insert_id:
+        session.apply(Outcome(insert_id=ok.insert_id))
+    counted = not counts(session, effects, ok, conn.scanner.rows, literals)
+    asks = effects.routine or effects.changed or effects.defines or effects.tables
+    return made is None or not counted or asks or bool(effects.calls or effects.variables)
+
+
+async def ask_left_behind(
+    session: Session,
+    conn: BackendConnection,
+    effects: Effects,
+    ok: Ok | None = None,
+    *,
+    asks: bool = False,
+    counted: bool = True,
+) -> None:
+    """Ask the server that has just run a statement with these effects. `asks`: for LAST_INSERT_ID() too, when
+    `ok`, its reply, does not tell. `counted`: it need not be asked for FOUND_ROWS().
+
+    The statement's warnings are read before: on MySQL any further statement but SHOW ends them.
+    """
+    asked = [b"LAST_INSERT_ID()"] if asks else []
+    asked += [] if counted else [b"FOUND_ROWS()"]
+    if asked:
+        reply = await Collector().query(conn, b"SELECT " + b", ".join(asked))
+        if reply.err is None:
+            row = reply.values()[0]
+            id = int(row[0] or 0) if asks else 0
+            if asks and (effects.insert_id == "ask" or (ok is not None and ok.insert_id == id)):
+                session.apply(Outcome(insert_id=id))
+            found = int(row[-1] or 0)
+            if not counted and not (effects.found_rows == PRIMED and found == NEVER_FOUND):
+                session.apply(Outcome(found=found))
+    if effects.variables:
+        await _take_over(session, conn, effects.variables)
+
+
+_NO_AUTO_IS_NULL = b"SET sql_auto_is_null=0"
+
+
+async def _adopt(session: Session, conn: BackendConnection, *, changed: bool) -> None:
+    """A routine's `SET autocommit` is the session's; sql_auto_is_null is never on. `changed`: the server has
+    said that the routine has set something.
+    """
+    if changed:
+        await Collector(own=False).query(conn, _NO_AUTO_IS_NULL)
+    now = conn.settings.get("autocommit")
+    if now in (b"0", b"1") and (now == b"1") is not session.autocommit:
+        session.settings = session.settings.with_values({"autocommit": now})
+        session.refresh_env()
+
+
+async def ask_after_code(client: Exchange, conn: BackendConnection, effects: Effects) -> None:
+    """After a statement that has run code, or may have, of which the proxy did not know that it changes
+    something: what it has set is the session's.
+    """
+    session = client.session
+    changed = effects.changed
+    if not changed and not session.env.flavour.tells_changes_at_once:
+        was, conn.unclean = conn.unclean, False
+        await Collector(own=False).run(conn, _PING)
+        changed, conn.unclean = conn.unclean, conn.unclean or was
+    if not changed or _RUNS.match(client.sql) is None:
+        return
+    await _adopt(session, conn, changed=True)
+    if effects.variables or effects.pins:
+        return  # as the catalogs say, and read back already
+    client.services.routines.doubted(client.services.serving.topology, conn.host)
+    await ask_after_routine(client, conn, changed=True)
+
+
+async def ask_after_routine(client: Exchange, conn: BackendConnection, *, changed: bool = False) -> None:
+    """Read all user variables back: a routine may have assigned any. `changed`: the server has said that
+    something of the session was, so it keeps the connection, unless it is known what.
+    """
+    session = client.session
+    await _adopt(session, conn, changed=changed)
+    names_sql = _NAMES[session.env.flavour.name]
+    reply = await Collector().query(conn, names_sql)
+    known = client.services.routines.bodies.get(conn.host)
+    left = None if known is None else known.called(client.sql)
+    if left is not None and left.pins:
+        pin(session, conn, Effects(pins=tuple(left.pins)), ())
+    elif changed and (left is None or not left.variables):
+        pin(session, conn, Effects(pins=(("settings", ""),)), ())
+    if reply.err is not None:
+        # MySQL without its performance schema, or no right to look
+        if left is None:  # the session stays where its variables are
+            conn.pinned = True
+            session.transaction.pins.setdefault(conn.host, []).append(("routine", ""))
+            return
+        await _take_over(session, conn, sorted(left.variables))
+        return
+    names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
+    names = [name for name in names if name != PRIMING_VARIABLE]
+    await _take_over(session, conn, names)
+    if await _has_temporary_tables(session, conn, client.sql):
+        pin(session, conn, Effects(pins=(("table", ""),)), ())
+
+
+async def _has_temporary_tables(session: Session, conn: BackendConnection, sql: bytes) -> bool:
+    """Whether a routine, or what `sql` executes, may have left temporary tables. MariaDB counts their making
+    for each connection, MySQL that of all tables; both begin anew with a reset, which each connection gets
+    that had some.
+    """
+    reply = await Collector().query(conn, b"SHOW SESSION STATUS LIKE 'Com_create%table'")
+    counted = session.env.flavour.counts_temporary_tables
+    name = b"Com_create_temporary_table" if counted else b"Com_create_table"
+    if reply.err is not None or [name, b"0"] in reply.values():
+        return False
+    if counted or b"EXECUTE" in sql[:1000].upper():  # of which nobody knows the text
+        return True
+    reply = await Collector().query(conn, _TEMPORARY)
+    return reply.err is None and bool(reply.rows)
+
+
+async def _take_over(session: Session, conn: BackendConnection, names: Iterable[str]) -> None:
+    """`read_variables` after a statement that is answered already: if they cannot be kept the next ones are
+    refused, since they may read them.
+    """
+    try:
+        await read_variables(session, conn, names)
+    except ProxyError as error:
+        if error.kind.name in ("variables_too_large", "session_memory", "client_memory"):
+            session.transaction.refuse(error.kind.name, str(error.details.get("limit", "")))
+        raise
+
+
+async def read_variables(session: Session, conn: BackendConnection, names: Iterable[str]) -> None:
+    """Take over the values that user variables have on `conn`, which has the session's settings otherwise.
+
+    ProxyError when they cannot be read, or are more than the session may keep: then it has its old ones.
+    """
+    wanted = list(dict.fromkeys(names))
+    if not all(map(session.names, wanted)):  # the others stay where they are
+        pin(session, conn, Effects(pins=(("settings", ""),)), ())
+        wanted = list(filter(session.names, wanted))
+    if not wanted:
+        return
+    parts = []
+    for name in wanted:
+        variable = variable_name(name)
+        digits = b"CASE WHEN LENGTH(%s) <= %d THEN HEX(%s) END" % (
+            variable, session.variables_limit, variable,
+        )  # fmt: skip
+        parts.append(b"%s, %s, COLLATION(%s)" % (variable, digits, variable))
+    reply = await Collector().query(conn, b"SELECT " + b", ".join(parts))
+    if reply.err is not None:
+        conn.close()
+        reason = f"cannot read user variables back: {reply.err.text()}"
+        raise ProxyError("internal", reason=reason)
+    row = reply.values()[0]
+    columns = [decode_column(payload) for payload in reply.columns[::3]]
+    if any(value is not None and digits is None for value, digits in zip(row[::3], row[1::3], strict=True)):
+        conn.settings = session.settings.base.unsure_of(f"@{name}" for name in wanted)
+        raise ProxyError("variables_too_large", limit=session.variables_limit)
+    changed = {
+        f"@{name}": variable_literal(columns[index], *row[3 * index : 3 * index + 3])
+        for index, name in enumerate(wanted)
+    }
+    try:
+        session.take_settings(session.settings.with_values(changed))
+    except ProxyError:
+        conn.settings = session.settings.base.unsure_of(changed)
+        raise
+    conn.settings = session.settings.base
+
+
+def _typed_null(column: Column, collation: bytes) -> bytes:
+    """NULL of a variable's type; without one for what may never have been set."""
+    if column.type in (ColumnType.FLOAT, ColumnType.DOUBLE):
+        return TYPED_NULL + b"DOUBLE)"
+    if column.type in (ColumnType.NEWDECIMAL, ColumnType.DECIMAL):
+        return TYPED_NULL + b"DECIMAL(65,30))"
+    if column.type in NUMERIC:
+        return TYPED_NULL + (b"UNSIGNED)" if column.flags & ColumnFlag.UNSIGNED else b"SIGNED)")
+    if collation == b"binary":
+        return b"NULL"
+    return TYPED_NULL + b"CHAR CHARACTER SET %s) COLLATE %s" % (collation.partition(b"_")[0], collation)
+
+
+def variable_literal(
+    column: Column, value: bytes | None, digits: bytes | None, collation: bytes | None
+) -> bytes:
+    """A user variable's value as SQL that gives it again, with its type and collation, under any settings.
+
+    `digits`: its bytes in hexadecimal, for text.
+    """
+    if value is None:
+        return _typed_null(column, collation or b"binary")
+    if column.type in (ColumnType.FLOAT, ColumnType.DOUBLE):
+        return value if b"e" in value.lower() else value + b"e0"
+    if column.type in (ColumnType.NEWDECIMAL, ColumnType.DECIMAL):
+        return value if b"." in value else value + b"."
+    if column.type in NUMERIC:
+        return b"CAST(%s AS UNSIGNED)" % value if column.flags & ColumnFlag.UNSIGNED else value
+    if not collation or collation == b"binary":
+        return b"_binary x'%s'" % (digits or b"")  # without _binary MySQL takes it for a number, too
+    return b"_%s x'%s' COLLATE %s" % (collation.partition(b"_")[0], digits or b"", collation)

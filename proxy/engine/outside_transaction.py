@@ -1,0 +1,154 @@
+"""Statements that run beside the session's transaction: they read no table and change nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from config.topology import Topology
+from proxy.backends.collect import Collector
+from proxy.engine.diagnostics import drain_diagnostics
+from proxy.engine.lease import borrowed
+from proxy.engine.task import TaskWork
+from proxy.engine.warned import notices
+from proxy.errors import ProxyError
+from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
+from proxy.session.values import quote
+from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
+from proxy.wire.resultset import header_packets
+from rewriter.plans import Bound, Reject, Values
+from rewriter.text.effects import Effects
+
+if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
+
+_NOT_PREPARED: Final = (1295, 1390)
+"""Errors of PREPARE itself."""
+_SYNTAX_ERROR = 1064
+
+
+async def run_outside_transaction(
+    client: Exchange,
+    host: str,
+    sql: bytes,
+    effects: Effects | None = None,
+    literals: Values = (),
+) -> None:
+    """Run `sql` outside the open transaction, and answer with the session's own status flags. `effects` and
+    `literals`: as for `Relay.run`.
+    """
+    session = client.session
+    async with borrowed(client, host) as conn:
+        reply = await Collector(client.named, own=False).run(conn, query_packet(sql))
+        found: list[Diagnostic] = []
+        if reply.warnings or reply.err is not None or effects is not None:
+            found = await drain_diagnostics(client, conn, effects, literals)
+    counted = session.found_rows
+    answer(client, reply, found)
+    if effects is not None and effects.found_rows != "":
+        session.apply(Outcome(found=counted))
+
+
+def answer(client: Exchange, reply: Collector, warnings: list[Diagnostic] | None = None) -> None:
+    """A collected reply, and its warnings, to the client, and the command is done."""
+    if reply.err is not None:
+        client.fail(reply.err)
+        if warnings:
+            client.session.apply(Outcome(diagnostics=warnings))
+        return
+    session = client.session
+    affected = None if reply.ok is None else reply.ok.affected
+    session.apply(Outcome(affected, diagnostics=session.without_tables(warnings)))
+    if reply.ok is not None:
+        client.reply_ok(
+            affected=reply.ok.affected,
+            insert_id=reply.ok.insert_id,
+            warnings=len(warnings or ()),
+            info=reply.ok.info,
+        )
+    else:
+        write_result(client, reply.columns, reply.rows, len(warnings or ()))
+
+
+def write_result(
+    client: Exchange,
+    columns: list[bytes],
+    rows: list[bytes],
+    warnings: int = 0,
+    *,
+    counts: bool = True,
+) -> None:
+    """Definitions and rows (payloads) to the client, and the command is done. `counts`: FOUND_ROWS() is of
+    these rows.
+    """
+    status, extended = client.session.status(), client.session.extended
+    head, seq = header_packets(columns, status, client.seq + 1, warnings, extended=extended)
+    pieces = [head]
+    for row in rows:
+        pieces.append(frame(row, seq))
+        seq += 1 + len(row) // 0xFFFFFF
+    pieces.append(eof_packet(seq, status, warnings))
+    client.session.apply(Outcome(RESULT_SET, found=len(rows) if counts else None))
+    client.write(b"".join(pieces))
+    client.finish("ok")
+
+
+async def run_probe(client: Exchange, host: str, sql: bytes, error: ProxyError) -> None:
+    """`error`, unless a server says that the statement is no SQL at all: then its own error."""
+    found = await syntax_error(client, host, sql)
+    if found is None:
+        raise error
+    client.fail(found)
+
+
+async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:
+    """What a server says of a text that is no SQL; None for one that is, whatever else is wrong with it."""
+    try:
+        found = await prepared_error(client, host, sql, _any_database(client.snapshot.topology, host))
+    except ProxyError as problem:
+        if problem.kind.name != "unknown_database":
+            raise
+        return None
+    return found if found is not None and found.code == _SYNTAX_ERROR else None
+
+
+def _any_database(topology: Topology, host: str) -> str | None:
+    """A database of `host`: MariaDB asks for a current one before it has read a statement to its end."""
+    for keyspace in topology.keyspaces.values():
+        for home, database in keyspace.places.values():
+            if home == host:
+                return database.decode()
+    return None
+
+
+async def run_for_nothing(client: Exchange, bound: Bound, *, update: bool) -> None:
+    """A write that no shard runs, since no row can match: OK, unless a server finds a mistake in it."""
+    nowhere, warnings = bound.reference, bound.warnings
+    if nowhere is not None:
+        found = await prepared_error(client, nowhere.host, nowhere.sql)
+        if found is not None and found.code not in _NOT_PREPARED:
+            client.fail(found)
+            return
+    client.session.apply(Outcome(0, diagnostics=notices(warnings)))
+    info = b"Rows matched: 0  Changed: 0  Warnings: %d" % len(warnings) if update else b""
+    client.reply_ok(warnings=len(warnings), info=lenenc_bytes(info) if info else b"")
+
+
+async def prepared_error(client: Exchange, host: str, sql: bytes, database: str | None = None) -> Err | None:
+    """What a server has against a statement that it prepares and does not run."""
+    if client.session.unsafe_charset and not sql.isascii():
+        return None  # no quoting is sure to hold it
+    text = quote(sql, client.session.no_backslash_escapes)
+    async with borrowed(client, host, database) as conn:
+        reply = await Collector().query(conn, b"PREPARE shardgate_probe FROM " + text)
+        if reply.err is None:
+            await Collector().query(conn, b"DEALLOCATE PREPARE shardgate_probe")
+    return reply.err
+
+
+def reject(client: Exchange, plan: Reject, literals: Values) -> None:
+    """Answer with the plan's error, or with a server's own. Raises ProxyError."""
+    error = ProxyError(plan.error, **plan.arguments)
+    if not plan.probe:
+        raise error
+    host = next(iter(client.session.transaction.held), None) or client.snapshot.topology.hosts[0]
+    TaskWork(client).start(run_probe(client, host, client.sql, error))

@@ -1,0 +1,113 @@
+"""`Passthrough`: what sends a statement to one host, and its reply to the client; and what it can be given to
+send, a `Request`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Protocol
+
+from proxy.backends.connection import BackendConnection, Receiver
+from proxy.errors import ProxyError
+from rewriter.plans import Values
+from rewriter.route.column_metadata import ColumnMetadata
+from rewriter.text.effects import Effects
+from rewriter.text.nature import UNREAD, Nature
+
+from .work import Work
+
+
+class Passthrough(Work, Receiver, Protocol):
+    """Sends one statement to one host, and its reply to the client as it comes.
+
+    The members below `forget` are for the request at work. `conn`: the connection whose reply is awaited.
+    """
+
+    once: Callable[[bytes], Request] | None
+    """Makes, of its text, the request as which the next statement goes that is given none."""
+
+    def ask(self, host: str, sql: bytes, column_metadata: ColumnMetadata | None, shard: bytes) -> None:
+        """A point select in the database `shard`."""
+
+    def run(
+        self,
+        host: str,
+        sql: bytes,
+        database: str | None = None,
+        *,
+        id_offset: int | None = None,
+        keeps_insert_id: bool = False,
+        effects: Effects | None = None,
+        literals: Values = (),
+        column_metadata: ColumnMetadata | None = None,
+        nature: Nature = UNREAD,
+        request: Request | None = None,
+    ) -> None:
+        """Any statement; see `relay.Relay`."""
+
+    def fetch(self, conn: BackendConnection, request: Request) -> None:
+        """More of a result that `conn` still has, for which `request` asks."""
+
+    def forget(self) -> None:
+        """Let go of the last statement."""
+
+    conn: BackendConnection | None
+    sql: bytes
+    database: str | None
+    nature: Nature
+
+    @property
+    def attributes(self) -> bytes:
+        """The query attributes of the client's statement, for `AttributedConnection`."""
+
+    def send(self, conn: BackendConnection) -> None:
+        """Send the statement over `conn`, from the beginning."""
+
+    def packets_before(self, conn: BackendConnection) -> tuple[bytes, int]:
+        """The packets to be sent before the statement, and how many they are."""
+
+    def begin_to_drain(self, conn: BackendConnection) -> None:
+        """The reply is complete, but for what the session must ask the server for; then the command is
+        done.
+        """
+
+
+class Request(ABC):
+    """What a statement is sent as when that is no COM_QUERY whose reply is all there is. It gets the replies,
+    and gives the relay on what is for the client: so what the relay makes of that holds for all requests.
+    """
+
+    __slots__ = ("own", "relay")
+
+    def __init__(self, relay: Passthrough) -> None:
+        self.relay = relay
+        self.own = False
+
+    @abstractmethod
+    def send(self, conn: BackendConnection) -> None:
+        """Send it over `conn`, whose current database is the right one."""
+
+    # -- Receiver
+    # ---------------------------------------------------------------------------------------------------
+
+    @property
+    def whole(self) -> bool:
+        return self.relay.whole
+
+    @property
+    def attributes(self) -> bytes:
+        """As the relay's."""
+        return self.relay.attributes
+
+    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+        return self.relay.accepts(conn, changed)
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        self.relay.reply_data(conn, data)
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        self.relay.reply_done(conn)
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        self.relay.reply_lost(conn, error, clean)

@@ -1,0 +1,116 @@
+"""Statements that the proxy prepares on a server for itself: for rows that are binary from the start, and for
+the columns of a statement.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.attributed import AttributedConnection
+from proxy.backends.collect import Collector, ServerError
+from proxy.backends.connection import BackendConnection
+from proxy.backends.statements import ServerStatements, close_packet
+from proxy.engine.lease import borrowed
+from proxy.engine.transcode import definitions, exact_of
+from proxy.errors import ProxyError
+from proxy.session.values import values_of
+from proxy.wire.binary import Execute
+from proxy.wire.packets import frame
+from proxy.wire.replies import PREPARED
+from rewriter.plans import BindError, Gather, Insert, Plan, Sharded, ShardWrite
+
+if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
+    from proxy.session.prepared import Statement
+
+_NAMES: Final = re.compile(rb"[\w$]+|\*")
+_PLAIN: Final = Execute(0, 0, b"", b"", b"")
+_UNKNOWN: Final = "1"
+
+
+class Preparation(Collector):
+    """Collects the reply to one COM_STMT_PREPARE. After `run`: `err`, or `reply`."""
+
+    __slots__ = ("reply",)
+    state = PREPARED
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reply = b""
+
+    @property
+    def number(self) -> int:
+        """The server's number of the statement."""
+        return int.from_bytes(self.reply[5:9], "little")
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        self.reply += data
+
+
+async def preparation(
+    conn: BackendConnection, sql: bytes, packets: bytes = b"", sync_packets: int = 0
+) -> Preparation:
+    """Prepare `sql` behind `packets`. Raises ServerError."""
+    reply = Preparation()
+    await reply.run(conn, packets + frame(b"\x16" + sql), sync_packets)
+    if reply.err is not None:
+        raise ServerError(reply.err)
+    return reply
+
+
+async def execution(conn: BackendConnection, packets: bytes, sync_packets: int, sql: bytes) -> bytes:
+    """Prepare `sql`, which has no parameters, behind `packets`: what executes and closes it. Raises
+    ServerError.
+    """
+    reply = await preparation(conn, sql, packets, sync_packets)
+    packed = _PLAIN.attributed if isinstance(conn, AttributedConnection) else _PLAIN.packet
+    return frame(packed(reply.number, b"", 0)) + close_packet(reply.number)
+
+
+async def columns_of(conn: BackendConnection, sql: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The definitions of a statement's parameters and columns. Raises ServerError."""
+    reply = await preparation(conn, sql)
+    if conn.statements is None:
+        conn.statements = ServerStatements()
+    conn.statements.leaving += close_packet(reply.number)
+    return definitions(reply.reply)
+
+
+def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:
+    """Whether a write's RETURNING may show columns whose text is rounded. (MariaDB tells nothing of them when
+    it prepares.)
+    """
+    if not isinstance(plan, ShardWrite | Insert) or not plan.returning:
+        return False
+    shown = set(_NAMES.findall(sql.lower().rpartition(b"returning")[2]))
+    databases = client.snapshot.schema.databases
+    for place in plan.tables:
+        database, _, name = place.partition(".")
+        for column in databases[database].tables[name].columns:
+            named = {b"*", column.name.lower().encode("utf-8", "surrogateescape")} & shown
+            if named and column.type.rounded:
+                return True
+    return False
+
+
+async def learn_again(client: Exchange, statement: Statement) -> None:
+    """Learn which columns of a statement's result are rounded as text, when tables may have changed since it
+    was prepared. What the server says against the statement, it will say again when it is executed.
+    """
+    session, plan = client.session, statement.plan
+    statement.learnt = client.snapshot.rewriter.generation
+    if isinstance(plan, Gather):
+        statement.exact = _UNKNOWN
+        return
+    assert isinstance(plan, Sharded)
+    session.prepared.values = (b"?",) * statement.parameters
+    try:
+        host, _, sql = plan.probe(values_of(session, plan, statement.literals), client.snapshot.topology)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+    try:
+        async with borrowed(client, host) as conn:
+            statement.exact = exact_of((await columns_of(conn, sql))[1])
+    except ServerError:
+        return

@@ -1,0 +1,96 @@
+"""What a connection is told before a session's statement, in the statement's own write."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from proxy.backends.connection import BackendConnection
+from proxy.session.transaction import XA
+from proxy.wire.packets import query_packet
+from rewriter.text.effects import Effects
+from rewriter.text.found_rows import PRIMED
+from rewriter.text.nature import Nature
+
+if TYPE_CHECKING:
+    from proxy.backends.settings import Settings
+    from proxy.session.state import Session
+
+#: Texts that are prepared, which may be in a literal or not: their plan does not know them.
+_OPENING = re.compile(
+    rb"\b(?:INSERT|UPDATE|DELETE|REPLACE|CALL)\b|\bFROM\b.*\bFROM\b", re.IGNORECASE | re.DOTALL
+)
+_CLEARING = re.compile(
+    rb"\b(?:INSERT|UPDATE|DELETE|REPLACE|SHOW)\b|\bFROM\b.*\bFROM\b", re.IGNORECASE | re.DOTALL
+)
+
+
+def opens_none(nature: Nature, sql: bytes) -> bool:
+    """Whether what SET TRANSACTION has set is not for this statement, since it opens no transaction."""
+    return _OPENING.search(sql) is None if nature.prepares else not nature.opens
+
+
+def keeps_warnings(nature: Nature, sql: bytes) -> bool:
+    """Whether MariaDB still shows what there was before, after this."""
+    return _CLEARING.search(sql) is None if nature.prepares else nature.keeps_warnings
+
+
+#: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
+NEVER_FOUND = 729
+PRIMING_VARIABLE = "shardgate_primed"
+_NINE = b"(SELECT 1" + b" UNION ALL SELECT 1" * 8 + b")"
+_COUNTED = b"SQL_CALC_FOUND_ROWS NULL INTO @%s FROM %s AS a, %s AS b, %s AS c LIMIT 1" % (
+    PRIMING_VARIABLE.encode(), _NINE, _NINE, _NINE,
+)  # fmt: skip
+#: Whatever the session's `max_join_size` is.
+_PRIME = {
+    "mariadb": b"SET STATEMENT sql_big_selects=1 FOR SELECT " + _COUNTED,
+    "mysql": b"SELECT /*+ SET_VAR(sql_big_selects=1) */ " + _COUNTED,
+}
+
+
+def effects_packets(session: Session, conn: BackendConnection, effects: Effects) -> tuple[bytes, int]:
+    """The packets that make the connection's LAST_INSERT_ID(), FOUND_ROWS() and ROW_COUNT() such that what
+    the server is asked for afterwards is known to be the statement's own, or this session's.
+    """
+    packets = []
+    if effects.found_rows == PRIMED and XA not in session.transaction.pins.get(conn.host, ()):
+        packets.append(_PRIME[session.env.flavour.name])
+    if effects.insert_id == "ask":
+        packets.append(b"SET last_insert_id=%d" % session.last_insert_id)
+    if len(packets) == 2 and session.row_count == 1:
+        packets.reverse()  # what changes no rows leaves ROW_COUNT() as it was: SELECT INTO makes it 1, SET 0
+    return b"".join(map(query_packet, packets)), len(packets)
+
+
+def sync_packets(
+    session: Session, conn: BackendConnection, settings: Settings | None = None, *, opens: bool = True
+) -> tuple[bytes, int]:
+    """The packets that bring `conn` into the session's state before its next statement, and how many they
+    are. `settings`: others than the session's, for one statement. `opens`: the statement opens a transaction,
+    of its own at least, as any that touches a table.
+
+    From here on the connection is taken to be in that state: a sync statement that fails closes it.
+    """
+    packets, count = b"", 0
+    settings = (settings or session.settings).base
+    if conn.settings is not settings:
+        packets, count = settings.packets_from(conn.settings)
+        conn.settings = settings
+    transaction = session.transaction
+    if transaction.explicit:
+        opens = conn.host not in transaction.opened
+    elif session.autocommit:
+        opens = opens and session.settings is not settings
+    else:
+        opens = opens and not conn.in_transaction
+    if opens:
+        opening, more = transaction.opening(settings)
+        packets += opening
+        count += more
+        if transaction.next and not transaction.explicit:
+            conn.pinned = True  # should the statement not use it up, nobody else may
+    if transaction.explicit:
+        transaction.opened.add(conn.host)
+        transaction.held[conn.host] = conn
+    return packets, count

@@ -1,0 +1,42 @@
+"""Draining: sessions end where their applications notice least.
+
+Most leave by themselves: they close their connections, and open others at a successor. The others are asked
+to, gently first, since what a pool does with a connection that has ended depends on when it ends:
+
+- One that has done nothing for a while lies in its pool. Pools look at such a connection before they give
+  it out (HikariCP from 500 ms on, many always), find it closed and open another. That is done from the
+  beginning, and COM_PING, which is such a look, is answered by the end of the connection.
+- One that is used all the time ends from half of the time on with the reply that ends a transaction, and
+  from three quarters on with any reply outside of one. The end comes with the reply, so that whoever looks
+  sees it. Nothing is said besides: an ERR packet that nobody has asked for hides the end from pools that
+  look for it, and its code 1053 is none that they take for a lost connection (SQLAlchemy).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.engine.work import Leaving
+
+if TYPE_CHECKING:
+    from proxy.engine.services import Services
+
+#: Seconds without a command after which a session is taken to lie in a pool.
+_QUIET = 0.6
+#: Sessions that are ended at once: all of them open others.
+_AT_ONCE = 50
+
+
+def ask_to_leave(services: Services, now: float, since: float, limit: float) -> None:
+    """End the sessions whose time has come. All in seconds: it drains since `since`, `limit` at most."""
+    passed = now - since
+    quiet = min(_QUIET, limit / 4)
+    ended = 0
+    for client in list(services.clients.sessions.values()):
+        within = client.session.transaction.open
+        if client.ready and not within and now - client.begun >= quiet:
+            if ended < _AT_ONCE:
+                client.close()
+                ended += 1
+        elif passed >= limit * (0.5 if within else 0.75) and not client.leaving:
+            client.leaving = Leaving.BETWEEN_TRANSACTIONS

@@ -1,0 +1,85 @@
+"""Which listening sockets a process takes from another, and which it must not."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from config.address import Address
+from config.settings import Settings
+from proxy.listening import Listening
+
+
+def settings_at(path: Path) -> Settings:
+    listen = (SimpleNamespace(address=Address(path=str(path))),)
+    return cast("Settings", SimpleNamespace(workers=1, listen=listen))
+
+
+def successor_of(old: Listening, settings: Settings) -> Listening:
+    """Another `Listening`, while `old` answers whoever asks."""
+    made: list[Listening] = []
+    thread = threading.Thread(target=lambda: made.append(Listening(settings)))
+    thread.start()
+    while thread.is_alive():
+        assert old.handover is not None
+        if select.select([old.handover], [], [], 0.05)[0]:
+            old.hand_over()
+    return made[0]
+
+
+def reaches(path: Path, listening: Listening) -> bool:
+    """Whether who connects to that file comes in there."""
+    door = listening.of(0)[0][1]
+    door.listen(8)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        return bool(select.select([door], [], [], 0.2)[0])
+
+
+def test_a_successor_shares_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "s.sock"
+    with closing(Listening(settings_at(path))) as old:
+        identity = path.stat().st_ino
+        with closing(successor_of(old, settings_at(path))) as new:
+            assert path.stat().st_ino == identity
+            assert reaches(path, new)
+
+
+def test_a_file_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "s.sock"
+    with closing(Listening(settings_at(path))) as old:
+        path.unlink()
+        with closing(successor_of(old, settings_at(path))) as new:
+            assert reaches(path, new)
+
+
+def test_the_same_path_in_another_folder_is_not_the_same(tmp_path: Path) -> None:
+    """As containers have it that share a network: neither is the other's successor."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    path = folder / "s.sock"
+    with closing(Listening(settings_at(path))) as old:
+        folder.rename(tmp_path / "others")
+        folder.mkdir()
+        with closing(successor_of(old, settings_at(path))) as new:
+            assert reaches(path, new)
+            assert new.handover is not None
+            assert new.handover.getsockname() != old.handover.getsockname()  # type: ignore[union-attr]
+
+
+def test_it_is_said_when_no_successor_can_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else has the name: then a restart is not without a gap."""
+    path = tmp_path / "s.sock"
+    with closing(Listening(settings_at(path))) as old:
+        monkeypatch.setattr("proxy.listening._same_user", lambda sock: False)
+        with capture_logs() as logs, closing(successor_of(old, settings_at(path))) as new:
+            assert new.handover is None
+    assert any("no successor will share" in one["event"] for one in logs)

@@ -1,0 +1,121 @@
+"""Runs of `shardgate fleet` that SIGKILL ends at a chosen point: before and after all that they change.
+
+A process that has imported all forks one child a run: `Killer.run`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+#: What changes something: on the hosts, in the store.
+POINTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "fleet.core.hosts": {"Hosts": ("run",)},
+    "fleet.altering": {"Altering": ("_made", "_run")},
+    "fleet.core.store": {"FileStore": ("lock", "unlock", "append", "put", "create", "publish")},
+    "fleet.core.zookeeper": {"ZooKeeperStore": ("lock", "unlock", "append", "put", "create", "publish")},
+}
+
+
+class Killer:
+    """A context manager."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def run(self, arguments: Sequence[str], log: Path, kill_at: int = 0) -> int:
+        """Exit status of `shardgate ARGUMENTS`, or -9 when killed: at its `kill_at`th point, from 1."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"arguments": list(arguments), "log": str(log), "at": kill_at}
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+class _Counter:
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def reached(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _counted(counter: _Counter, function: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def waited(*arguments: Any) -> Any:
+            counter.reached()
+            found = await function(*arguments)
+            counter.reached()
+            return found
+
+        return waited
+
+    @functools.wraps(function)
+    def counted(*arguments: Any) -> Any:
+        counter.reached()
+        found = function(*arguments)
+        counter.reached()
+        return found
+
+    return counted
+
+
+def _child(asked: dict[str, Any]) -> None:
+    with open(asked["log"], "ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    counter = _Counter(asked["at"])
+    for module, classes in POINTS.items():
+        for name, methods in classes.items():
+            owner = getattr(sys.modules[module], name)
+            for method in methods:
+                setattr(owner, method, _counted(counter, getattr(owner, method)))
+    sys.argv = ["shardgate", *asked["arguments"]]
+    try:
+        sys.modules["proxy.cli"].main()
+        status = 0
+    except SystemExit as end:
+        status = int(end.code or 0)
+    sys.stdout.flush()
+    os._exit(status)
+
+
+def main() -> None:
+    for name in ("fleet.command", "fleet.creating", "fleet.altering", "fleet.failover", "proxy.cli"):
+        importlib.import_module(name)
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        if child := os.fork():
+            _, status = os.waitpid(child, 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+        else:
+            _child(asked)
+
+
+if __name__ == "__main__":
+    main()

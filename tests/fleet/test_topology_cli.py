@@ -1,0 +1,205 @@
+"""`shardgate topology` and `shardgate schema`: over files and over a ZooKeeper that lets only their user in,
+with real hosts behind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.sources.registry import Registration
+from config.sources.schema import digest_of
+from demo.zookeeper import LocalZooKeeper
+from fleet.core import publish
+from tests.fleet.world import World
+from tests.support.servers import LocalServer
+
+
+@pytest.fixture(params=["file", "zookeeper"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, servers: list[LocalServer]) -> Iterator[World]:
+    """All databases are there."""
+    place: dict[str, Any] | None = None
+    if request.param == "zookeeper":
+        zookeeper: LocalZooKeeper = request.getfixturevalue("zookeeper")
+        place = {"hosts": f"{zookeeper.address}/cli-{tmp_path.name}-{servers[0].port}/prod"}
+        place |= {"user": "fleet", "password": "its:own", "path": "/shards", "schema_path": "/in/schema"}
+        place["cache_file"] = str(tmp_path / "cache")
+    made = World(tmp_path, servers, zookeeper=place)
+    for index in (0, 1):
+        made.execute(index, "CREATE USER sg@'%' IDENTIFIED BY 'own'", "GRANT SELECT ON *.* TO sg@'%'")
+    if place is not None:
+        first = tmp_path / "first.json"
+        first.write_text(json.dumps(made.document))
+        status, output = topology(made, "put", str(first), "--yes")
+        assert (status, "shardgate schema put FILE" in output) == (2, True), output
+        assert made.run("put", str(tmp_path / "schema.json"), "--yes", command="schema")[0] == 0
+        assert made.run("put", str(first), "--yes", command="topology")[0] == 0
+    assert made.run("create", "--yes")[0] == 0
+    yield made
+    made.clear()
+
+
+def changed(world: World, version: int, **fields: Any) -> Path:
+    """A document of that version; its first range of main has `fields`."""
+    document = json.loads(json.dumps(world.document)) | {"version": version}
+    document["keyspaces"]["main"]["ranges"][0] |= fields
+    path = world.folder / f"v{version}.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def topology(world: World, *arguments: str) -> tuple[int, str]:
+    return world.run(*arguments, command="topology")
+
+
+def test_status_tells_what_does_not_serve(world: World) -> None:
+    """A tool that was killed may leave it so, and nothing is wrong on the hosts."""
+    assert "frozen" not in world.run("status")[1]
+    frozen = changed(world, 2, state="frozen")
+    assert topology(world, "put", str(frozen), "--yes")[0] == 0
+    status, output = world.run("status")
+    line = f"main 0-1 on {world.servers[0].address}: frozen, clients wait\n"
+    assert (status, line in output) == (0, True), output
+
+
+def test_put_diff_get_history_rollback(world: World) -> None:
+    closed = changed(world, 2, open=False)
+    status, output = topology(world, "diff", str(closed))
+    assert (status, output) == (0, "version 1 → 2\nmain 0-1: open → closed\n")
+    status, output = topology(world, "put", str(closed))
+    assert (status, "give --yes" in output) == (2, True)
+    assert "publish version 2: main 0-1: open → closed" in output
+    status, output = topology(world, "put", str(closed), "--yes")
+    assert (status, output) == (0, "version 2 is published: main 0-1: open → closed\n")
+    status, output = topology(world, "get")
+    assert (status, json.loads(output)["version"]) == (0, 2)
+    status, output = topology(world, "put", str(closed), "--yes")
+    assert (status, output) == (0, "version 2 is in use: nothing to do\n")
+    status, output = topology(world, "rollback", "1", "--yes")
+    assert (status, output) == (0, "version 3 is published: main 0-1: closed → open\n")
+    status, output = topology(world, "history")
+    assert status == 0
+    lines = [line.split() for line in output.splitlines()]
+    assert [line[0] for line in lines] == ["version", "1", "2", "3"]
+    assert lines[3][-2:] == ["in", "use"]
+    assert "shardgate topology rollback 1" in output
+    status, output = topology(world, "rollback", "9", "--yes")
+    assert (status, "version 9 is not in the history" in output) == (2, True)
+    assert "shardgate topology put" in world.run("status")[1]
+
+
+def test_the_schema(world: World) -> None:
+    def schema(*arguments: str) -> tuple[int, str]:
+        return world.run(*arguments, command="schema")
+
+    file = world.folder / "next.json"
+    document = json.loads((world.folder / "schema.json").read_text())
+    tables = document["databases"]["app"]["tables"]
+    tables["boards"] = tables["pins"] | {"type": 2}
+    file.write_text(json.dumps(document))
+    status, output = schema("put", str(file), "--dry-run")
+    assert (status, output.splitlines()[0]) == (0, f"make {file} the schema: new: app.boards")
+    assert "boards" not in schema("get")[1]
+    assert schema("put", str(file), "--yes") == (0, "the schema is published: new: app.boards\n")
+    assert schema("put", str(file), "--yes") == (0, "this is the schema already: nothing to do\n")
+    assert schema("get") == (0, file.read_text())
+    assert "shardgate schema put" in world.run("status")[1]
+    lines = [line.split() for line in schema("history")[1].splitlines()]
+    assert [(line[0], line[-2:] == ["in", "use"]) for line in lines[1:]] == [("1", False), ("2", True)]
+    assert schema("rollback", "1", "--yes") == (0, "the schema is published: gone: app.boards\n")
+    assert "boards" not in schema("get")[1]
+    status, output = schema("rollback", "9", "--yes")
+    assert (status, "version 9 is not in the history: `shardgate schema history`" in output) == (2, True)
+    assert schema("rollback", "2", "--yes")[0] == 0
+    tables["boards"]["keyspace"] = "nowhere"
+    file.write_text(json.dumps(document))
+    status, output = schema("put", str(file), "--yes")
+    assert (status, "the topology has no keyspace 'nowhere'" in output) == (2, True), output
+    file.write_text("databases: 5")
+    assert schema("put", str(file), "--yes")[0] == 2
+    assert "boards" in schema("get")[1]
+
+
+def test_a_proxy_that_does_not_follow_the_schema(
+    world: World, zookeeper: LocalZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named; the same command goes on when it has followed."""
+    monkeypatch.setattr(publish, "SERVED_SECONDS", 0.3)
+    file = world.folder / "next.json"
+    file.write_text((world.folder / "schema.json").read_text() + "\n")
+    late = Registration(world.folder / "topology.json-proxies", "late-1")
+    place = json.loads(world.settings.read_text())["topology"].get("zookeeper")
+    hosts = place["hosts"] if place else zookeeper.address
+    client = zookeeper.client(hosts=hosts, auth_data=[("digest", "fleet:its:own")])
+    client.start()
+
+    def say(schema: str) -> None:
+        said = {"version": 1, "schema": schema}
+        if place is None:
+            late.say(said)
+        else:
+            client.ensure_path("/shards-proxies/late-1")
+            client.set("/shards-proxies/late-1", json.dumps(said).encode())
+
+    try:
+        say("another")
+        status, output = world.run("put", str(file), "--yes", command="schema")
+        assert (status, "not served within 0.3 s by late-1" in output) == (1, True), output
+        say(digest_of(file.read_bytes()))
+        status, output = world.run("put", str(file), "--yes", command="schema")
+        assert (status, "the schema is published" in output) == (0, True), output
+        assert "unfinished" not in world.run("status")[1]
+    finally:
+        late.end()
+        client.stop()
+        client.close()
+
+
+def test_what_is_refused(world: World) -> None:
+    """And nothing is changed by it."""
+    before = topology(world, "get")[1]
+    other = world.servers[1].address
+    cases = {
+        "cannot follow version 1, which is in use: give it version 2": changed(world, 1, open=False),
+        f"{other} has no databases db00000, db00001": changed(world, 2, master=other),
+        "shards 2 to 3 are also in": changed(world, 3, range=[0, 3]),
+        "cannot be read": world.folder / "none.json",
+        "unknown field": changed(world, 4, opne=True),
+    }
+    for text, path in cases.items():
+        status, output = topology(world, "put", str(path), "--yes")
+        assert (status, text in output) == (2, True), output
+    nowhere = changed(world, 5, master="127.0.0.1:1")
+    status, output = topology(world, "put", str(nowhere), "--yes")
+    assert (status, "127.0.0.1:1: cannot be reached" in output) == (2, True), output
+    assert topology(world, "get")[1] == before
+
+
+def test_going_back_to_a_master_that_shards_have_left(world: World) -> None:
+    """What was written since is not there, so it is not done by the way."""
+    other = world.servers[1].address
+    world.execute(1, "CREATE DATABASE db00000", "CREATE DATABASE db00001")
+    assert topology(world, "put", str(changed(world, 2, master=other)), "--yes")[0] == 0
+    status, output = topology(world, "rollback", "1", "--yes")
+    assert status == 2
+    assert f"main 0-1: {other} → {world.servers[0].address}: what was written since" in output
+    assert topology(world, "rollback", "1", "--yes", "--move-shards")[0] == 0
+
+
+def test_a_broken_topology_is_mended(world: World) -> None:
+    if "file" not in json.loads(world.settings.read_text())["topology"]:
+        return
+    world.topology.write_text('{"version": 4, "keyspaces": {')
+    status, output = topology(world, "get")
+    assert (status, output) == (0, '{"version": 4, "keyspaces": {')
+    assert topology(world, "put", str(changed(world, 5)), "--yes")[0] == 0
+
+
+def test_watch(world: World) -> None:
+    status, output = topology(world, "watch", "--for", "0.1")
+    assert status == 0
+    assert output.split()[1:3] == ["version", "1"]

@@ -1,0 +1,10 @@
+-- And for the one who writes.
+CREATE TEMPORARY TABLE mine (a INT PRIMARY KEY, b VARCHAR(20), KEY k (b(5))) ENGINE=InnoDB CHARSET=utf8mb4
+INSERT INTO mine (a, b) VALUES (1, 'x') ON DUPLICATE KEY UPDATE b = VALUES(b)
+INSERT INTO legacy.mine SELECT c.id + 1, c.name FROM customers c LIMIT 0
+UPDATE mine SET b = UPPER(b) WHERE a = 1
+DELETE FROM mine WHERE a = 2
+CREATE TEMPORARY TABLE again AS SELECT a, CONCAT(b, 'x') FROM customers, mine LIMIT 0
+DROP TEMPORARY TABLE again
+DROP TEMPORARY TABLE IF EXISTS mine
+SELECT * FROM customers LIMIT 1 FOR UPDATE

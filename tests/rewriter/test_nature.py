@@ -1,0 +1,103 @@
+"""What a statement's words tell of it, besides its rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.flavour import MARIADB, MYSQL
+from proxy.engine.session_sync import keeps_warnings, opens_none
+from proxy.session.counters import OTHER, counter_of
+from rewriter.env import Env
+from rewriter.plans.builtins import ShowVariables
+from rewriter.text.nature import Nature
+from tests.rewriter.support import rewriter
+
+
+def nature(sql: str, *, mariadb: bool = True) -> Nature:
+    plan, _ = rewriter().plan(sql.encode(), Env(database="demo", flavour=MARIADB if mariadb else MYSQL))
+    return plan.nature
+
+
+@pytest.mark.parametrize(
+    ("sql", "opens", "keeps"),
+    [
+        ("SELECT 1", False, True),
+        ("/* FROM */ SELECT 'FROM', `from`", False, True),
+        ("SELECT 1 INTO @a", True, True),
+        ("SELECT 1 FROM DUAL", True, False),
+        ("(SELECT 1)", True, False),
+        ("SELECT * FROM pins WHERE id = 241294492511762325", True, False),
+        ("DO 1", False, True),
+        ("COMMIT", False, True),
+        ("DEALLOCATE PREPARE a", False, True),
+        ("UNLOCK TABLES", False, True),
+        ("DESCRIBE pins", False, False),
+        ("DESC `pins`", False, False),
+        ("EXPLAIN SELECT 1", True, True),
+        ("SHOW TABLES", False, False),
+        ("SHOW GRANTS", False, True),
+        ("SHOW CREATE PROCEDURE p", False, True),
+        ("FLUSH STATUS", True, True),
+        ("FLUSH TABLES", True, True),
+        ("FLUSH TABLES pins", True, False),
+        ("CREATE DEFINER = a@b PROCEDURE p () SELECT 1", True, True),
+        ("CREATE OR REPLACE DEFINER = a@b VIEW v AS SELECT 1", True, False),
+        ("DROP PREPARE a", False, True),
+    ],
+)
+def test_transactions_and_warnings(sql: str, opens: bool, keeps: bool) -> None:
+    found = nature(sql)
+    assert (found.opens, found.keeps_warnings) == (opens, keeps)
+
+
+@pytest.mark.parametrize(
+    ("sql", "opens"),
+    [
+        ("SHOW TABLES", True),
+        ("SHOW GLOBAL VARIABLES", False),
+        ("SHOW CREATE TABLE pins", False),
+        ("DESC pins", True),
+    ],
+)
+def test_mysql_reads_its_dictionary(sql: str, opens: bool) -> None:
+    assert nature(sql, mariadb=False).opens == opens
+
+
+@pytest.mark.parametrize(
+    ("text", "none", "keeps"),
+    [
+        ("SELECT 1 FROM t", False, False),
+        ("SELECT 1", True, True),
+        ("CALL p()", False, True),
+        ("SHOW TABLES", True, False),
+        ("DELETE t", False, False),
+    ],
+)
+def test_what_is_prepared_decides(text: str, none: bool, keeps: bool) -> None:
+    sql = f"PREPARE a FROM '{text}'"
+    found = nature(sql)
+    assert found.prepares
+    assert (opens_none(found, sql.encode()), keeps_warnings(found, sql.encode())) == (none, keeps)
+
+
+@pytest.mark.parametrize(
+    ("sql", "counter"),
+    [
+        ("/* a */ ((select 1))", b"com_select"),
+        ("create table x (a int)", b"com_create_table"),
+        ("ROLLBACK TO a", b"com_rollback_to_savepoint"),
+        ("ROLLBACK", b"com_rollback"),
+        ("BEGIN", b"com_begin"),
+        ("DROP SCHEMA s", b"com_drop_db"),
+        ("ALTER VIEW v AS SELECT 1", OTHER),
+        ("FLUSH STATUS", OTHER),
+    ],
+)
+def test_which_counter_it_is_of(sql: str, counter: bytes) -> None:
+    assert counter_of(nature(sql).words) == counter
+
+
+def test_the_plan_that_a_plan_has_in_it() -> None:
+    plan, _ = rewriter().plan(b"SHOW VARIABLES LIKE 'a'", Env(database="demo", flavour=MARIADB))
+    assert isinstance(plan, ShowVariables)
+    assert plan.home.nature == plan.nature

@@ -1,0 +1,20 @@
+"""Tests that run side by side: those of one flavour must not start its servers in every process."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import shared_by
+
+
+def test_a_flavours_tests_share_a_process(request: pytest.FixtureRequest) -> None:
+    for item in request.session.items:
+        callspec = getattr(item, "callspec", None)
+        flavour = callspec.params.get("flavour") if callspec is not None else None
+        assert flavour in (None, shared_by(item.nodeid)), item.nodeid
+    assert shared_by("tests/x/test_y.py::test_z[mysql9-1]") == "mysql9"
+    assert (
+        shared_by("tests/x/test_y.py::test_z[1]")
+        == shared_by("tests/x/test_y.py::test_a")
+        == "tests/x/test_y.py"
+    )
