@@ -50,7 +50,7 @@ def create(
     """Make the databases, tables and accounts that are missing, on every master. Nothing that exists changes,
     but accounts get the rights that they lack.
     """
-    from fleet.command import finish, run_on_fleet
+    from fleet.command import finish, run_on_fleet, schema_served
     from fleet.creating import Creating
 
     async def work(fleet: Fleet) -> int:
@@ -60,6 +60,8 @@ def create(
             for line in creating.told(report, dry_run=dry_run):
                 fleet.console.print(line, markup=False)
             report.problems += await creating.unsound()
+        if report.done and not dry_run and not undo:
+            await schema_served(fleet)
         return finish(report)
 
     raise typer.Exit(run_on_fleet(config, user, password_env, work, topology_file))

@@ -22,11 +22,12 @@ from config.document import ConfigError
 from config.load import load_schema, load_settings, load_topology
 from config.schema import Schema
 from config.settings import Settings
+from config.sources.schema import digest_of
 from config.topology import Host, State, Topology
 from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import DENIED, Hosts, Login, connector
 from fleet.core.progress import Shown
-from fleet.core.publish import Version
+from fleet.core.publish import FILE_SECONDS, Version, behind_schema
 from fleet.core.run import Report, Runner, Tool
 from fleet.core.steps import Step
 from fleet.core.store import FileStore, Store, Stored
@@ -183,6 +184,16 @@ async def take(
     steps = await runner.dry_run(tool, undo=undo)
     show(steps)
     return Report(steps, list(steps), list(tool.problems))
+
+
+async def schema_served(fleet: Fleet) -> None:
+    """Wait a little for the proxies to know the tables that were made, and tell which do not: a schema file
+    may come to another machine later.
+    """
+    digest = digest_of(schema_text(fleet.settings, fleet.store))
+    late = await behind_schema(fleet.store, digest, FILE_SECONDS)
+    if late:
+        print(f"shardgate: note: {', '.join(late)} still serve another schema than this", file=sys.stderr)
 
 
 def finish(report: Report) -> int:

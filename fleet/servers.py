@@ -21,6 +21,7 @@ _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema",
 _SERVERS_OWN: Final = ("system user", "event_scheduler")
 _GONE: Final = 1094
 _LOOK_SECONDS: Final = 0.05
+_COUNTED_SECONDS: Final = 3.0
 CACHED_SECONDS: Final = 0.11
 """The servers keep information_schema.INNODB_TRX for so long."""
 
@@ -58,18 +59,29 @@ async def tables(hosts: Hosts, host: Host) -> Tables:
 async def only_on(hosts: Hosts, server: Server, other: Host) -> str:
     """The GTIDs of what `server` has and `other`, which runs the same program, has not; "" for none. What the
     first commits while this looks counts as there on both.
+
+    A master sends a transaction from its binary log before it counts it as executed, so a slave may for a
+    moment have what its master does not name yet: `other` is asked again before that is believed.
     """
-    if server.flavour.gtid_positions:
-        state, position = "SELECT @@GLOBAL.gtid_binlog_state", "SELECT @@GLOBAL.gtid_current_pos"
-        mine = str((await hosts.query(server.host, state))[0][0])
-        theirs, reached = [str((await hosts.query(other, one))[0][0]) for one in (state, position)]
-        return ", ".join(ahead(mine, theirs, reached))
-    executed = "SELECT @@GLOBAL.gtid_executed"
-    here, there = [
-        replication.gtids(one, (await hosts.query(one, executed))[0][0]) for one in (server.host, other)
-    ]
-    subtract = f"SELECT GTID_SUBTRACT('{here}', '{there}')"
-    return str((await hosts.query(server.host, subtract))[0][0]).replace("\n", "")
+    mariadb = server.flavour.gtid_positions
+    variables = ["gtid_binlog_state", "gtid_current_pos"] if mariadb else ["gtid_executed"]
+    mine = await _gtids(hosts, server.host, variables[0])
+    deadline = time.monotonic() + _COUNTED_SECONDS
+    while True:
+        theirs = [await _gtids(hosts, other, one) for one in variables]
+        if mariadb:
+            extra = ", ".join(ahead(mine, *theirs))
+        else:
+            subtract = f"SELECT GTID_SUBTRACT('{mine}', '{theirs[0]}')"
+            extra = str((await hosts.query(server.host, subtract))[0][0]).replace("\n", "")
+        if not extra or time.monotonic() > deadline:
+            return extra
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _gtids(hosts: Hosts, host: Host, variable: str) -> str:
+    found = (await hosts.query(host, f"SELECT @@GLOBAL.{variable}"))[0][0]
+    return replication.gtids(host, found)
 
 
 async def transactions_end(hosts: Hosts, host: Host, seconds: float) -> bool:

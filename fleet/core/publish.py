@@ -123,17 +123,22 @@ async def wait_until_served(store: Store, version: int) -> None:
 
 async def wait_for_schema(store: Store, digest: str) -> None:
     """Until every registered proxy serves the schema of that digest. Failed when one does not in time."""
-    deadline = time.monotonic() + SERVED_SECONDS
+    late = await behind_schema(store, digest, SERVED_SECONDS)
+    if late:
+        raise Failed(
+            f"the schema is published, but not served within {SERVED_SECONDS:g} s by {', '.join(late)}: "
+            "look at their logs, why they refuse it or do not reach it"
+        )
+
+
+async def behind_schema(store: Store, digest: str, seconds: float) -> list[str]:
+    """The names of the registered proxies that do not serve the schema of that digest within that time."""
+    deadline = time.monotonic() + seconds
     while True:
         found = await asyncio.to_thread(store.proxies)
         late = [one.name for one in found if one.details.get("schema", digest) != digest]
-        if not late:
-            return
-        if time.monotonic() > deadline:
-            raise Failed(
-                f"the schema is published, but not served within {SERVED_SECONDS:g} s by {', '.join(late)}: "
-                "look at their logs, why they refuse it or do not reach it"
-            )
+        if not late or time.monotonic() > deadline:
+            return late
         await asyncio.sleep(LOOK_SECONDS)
 
 
