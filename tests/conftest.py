@@ -81,17 +81,25 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\n{report.nodeid} [{report.when}]: {crash.message if crash else report.longrepr}"[:2000])
 
 
+CLUSTERS = ("tests/drivers/", "tests/faults/", "tests/fleet/")
+"""Their tests mostly wait for clusters of their own: beside those that keep the shared servers busy."""
+
+
 class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
-    """Side by side: tests of one flavour share a process, and its servers; so do those of one file."""
+    """Side by side: tests of one flavour share a process, and its servers, but for those of `CLUSTERS`, which
+    have another; so do the other tests of one file.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return shared_by(nodeid)
 
 
 def shared_by(nodeid: str) -> str:
-    """The flavour or the file whose tests share a process with this one."""
+    """The flavour, the flavour's clusters, or the file whose tests share a process with this one."""
     flavour = re.search(rf"\[({'|'.join(FLAVOURS)})[-\]]", nodeid)
-    return flavour[1] if flavour else nodeid.partition("::")[0]
+    if flavour is None:
+        return nodeid.partition("::")[0]
+    return f"{flavour[1]}, clusters" if nodeid.startswith(CLUSTERS) else flavour[1]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFlavour:
