@@ -63,13 +63,13 @@ async def only_on(hosts: Hosts, server: Server, other: Host) -> str:
     A master sends a transaction from its binary log before it counts it as executed, so a slave may for a
     moment have what its master does not name yet: `other` is asked again before that is believed.
     """
-    mariadb = server.flavour.gtid_positions
-    variables = ["gtid_binlog_state", "gtid_current_pos"] if mariadb else ["gtid_executed"]
+    positions = server.flavour.gtid_positions
+    variables = ["gtid_binlog_state", "gtid_current_pos"] if positions else ["gtid_executed"]
     mine = await _gtids(hosts, server.host, variables[0])
     deadline = time.monotonic() + _COUNTED_SECONDS
     while True:
         theirs = [await _gtids(hosts, other, one) for one in variables]
-        if mariadb:
+        if positions:
             extra = ", ".join(ahead(mine, *theirs))
         else:
             subtract = f"SELECT GTID_SUBTRACT('{mine}', '{theirs[0]}')"

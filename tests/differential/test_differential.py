@@ -15,8 +15,8 @@ from tests.support.demo import Demo
 from tests.support.servers import LocalServer
 
 SEED = 2012
-CASES = 900
-DEMO_CASES = 300
+CASES = 450
+DEMO_CASES = 200
 SHARDS = 64
 
 

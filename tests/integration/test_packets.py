@@ -193,7 +193,7 @@ def test_a_statement_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> No
         "SELECT COUNT(*) FROM pins WHERE id = 241294492511762325 AND data <> '%s'",  # its id gets shorter
     ):
         room = wire.FULL - 1 - len(sql) + 2
-        for over in (-30, -9, -2, -1, 0, 1, 9):
+        for over in (-9, -1, 0, 9):
             client.write(query(sql % ("x" * (room + over))))
             reply = client.reply()
             assert reply.kind == "rows", reply
