@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Mapping
 
 from tests.test_imports import FILES, module
@@ -78,7 +79,9 @@ def circles(arrows: Mapping[str, Iterable[str]]) -> list[set[str]]:
     return found
 
 
-ARROWS = {name: imported(name) for name in MODULES}
+@functools.cache
+def arrows_of_files() -> dict[str, set[str]]:
+    return {name: imported(name) for name in MODULES}
 
 
 def test_circles_are_found() -> None:
@@ -88,12 +91,12 @@ def test_circles_are_found() -> None:
 
 
 def test_no_circle_of_files() -> None:
-    assert circles(ARROWS) == []
+    assert circles(arrows_of_files()) == []
 
 
 def between_rooms() -> dict[str, set[str]]:
     arrows: dict[str, set[str]] = {room(name): set() for name in MODULES}
-    for name, others in ARROWS.items():
+    for name, others in arrows_of_files().items():
         arrows[room(name)] |= {room(one) for one in others if room(one) != room(name)}
     return arrows
 
