@@ -193,7 +193,7 @@ def _handover(name: str) -> socket.socket | None:
 
 
 def _send(asking: socket.socket, shared: Sequence[tuple[str, socket.socket]]) -> None:
-    """The sockets with their names, a message for each `_TOGETHER`; who asks reads until there are no more."""
+    """The sockets with their names, a message for each `_TOGETHER`; who asks reads to the end."""
     for at in range(0, len(shared), _TOGETHER):
         some = shared[at : at + _TOGETHER]
         names = json.dumps([name for name, _ in some]).encode()

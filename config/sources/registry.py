@@ -6,8 +6,8 @@ The file is locked (flock) as long as the process lives, however it ends: also o
 share, if its file system has locks (NFS from version 4 on). So a file without a lock is left over, and says
 nothing. It appears with its lock, and holds its own name: what else lies in the folder is nobody's to remove.
 
-Who can read a file can lock what a killed process has left, and so let it seem alive: the folder and the files
-are their owner's alone. In a folder that is there already the group may read, if it may read the folder.
+Who can read a file can lock what a killed process has left, and so let it seem alive: the folder and the
+files are their owner's alone. In a folder that is there already its group may read them, if it may read that.
 """
 
 from __future__ import annotations
