@@ -52,7 +52,9 @@ def test_the_words_of_its_links_are_headings() -> None:
 
 def test_its_commands_are_the_programs() -> None:
     """With the options that they have there; `C` is --config."""
-    found = re.findall(r"`(?:shardgate )?((?:fleet|topology|check)\b[^`]*)`", RUNBOOK)
+    rooms = "fleet|topology|check"
+    rest = re.sub(r"(?m)^\| log \|.*$", "", RUNBOOK)
+    found = re.findall(rf"`(?:shardgate )?((?:{rooms})\b[^`]*)`", rest)
     assert len(found) > 12
     for text in found:
         command: Any = typer.main.get_command(app)
