@@ -18,6 +18,7 @@ from demo.programs import Program
 from fleet import online
 from fleet.core.errors import HostError, Refused
 from fleet.online import Online
+from tests.fleet.world import World
 from tests.support.servers import LocalServer
 
 PASSWORD = "p%\"\\#;x$ 'y`${HOME}"  # what option files may read otherwise
@@ -141,30 +142,37 @@ def server(
     try:
         with made.connect() as conn, conn.cursor() as cursor:
             cursor.execute("CREATE USER osc@'%%' IDENTIFIED BY %s REQUIRE SSL", [PASSWORD])
-            cursor.execute("GRANT ALL ON *.* TO osc@'%'")
-            cursor.execute("CREATE DATABASE db00001")
-            for table in ("pins", "likes"):
-                cursor.execute(f"CREATE TABLE db00001.{table} (id BIGINT PRIMARY KEY)")
-                cursor.execute(f"INSERT INTO db00001.{table} VALUES (1), (2)")
+            cursor.execute("GRANT ALL ON *.* TO osc@'%' WITH GRANT OPTION")
         yield made
     finally:
         made.stop()
 
 
-def test_over_tls(server: LocalServer, installed: str, authority: LocalAuthority, tmp_path: Path) -> None:
+def test_over_tls(
+    server: LocalServer,
+    installed: str,
+    authority: LocalAuthority,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Two tables at a time, as an account that must use TLS; not to a server that is not trusted."""
     (tmp_path / "other").mkdir()
-    other = LocalAuthority(tmp_path / "other").ca
-
-    async def alter(ca: Path, *tables: str) -> None:
-        program = Online(installed, backends_of(ca=str(ca)), lambda _: ("osc", PASSWORD))
-        program.check([server.address])
-        await asyncio.gather(*(program.run(server.address, "db00001", one, ALTER) for one in tables))
-
+    other = backends_of(ca=str(LocalAuthority(tmp_path / "other").ca))
+    monkeypatch.setattr(online, "PROGRAMS", (Path(installed).name,))
+    world = World(tmp_path, [server, server])
+    settings = json.loads(world.settings.read_text())
+    settings["backends"]["tls"] = {"ca": str(authority.ca)}
+    settings["fleet"] = {"user": "osc", "password": PASSWORD}
+    world.settings.write_text(json.dumps(settings))
+    status, output = world.run("create", "--yes")
+    assert status == 0, output
+    rows = [f"INSERT INTO db{shard:05d}.pins (data) VALUES ('1'), ('2')" for shard in range(4)]
+    world.execute(0, *rows)
+    program = Online(installed, other, lambda _: ("osc", PASSWORD))
     with pytest.raises(HostError, match="certificate"):
-        asyncio.run(alter(other, "pins"))
-    asyncio.run(alter(authority.ca, "pins", "likes"))
-    with server.connect() as conn, conn.cursor() as cursor:
-        for table in ("pins", "likes"):
-            cursor.execute(f"SELECT * FROM db00001.{table}")
-            assert list(cursor.fetchall()) == [(1, "a b"), (2, "a b")]
+        asyncio.run(program.run(server.address, "db00000", "pins", ALTER))
+    status, output = world.run("ddl", "--statement", f"ALTER TABLE pins {ALTER}", "--online", "--yes")
+    assert (status, "altered 4 of 4 tables" in output) == (0, True), output
+    assert PASSWORD not in output
+    for shard in range(4):
+        assert world.execute(0, f"SELECT note FROM db{shard:05d}.pins") == [("a b",), ("a b",)]
