@@ -44,7 +44,7 @@ from config.fields import (
 )
 from config.layout import Layout
 from config.model import Model
-from config.tls import BackendTlsField, ClientTls
+from config.tls import ClientTls, OutgoingTlsField
 from config.units import Duration, Size
 
 
@@ -146,7 +146,7 @@ class ZooKeeper(Credentials):
 
     hosts: ZooKeeperHosts
     user: ZooKeeperUser | None = None
-    tls: BackendTlsField = None
+    tls: OutgoingTlsField = None
     path: NodePath = "/shardgate/topology"
     cache_file: FilePath = Field(default=Path("topology.cache.json"), validate_default=True)
     schema_path: NodePath | None = None

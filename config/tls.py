@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from config.fields import FilePath
 from config.model import Model
@@ -97,8 +97,8 @@ class ClientTls(Model):
         return _validity_problem(self.cert, now)
 
 
-class BackendTls(Model):
-    """How connections to the hosts are encrypted; `mode` off: not at all."""
+class OutgoingTls(Model):
+    """How connections to other servers are encrypted; `mode` off: not at all."""
 
     mode: Literal["required", "off"] = "required"
     ca: CertificateFile | None = None
@@ -138,6 +138,20 @@ class BackendTls(Model):
     def validity_problem(self, now: dt.datetime) -> str | None:
         """Why our own certificate should not be shown at this time; None when it may be or there is none."""
         return None if self.cert is None else _validity_problem(self.cert, now)
+
+
+class BackendTls(OutgoingTls):
+    """Those to the hosts. `replication_ca`: a file on the machines of the servers, by which slaves verify a
+    master that the tools let them replicate from.
+    """
+
+    replication_ca: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _check_replication(self) -> Self:
+        if self.replication_ca is not None and (self.mode == "off" or self.verify == "none"):
+            raise ValueError("replication_ca is to verify by: give verify, ca or full, or leave it out")
+        return self
 
 
 def _validity_problem(cert: Path, now: dt.datetime) -> str | None:
@@ -180,4 +194,5 @@ def _off(value: object) -> object:
     return {"mode": "off"} if value == "off" else value
 
 
+OutgoingTlsField = Annotated[OutgoingTls | None, BeforeValidator(_off)]
 BackendTlsField = Annotated[BackendTls | None, BeforeValidator(_off)]

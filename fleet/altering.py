@@ -18,9 +18,8 @@ from aiomysql import Connection
 
 from config.schema import Schema, quote
 from config.topology import Host, Topology
-from fleet import online
 from fleet.core.errors import HostError, Refused
-from fleet.core.hosts import Hosts, Login
+from fleet.core.hosts import Hosts
 from fleet.core.journal import Journal, Operation
 from fleet.core.run import Report, Tool
 from fleet.core.steps import Step
@@ -36,6 +35,7 @@ from fleet.ddl import (
     places,
 )
 from fleet.faults import Definition, differences, read_definition
+from fleet.online import Online
 from fleet.statement import Statement
 
 AT_ONCE: Final = 2
@@ -54,9 +54,7 @@ _BUSY: Final = frozenset({1205, 1213})
 
 
 class Altering:
-    """One run of a statement. `program`: what alters the tables in the servers' place (`online`), with the
-    account of `login`.
-    """
+    """One run of a statement. `program`: what alters the tables in the servers' place."""
 
     def __init__(
         self,
@@ -65,10 +63,9 @@ class Altering:
         topology: Topology,
         hosts: Hosts,
         store: Store,
-        program: str = "",
-        login: Login = lambda _: ("", ""),
+        program: Online | None = None,
     ) -> None:
-        self._program, self._login = program, login
+        self._program = program
         self._statement, self._schema, self._hosts, self._store = statement, schema, hosts, store
         self._places = places(statement.table, topology)
         self._problems: list[str] = []
@@ -80,8 +77,10 @@ class Altering:
 
     def tool(self) -> Tool:
         """For the runner."""
-        if self._program and not self._statement.actions:
-            raise Refused("--online is for ALTER TABLE: write the index as ALTER TABLE … ADD INDEX")
+        if self._program:
+            if not self._statement.actions:
+                raise Refused("--online is for ALTER TABLE: write the index as ALTER TABLE … ADD INDEX")
+            self._program.check(self._places)
         arguments = {"statement": self._statement.text} | ({"online": True} if self._program else {})
         actions = {"alter": self._alter}
         return Tool("ddl", arguments, self._steps, actions=actions, problems=self._problems)
@@ -117,7 +116,7 @@ class Altering:
             return step
         _, host, name, _ = step.key.split("\t")
         database, _, table = name.partition(".")
-        line = online.shown(self._program, host, database, table, self._statement.actions)
+        line = self._program.shown(host, database, table, self._statement.actions)
         return replace(step, shown=(line,))
 
     async def _look(self, host: Host, actual: Actual) -> None:
@@ -195,8 +194,7 @@ class Altering:
             await self._own(conn, host, name)
             if await self._is_left(conn, step, database, table):
                 if self._program:
-                    account = self._login(host)
-                    await online.run(self._program, host, database, table, self._statement.actions, account)
+                    await self._program.run(host, database, table, self._statement.actions)
                 else:
                     await self._run(conn, step)
                 if await self._is_left(conn, step, database, table):

@@ -121,30 +121,40 @@ def ddl(
     password_env: PasswordOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
+    undo: Annotated[
+        bool,
+        typer.Option(
+            "--undo", help="Give up an unfinished run, and say which shards have the definition by now."
+        ),
+    ] = False,
 ) -> None:
     """Change the definition of a table of the schema on all shards. The table is named as clients name it. A
     shard that cannot be changed stops no other; run again, it goes on with those that are not done.
     """
     from fleet.altering import Altering
     from fleet.command import finish, run_on_fleet, statement_of
-    from fleet.core.errors import Refused
-    from fleet.online import find
+    from fleet.giving_up import GivingUp
+    from fleet.online import Online, find
     from fleet.statement import read_statement
+
+    async def give_up(fleet: Fleet) -> int:
+        text = None if statement is None and file is None else statement_of(statement, file)
+        giving_up = GivingUp(text, fleet.schema, fleet.topology, fleet.hosts)
+        report = await fleet.run(giving_up.tool(), dry_run=dry_run, yes=yes, undo=True)
+        for line in giving_up.told(report, dry_run=dry_run):
+            fleet.console.print(line, markup=False)
+        return finish(report)
 
     async def work(fleet: Fleet) -> int:
         found = read_statement(statement_of(statement, file), fleet.schema)
-        program = find() if online else ""
-        if program and any(fleet.settings.backends.tls_for(host) for host in fleet.topology.hosts):
-            raise Refused("--online cannot connect as backends.tls asks for: leave it out")
-        altering = Altering(
-            found, fleet.schema, fleet.topology, fleet.hosts, fleet.store, program, fleet.login
-        )
+        program = Online(find(), fleet.settings.backends, fleet.login) if online else None
+        altering = Altering(found, fleet.schema, fleet.topology, fleet.hosts, fleet.store, program)
         report = await fleet.run(altering.tool(), dry_run=dry_run, yes=yes)
         for line in altering.told(report, fleet.settings.schema_place, dry_run=dry_run):
             fleet.console.print(line, markup=False)
         return finish(report)
 
-    raise typer.Exit(run_on_fleet(config, user, password_env, work))
+    raise typer.Exit(run_on_fleet(config, user, password_env, give_up if undo else work))
 
 
 @app.command()

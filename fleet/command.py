@@ -281,7 +281,8 @@ async def opened(
         topology = _topology(settings, schema, store, stored, topology_file)
         for host in (*topology.hosts, *topology.slaves):
             _try_login(login, host)
-        async with Hosts(connector(settings.backends, login)) as hosts:
+        backends = settings.backends
+        async with Hosts(connector(backends, login), tls_for=backends.tls_for) as hosts:
             yield Fleet(settings, schema, store, hosts, topology, login)
     finally:
         await asyncio.to_thread(store.close)

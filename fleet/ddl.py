@@ -92,8 +92,21 @@ class Alteration:
 
 def known_targets(operations: Collection[Operation]) -> frozenset[str]:
     """The targets that operations with the same statement had."""
-    keys = (planned.key.split("\t") for one in operations for planned in one.planned.values())
-    return frozenset(key[3] for key in keys if key[0] == _KEY)
+    return frozenset(key[3] for one in operations for key in _keys(one))
+
+
+def planned_tables(operation: Operation) -> tuple[str, dict[Host, list[str]]]:
+    """The name of the table that an operation alters, and in which databases it was to, by their masters."""
+    table, found = "", dict[Host, list[str]]()
+    for _, host, name, _target in _keys(operation):
+        database, _, table = name.partition(".")
+        found.setdefault(host, []).append(database)
+    return table, {host: sorted(databases) for host, databases in found.items()}
+
+
+def _keys(operation: Operation) -> list[list[str]]:
+    keys = (planned.key.split("\t") for planned in operation.planned.values())
+    return [key for key in keys if key[0] == _KEY]
 
 
 def alteration(statement: Statement, actual: Actual, known: Collection[str]) -> Alteration:

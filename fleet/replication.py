@@ -195,13 +195,17 @@ async def follow(
     hosts: Hosts, host: Host, source: Host, user: str, password: str, *, encrypted: bool = False
 ) -> None:
     """It replicates from `source`, from the position on that it has. `encrypted`, or when the tools'
-    connections to the source are: over TLS.
+    connections to the source are: over TLS; verified, where the settings name the file for that.
     """
     name, _, port = source.rpartition(":")
     values = (name.strip("[]"), int(port), escape_string(user), escape_string(password))
     words = await _words(hosts, host)
     change = words.follow.format(*values)
-    if encrypted or await encrypts(hosts, source):
+    tls = hosts.tls_for(source)
+    if tls is not None and tls.replication_ca is not None:
+        named = 1 if tls.verify == "full" else 0  # without it: that the authority has signed it
+        change += words.tls + words.verified.format(escape_string(tls.replication_ca), named)
+    elif encrypted or await encrypts(hosts, source):
         change += words.tls
     word = (await flavour(hosts, host)).replica_word
     await hosts.run(host, [f"STOP {word}", change, f"START {word}"])
@@ -256,6 +260,7 @@ class _Words:
     wait: str
     follow: str
     tls: str
+    verified: str
 
 
 _WORDS: Final = {
@@ -267,6 +272,7 @@ _WORDS: Final = {
         "CHANGE REPLICATION SOURCE TO SOURCE_HOST='{}', SOURCE_PORT={}, SOURCE_USER='{}', "
         "SOURCE_PASSWORD='{}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
         ", SOURCE_SSL=1",
+        ", SOURCE_SSL_CA='{}', SOURCE_SSL_VERIFY_SERVER_CERT={}",
     ),
     "SLAVE": _Words(
         "server_id",
@@ -276,6 +282,7 @@ _WORDS: Final = {
         "CHANGE MASTER TO MASTER_HOST='{}', MASTER_PORT={}, MASTER_USER='{}', MASTER_PASSWORD='{}', "
         "MASTER_USE_GTID=slave_pos",
         ", MASTER_SSL=1",
+        ", MASTER_SSL_CA='{}', MASTER_SSL_VERIFY_SERVER_CERT={}",
     ),
 }
 

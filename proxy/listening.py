@@ -16,7 +16,7 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -34,8 +34,10 @@ Door = tuple[Listener, socket.socket]
 _PATIENCE = 5.0
 #: Clients that may wait at a socket.
 _BACKLOG = 1024
-#: File descriptors that fit into one message, on Linux.
-_MOST = 250
+#: File descriptors in one message: Linux takes 253 at most.
+_TOGETHER = 250
+#: Bytes of a message: addresses, a path of 108 bytes at most each.
+_ROOM = 1 << 16
 #: struct ucred: pid, uid, gid.
 _CREDENTIALS = struct.Struct("3i")
 
@@ -114,13 +116,11 @@ class Listening:
             asking, _ = handover.accept()
             with closing(asking):
                 if _same_user(asking):
+                    asking.settimeout(_PATIENCE)
                     shared = [("", handover)]
                     for doors in self._doors:
                         shared += [(str(listener.address), sock) for listener, sock in doors]
-                    shared = list({sock: (name, sock) for name, sock in shared}.values())[:_MOST]
-                    names = json.dumps([name for name, _ in shared]).encode()
-                    socket.send_fds(asking, [names], [sock.fileno() for _, sock in shared])
-                    log.info("a successor shares the listening sockets", sockets=len(shared) - 1)
+                    _send(asking, list({sock: (name, sock) for name, sock in shared}.values()))
 
     def _all(self) -> Iterator[socket.socket]:
         return (sock for doors in self._doors for _, sock in doors)
@@ -192,6 +192,24 @@ def _handover(name: str) -> socket.socket | None:
     return sock
 
 
+def _send(asking: socket.socket, shared: Sequence[tuple[str, socket.socket]]) -> None:
+    """The sockets with their names, a message for each `_TOGETHER`; who asks reads to the end."""
+    for at in range(0, len(shared), _TOGETHER):
+        some = shared[at : at + _TOGETHER]
+        names = json.dumps([name for name, _ in some]).encode()
+        try:
+            socket.send_fds(asking, [names], [sock.fileno() for _, sock in some])
+        except OSError as error:
+            log.warning(
+                "a successor does not share all listening sockets: who waits at the others is refused",
+                reason=error.strerror or str(error),
+                sockets=max(0, at - 1),
+                left=len(shared) - at,
+            )
+            return
+    log.info("a successor shares the listening sockets", sockets=len(shared) - 1)
+
+
 def _ask(name: str) -> dict[str, list[socket.socket]]:
     """The sockets of the process that listens, by address; the one to ask at by "". Empty: there is none."""
     found: dict[str, list[socket.socket]] = {}
@@ -201,16 +219,17 @@ def _ask(name: str) -> dict[str, list[socket.socket]]:
             sock.connect(name)
             if not _same_user(sock):
                 return found
-            data, handed, _, _ = socket.recv_fds(sock, 1 << 16, _MOST, socket.MSG_CMSG_CLOEXEC)
-            names = json.loads(data or b"[]")
+            while True:  # a message is never read together with one that has further sockets
+                data, handed, _, _ = socket.recv_fds(sock, _ROOM, _TOGETHER, socket.MSG_CMSG_CLOEXEC)
+                if not data:
+                    return found
+                for name, descriptor in zip(json.loads(data), handed, strict=True):
+                    found.setdefault(name, []).append(socket.socket(fileno=descriptor))
         except ConnectionRefusedError:
             return found
         except (OSError, ValueError) as error:
             log.warning("the process that listens does not share its sockets", reason=str(error))
             return found
-    for name, descriptor in zip(names, handed, strict=True):
-        found.setdefault(name, []).append(socket.socket(fileno=descriptor))
-    return found
 
 
 def _same_user(sock: socket.socket) -> bool:

@@ -22,7 +22,7 @@ from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.security import make_digest_acl
 
 from config.settings import ZooKeeper
-from config.tls import BackendTls
+from config.tls import OutgoingTls
 
 KAZOO_LOG: Final = "shardgate.topology.kazoo"
 LARGEST_NODE: Final = 1_000_000
@@ -146,7 +146,7 @@ class _Says(logging.LoggerAdapter[logging.Logger]):
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """Makes kazoo's sockets. Its own TLS trusts the system's authorities beside those that are given."""
 
-    def __init__(self, tls: BackendTls | None, connecting: Callable[[str], None]) -> None:
+    def __init__(self, tls: OutgoingTls | None, connecting: Callable[[str], None]) -> None:
         super().__init__()
         self._tls = tls
         self._connecting = connecting

@@ -5,6 +5,9 @@
 The file is locked (flock) as long as the process lives, however it ends: also on a folder that machines
 share, if its file system has locks (NFS from version 4 on). So a file without a lock is left over, and says
 nothing. It appears with its lock, and holds its own name: what else lies in the folder is nobody's to remove.
+
+Who can read a file can lock what a killed process has left, and so let it seem alive: the folder and the
+files are their owner's alone. In a folder that is there already its group may read them, if it may read that.
 """
 
 from __future__ import annotations
@@ -60,10 +63,11 @@ class Registration:
             return False
 
     def _made(self, data: bytes) -> int:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path.with_name(f".{self.path.name}")
-        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
+            os.fchmod(handle, 0o600 | self.path.parent.stat().st_mode & stat.S_IRGRP)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.pwrite(handle, data, 0)
             os.rename(draft, self.path)

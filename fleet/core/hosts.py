@@ -16,6 +16,7 @@ import aiomysql
 from aiomysql import MySQLError
 
 from config.backends import Backends
+from config.tls import BackendTls
 from config.topology import Host
 from fleet.core.errors import HostError
 
@@ -96,10 +97,18 @@ def problem(host: Host, error: Exception) -> HostError:
 
 
 class Hosts:
-    """Statements on hosts. HostError for what a host refuses, and when it cannot be reached."""
+    """Statements on hosts. HostError for what a host refuses, and when it cannot be reached. `tls_for`: what
+    the settings say of encryption, for who else is to connect to a host.
+    """
 
-    def __init__(self, connect: Connect, per_host: int = PER_HOST) -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        per_host: int = PER_HOST,
+        tls_for: Callable[[Host], BackendTls | None] = lambda host: None,
+    ) -> None:
         self.per_host = per_host
+        self.tls_for = tls_for
         self._connect = connect
         self._all = asyncio.Semaphore(MOST)
         self._turns: dict[Host, asyncio.Semaphore] = {}

@@ -6,7 +6,7 @@ An operation is a list of entries that only grows:
     steps   steps that will be taken, before the first of them is
     done    keys of steps that were taken, with what the tool wants to remember of them
     failed  what went wrong
-    end     done, or undone
+    end     done, undone, or given up
 
 One without an end is unfinished: the same command goes on with it. `blocks`: until then no other may begin.
 """

@@ -34,7 +34,8 @@ _FLUSH_SECONDS: Final = 1.0
 class Tool:
     """What the runner needs of a tool. `steps` looks and says what is left to do, with the operation that it
     goes on with, if any; `undo` what takes back an operation. `blocks`: see `journal`. `resumes`: which
-    unfinished operations it goes on with, beside those of the same arguments.
+    unfinished operations it goes on with, beside those of the same arguments. `undoes`: which of its name it
+    takes back; `undone`: what the journal calls that.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Tool:
     actions: Mapping[str, Action] = field(default_factory=dict)
     blocks: bool = False
     resumes: Callable[[Operation], bool] = lambda operation: False
+    undoes: Callable[[Operation], bool] = lambda operation: True
+    undone: str = "undone"
     problems: list[str] = field(default_factory=list)
     """What `steps` found that no step mends: the operation is not finished with it."""
 
@@ -121,7 +124,7 @@ class Runner:
                     f"{one.command}, or take it back, with --undo"
                 )
         if undo:
-            own = [one for one in unfinished if one.tool == tool.name]
+            own = [one for one in unfinished if one.tool == tool.name and tool.undoes(one)]
             if not own:
                 raise Refused(f"no {tool.name} is unfinished: there is nothing to take back")
             if own[-1].final:
@@ -156,7 +159,7 @@ class Runner:
         try:
             await taker.take(steps, report)
             if not report.problems:
-                await asyncio.to_thread(self.journal.end, operation, "undone" if undo else "done")
+                await asyncio.to_thread(self.journal.end, operation, tool.undone if undo else "done")
             else:
                 await asyncio.to_thread(self.journal.failed, operation, report.problems)
         except LockLost:

@@ -241,6 +241,9 @@ class FileStore:
     def proxies(self) -> list[Registered]:
         try:
             found = registered(self._registry)
+        except PermissionError as error:
+            where = error.filename or self._registry
+            raise Failed(f"{where} cannot be read: run the tools as the user of the proxies") from error
         except OSError as error:
             raise Failed(f"{self._registry} cannot be read: {error.strerror}") from error
         return [Registered.of(str(one["name"]), one) for one in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,25 @@ def test_what_else_lies_in_the_folder(tmp_path: Path) -> None:
     one.end()
     assert registered(tmp_path) == []
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_others_cannot_hold_what_is_left_over(tmp_path: Path) -> None:
+    """To lock a file one must be able to open it. Who gives a folder to a group lets it read."""
+    mask = os.umask(0o022)
+    try:
+        for name, made, wanted in (("own", None, 0o600), ("group", 0o2750, 0o640), ("old", 0o755, 0o640)):
+            folder = tmp_path / name
+            if made is not None:
+                folder.mkdir()
+                folder.chmod(made)
+            one = Registration(folder, "one")
+            one.say({"version": 1})
+            assert (name, stat.S_IMODE(one.path.stat().st_mode)) == (name, wanted)
+            assert versions(folder) == [1]
+            one.end()
+        assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
+    finally:
+        os.umask(mask)
 
 
 async def test_a_source_registers_what_is_served(tmp_path: Path) -> None:

@@ -119,5 +119,7 @@ def test_hosts_of_their_own(authority: LocalAuthority, tmp_path: Path) -> None:
     assert made.tls_for("db1:3306") == made.tls_for("db4:3306") == common
     assert made.tls_for("db2:3306") is None
     assert made.tls_for("db3:3306") == BackendTls(verify="none")
+    with pytest.raises(ValueError, match="replication_ca is to verify by"):
+        BackendTls(verify="none", replication_ca="/etc/mysql/ca.pem")
     assert made.tls_for("unix:/run/mysqld.sock") is None
     assert load_settings(LEAST, base=tmp_path).backends.tls_for("db1:3306") is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import select
 import socket
 import threading
@@ -18,9 +20,13 @@ from config.settings import Settings
 from proxy.listening import Listening
 
 
+def settings_of(workers: int, *addresses: Address) -> Settings:
+    listen = tuple(SimpleNamespace(address=one) for one in addresses)
+    return cast("Settings", SimpleNamespace(workers=workers, listen=listen))
+
+
 def settings_at(path: Path) -> Settings:
-    listen = (SimpleNamespace(address=Address(path=str(path))),)
-    return cast("Settings", SimpleNamespace(workers=1, listen=listen))
+    return settings_of(1, Address(path=str(path)))
 
 
 def successor_of(old: Listening, settings: Settings) -> Listening:
@@ -73,6 +79,40 @@ def test_the_same_path_in_another_folder_is_not_the_same(tmp_path: Path) -> None
             assert reaches(path, new)
             assert new.handover is not None
             assert new.handover.getsockname() != old.handover.getsockname()  # type: ignore[union-attr]
+
+
+def test_more_sockets_than_fit_into_a_message(tmp_path: Path) -> None:
+    """All are shared: one that is not would refuse who waits there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = Address("127.0.0.1", free.getsockname()[1])
+    settings = settings_of(260, address, Address(path=str(tmp_path / "s.sock")))
+    with closing(Listening(settings)) as old, closing(successor_of(old, settings)) as new:
+        assert (new.handover and new.handover.getsockname()) == (old.handover and old.handover.getsockname())
+        assert inodes(new) == inodes(old)
+        assert len(inodes(new)) == 261
+
+
+def test_what_a_successor_does_not_get_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.sock"
+    monkeypatch.setattr("proxy.listening._TOGETHER", 1)
+    send = socket.send_fds
+
+    def first_only(sock: socket.socket, data: list[bytes], handed: list[int]) -> int:
+        if b"s.sock" in data[0]:
+            raise OSError(errno.ETOOMANYREFS, "Too many references")
+        return send(sock, data, handed)
+
+    monkeypatch.setattr("socket.send_fds", first_only)
+    with closing(Listening(settings_at(path))) as old, capture_logs() as logs:
+        successor_of(old, settings_at(path)).close()
+    said = next(one for one in logs if "does not share all listening sockets" in one["event"])
+    assert (said["sockets"], said["left"], said["reason"]) == (0, 1, "Too many references")
+
+
+def inodes(listening: Listening) -> set[int]:
+    """Which sockets a process has."""
+    return {os.fstat(door.fileno()).st_ino for doors in listening._doors for _, door in doors}
 
 
 def test_it_is_said_when_no_successor_can_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,14 +23,14 @@ class InZooKeeper(Pairs):
         return document
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pairs(
     program: Program, flavour: str, zookeeper: LocalZooKeeper, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pairs]:
     folder = tmp_path_factory.mktemp("zookeeper_tools")
     node = {"hosts": f"{zookeeper.address}/{folder.name}-{flavour}/prod", "user": "fleet", "password": "p:w"}
     source = {"zookeeper": {**node, "schema_path": "/schema", "session_timeout": "5s"}}
-    with running_demo(program, folder, "--slaves", "--shards", "4") as demo:
+    with running_demo(program, folder, "--slaves", "--spares", "1", "--shards", "4") as demo:
         settings = json.loads(demo.settings.read_text()) | {"topology": source}
         settings["timeouts"] = {"buffer": "120s"}  # as long as a busy machine may take
         del settings["schema"]
@@ -62,3 +62,23 @@ def test_a_promotion(pairs: Pairs) -> None:
     output = pairs.run("status")[1]
     assert f"serves version {pairs.document['version']}" in output
     assert "shardgate fleet promote" in output
+
+
+def test_a_split_and_a_definition(pairs: Pairs) -> None:
+    """Shards go to an empty server; then all get a column, wherever they are."""
+    old, _ = pairs.pair(1)
+    new = pairs.hosts["spare1"]
+    moved, stays = place(2), place(3)
+    words = ["split", "--keyspace", "main,lookup", "--shards", "2-2", "--master", new.address, "--provision"]
+    with Writers(pairs.address, [moved, stays]) as writers:
+        status, output = pairs.run(*words, "--yes")
+        assert status == 0, output
+        writers.go_on()
+    assert (writers.problems, writers.retried) == ([], 0)
+    ranges = pairs.document["keyspaces"]["main"]["ranges"]
+    assert [one["master"] for one in ranges if one["range"][0] == 2] == [new.address]
+    there = pairs.written(new, [moved]) + pairs.written(old, [stays])
+    assert sorted(there) == sorted(writers.acknowledged)
+    status, output = pairs.run("ddl", "--statement", "ALTER TABLE users ADD note VARCHAR(20)", "--yes")
+    assert (status, "demo.users: altered 4 of 4 tables" in output) == (0, True), output
+    assert "note" in [row[0] for row in pairs.execute(new, "SHOW COLUMNS FROM db00002.users")]

@@ -122,6 +122,54 @@ def test_a_shard_that_cannot(world: World) -> None:
     assert all("once" in one for one in columns(world, "likes"))
 
 
+def test_given_up(world: World) -> None:
+    """It says which shards have the definition, changes none, and is unfinished no more."""
+    world.execute(0, "INSERT INTO db00001.likes VALUES (1, 2, 3), (1, 2, 4)")
+    statement = "CREATE UNIQUE INDEX once ON likes (user_id, pin_id)"
+    assert ddl(world, statement, "--undo", "--yes")[0] == 2  # none is unfinished
+    assert ddl(world, statement)[0] == 1
+    before = columns(world, "likes")
+    status, output = world.run("ddl", "--undo", "--dry-run")
+    assert status == 0, output
+    assert "give up operation 2: CREATE UNIQUE INDEX once ON `app`.`likes`" in output
+    assert "3 of 4 tables likes have this one" in output
+    first, second = (one.address for one in world.servers)
+    assert f"  {first}: has it: db00000\n  {first}: has it not: db00001\n" in output
+    assert f"  {second}: has it: db00002 to db00003\n" in output
+    assert "unfinished" not in output
+    assert "failed" in world.run("status")[1]
+    status, output = ddl(world, ADD, "--undo", "--yes")
+    assert (status, "there is nothing to take back" in output) == (2, True)
+    status, output = ddl(world, statement, "--undo", "--yes")
+    assert (status, "operation 2 is given up" in output) == (0, True), output
+    assert columns(world, "likes") == before
+    told = world.run("status")[1]
+    assert ("given up" in told, "failed" in told, "unfinished" in told) == (True, False, False)
+
+
+def test_given_up_of_a_table_that_is_gone(world: World) -> None:
+    """Also when neither the schema nor a host knows it, and when a host cannot be asked or is still at it."""
+    world.execute(0, "INSERT INTO db00001.likes VALUES (1, 2, 3), (1, 2, 4)")
+    assert ddl(world, "CREATE UNIQUE INDEX once ON likes (user_id, pin_id)")[0] == 1
+    schema = json.loads(json.dumps(SCHEMA))
+    del schema["databases"]["app"]["tables"]["likes"]
+    (world.folder / "schema.json").write_text(json.dumps(schema))
+    world.execute(0, "DROP TABLE db00000.likes")
+    world.servers[1].kill()
+    try:
+        with world.servers[0].connect() as dead, dead.cursor() as cursor:
+            cursor.execute(f"SELECT GET_LOCK('{lock_name('db00001.likes')}', 0)")
+            status, output = world.run("ddl", "--undo", "--yes")
+    finally:
+        world.servers[1].start()
+    assert status == 0, output
+    first, second = (one.address for one in world.servers)
+    assert f"  {first}: has it not: db00001\n  {first}: has no such table: db00000\n" in output
+    assert f"  {first}: is still at work on it, and finishes that: db00001\n" in output
+    assert f"  {second}: cannot be told: cannot be reached: " in output
+    assert "given up" in world.run("status")[1]
+
+
 def test_shards_that_it_does_not_fit(world: World, servers: list[LocalServer]) -> None:
     """Without the table, without the column, without the host; done by hand before."""
     world.execute(0, "DROP TABLE db00000.pins", "ALTER TABLE db00001.pins ADD note INT, ADD note2 INT")
@@ -349,8 +397,11 @@ def test_a_program_ends_with_the_tool(tmp_path: Path) -> None:
         f"pathlib.Path({str(began)!r}).write_text(' '.join(sys.argv[2:]))\nsignal.pause()\n"
     )
     program.chmod(0o755)
-    call = "online.run(sys.argv[1], 'h:3306', 'db00001', 'pins', 'ADD a INT', ('u', 'p'))"
-    code = f"import asyncio, sys; from fleet import online; asyncio.run({call})"
+    code = (
+        "import asyncio, sys; from config.backends import Backends; from fleet.online import Online\n"
+        "one = Online(sys.argv[1], Backends(user='u', password='p'), lambda host: ('u', 'p'))\n"
+        "asyncio.run(one.run('h:3306', 'db00001', 'pins', 'ADD a INT'))"
+    )
     tool = subprocess.Popen([sys.executable, "-c", code, str(program)], cwd=Path(__file__).parents[2])
     wait_until(lambda: began.exists() and began.read_text(), "the program runs")
     tool.kill()

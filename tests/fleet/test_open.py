@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.security import make_digest_acl
 
 from config.sources.registry import Registration
 from demo.zookeeper import LocalZooKeeper
@@ -116,15 +117,21 @@ def test_a_proxy_that_does_not_follow(
 ) -> None:
     """The shards stay closed, and it is named; they are opened when it has followed."""
     monkeypatch.setattr(publish, "SERVED_SECONDS", 0.3)
-    if place == "zookeeper":
+    if place == "zookeeper":  # which lets nobody in but the tools and the proxies
         zookeeper: LocalZooKeeper = request.getfixturevalue("zookeeper")
         path = f"/open-{servers[0].port}/topology"
-        zookeeper.put(path, json.dumps(world.document).encode())
+        own = [make_digest_acl("fleet", "p:w", all=True)]
+        client = zookeeper.client(auth_data=[("digest", "fleet:p:w")], default_acl=own)
+        client.start(timeout=10.0)
+        request.addfinalizer(client.close)
+        request.addfinalizer(client.stop)
+        client.create(path, json.dumps(world.document).encode(), makepath=True)
+        client.create(f"{path}-proxies/late-1", makepath=True)
         node: dict[str, Any] = {"hosts": zookeeper.address, "path": path, "cache_file": str(tmp_path / "c")}
-        world = World(tmp_path, servers, zookeeper=node, accounts=True)
+        world = World(tmp_path, servers, zookeeper=node | {"user": "fleet", "password": "p:w"}, accounts=True)
 
         def say(version: int) -> None:
-            zookeeper.put(f"{path}-proxies/late-1", b'{"version": %d}' % version)
+            client.set(f"{path}-proxies/late-1", b'{"version": %d}' % version)
 
     else:
         late = Registration(tmp_path / "topology.json-proxies", "late-1")
@@ -144,3 +151,8 @@ def test_a_proxy_that_does_not_follow(
     assert [opened for _, _, opened in ranges(world)] == [True, True, True]
     if place == "file":
         late.end()
+    else:
+        nodes = [path, *(f"{path}-fleet/{one}" for one in client.get_children(f"{path}-fleet"))]
+        nodes += [f"{path}-fleet/history/{one}" for one in client.get_children(f"{path}-fleet/history")]
+        assert len(nodes) > 4
+        assert [one for one in nodes if client.get_acls(one)[0] != own] == []

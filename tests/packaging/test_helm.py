@@ -23,6 +23,7 @@ from config.load import check, load_topology
 from config.model import Model as Settings_
 from config.schema import Schema
 from config.settings import Logging, Settings, Timeouts
+from config.tls import BackendTls, OutgoingTls
 from config.topology import Topology
 from demo.certificates import LocalAuthority
 
@@ -477,6 +478,11 @@ def test_the_values_schema_knows_every_setting(path: tuple[str, ...], model: str
 
     found = getattr(settings, model, None) or getattr(backends, model)
     assert set(schema_of("settings", *path)["properties"]) == fields(found)
+
+
+@pytest.mark.parametrize(("name", "model"), [("backendTls", BackendTls), ("outgoingTls", OutgoingTls)])
+def test_the_values_schema_knows_tls(name: str, model: type[Settings_]) -> None:
+    assert set(schema_of()["definitions"][name]["properties"]) == fields(model)
 
 
 def test_the_values_schema_knows_all_settings_that_are_not_the_charts() -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from proxy.cli import app
 
 ROOT = Path(__file__).parents[2]
 _TEXT = (ROOT / "docs" / "operations.md").read_text()
@@ -44,3 +48,37 @@ def test_the_words_of_its_links_are_headings() -> None:
         re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in re.findall(r"(?m)^#+ (.*)$", _TEXT)
     }
     assert set(re.findall(r"\]\(#([\w-]+)\)", _TEXT)) <= headings
+
+
+def test_its_commands_are_the_programs() -> None:
+    """With the options that they have there; `C` is --config."""
+    rooms = "fleet|topology|check"
+    rest = re.sub(r"(?m)^\| log \|.*$", "", RUNBOOK)
+    found = re.findall(rf"`(?:shardgate )?((?:{rooms})\b[^`]*)`", rest)
+    assert len(found) > 12
+    for text in found:
+        command: Any = typer.main.get_command(app)
+        words = text.split()
+        while words and hasattr(command, "commands"):
+            assert words[0] in command.commands, text
+            command = command.commands[words.pop(0)]
+        known = {one for parameter in command.params for one in parameter.opts}
+        assert {one for one in words if one.startswith("--")} <= known, text
+        assert "C" not in words or "--config" in known, text
+
+
+def test_what_clients_see_of_too_many_connections() -> None:
+    """The words around what is told."""
+    section = RUNBOOK.partition("### Too many connections")[2].partition("### ")[0]
+    (row,) = re.findall(r"(?m)^\| clients \| (.*) \|$", section)
+    texts = re.findall(r"`([^`]+)`", row)
+    assert len(texts) == 4
+    registry = (ROOT / "docs" / "errors.md").read_text() + PROGRAM
+    assert [one for text in texts for one in text.split("…") if one.strip() not in registry] == []
+
+
+def test_a_backup_can_be_loaded_where_it_came_from() -> None:
+    """A server that has mysqldump's GTIDs refuses them, and what comes with them keeps rows from slaves."""
+    dumps = re.findall(r"`(mysqldump [^`]*)`", RUNBOOK)
+    assert dumps
+    assert [one for one in dumps if "--set-gtid-purged=OFF" not in one] == []
