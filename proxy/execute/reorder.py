@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from rewriter.plan import Values
 
 _SAVEPOINT: Final = b"shardgate_reorder"
+_READ_COMMITTED: Final = b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _DEADLOCK: Final = 1213
+_NOT_IN_STATEMENTS: Final = 1665
+"""binlog_format = STATEMENT takes no changes in READ COMMITTED."""
 _ATTEMPTS: Final = 5
 """A transaction of the CALL's own that a server has rolled back for a deadlock is run so often."""
 
@@ -71,10 +74,16 @@ async def _reorder(client: Exchange, plan: Reorder, asked: Asked) -> None:
 
 
 async def _by_itself(client: Exchange, move: _Move) -> _Done:
-    """In a transaction of its own."""
-    attempt = 1
+    """In a transaction of its own. It is READ COMMITTED where the server's binary log allows that: then locks
+    are on rows alone, and who waits for one is in nobody's way. With locks on gaps, too, two callers between
+    the same neighbours were a deadlock each time: the second waits for the gap that the first writes into.
+    """
+    lenient, attempt = True, 0
     while True:
+        attempt += 1
         try:
+            if lenient:
+                await run(client, _READ_COMMITTED, ResultSink(client))
             await run(client, b"START TRANSACTION", ResultSink(client))
             done = await move.run(within=False)
         except Exception as error:
@@ -82,16 +91,13 @@ async def _by_itself(client: Exchange, move: _Move) -> _Done:
             with suppress(Failed, ProxyError):  # the first error is what is told
                 await run(client, b"ROLLBACK", ResultSink(client), steady=True)
             client.session.apply(Outcome(RESULT_SET, diagnostics=diagnostics))
-            if attempt == _ATTEMPTS or not _is_deadlock(error):
+            code = int.from_bytes(error.error[1:3], "little") if isinstance(error, Failed) else 0
+            if attempt == _ATTEMPTS or code not in (_DEADLOCK, _NOT_IN_STATEMENTS):
                 raise
-            attempt += 1
+            lenient = lenient and code != _NOT_IN_STATEMENTS
             continue
         await run(client, b"COMMIT", ResultSink(client), steady=True)
         return done
-
-
-def _is_deadlock(error: Exception) -> bool:
-    return isinstance(error, Failed) and int.from_bytes(error.error[1:3], "little") == _DEADLOCK
 
 
 def _want_room(client: Exchange, plan: Reorder, source: int, row: Row) -> None:
@@ -102,7 +108,8 @@ def _want_room(client: Exchange, plan: Reorder, source: int, row: Row) -> None:
     if keyspace is None or named is None or shard is None:
         return
     rows = OrderedRows.of(named, keyspace.database_of(shard).decode())
-    client.services.respacing.want(Job(plan.keyspace, shard, rows, source, row[0]), row[1])
+    account = client.session.user.account
+    client.services.respacing.want(Job(plan.keyspace, shard, rows, source, row, account))
 
 
 def _shard_of(keyspace: Keyspace | None, source: int) -> int | None:

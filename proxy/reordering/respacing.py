@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple
 
@@ -39,19 +40,22 @@ _DELAYS: Final = (0.0, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
 class Job(NamedTuple):
-    """A row with too little room beside it. `rows`: the table as its shard has it."""
+    """A place in a list with too little room. `rows`: the table as its shard has it. `row`: what stood there;
+    where it has gone meanwhile, those that it stood between may be too close all the same. `account`: that of
+    the servers under which it was moved (`Backends.capability_set_of`).
+    """
 
     keyspace: str
     shard: int
     rows: OrderedRows
     source: int
-    target: int
+    row: Row
+    account: int
 
 
 class _Waiting(NamedTuple):
-    sequence: int
-    attempt: int
-    due: float
+    attempt: int = 0
+    due: float = 0.0
 
 
 class Respacing:
@@ -71,18 +75,17 @@ class Respacing:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def want(self, job: Job, sequence: int) -> None:
-        """Look soon for room beside the row, which has that sequence."""
-        if job in self._waiting or len(self._waiting) < MOST_JOBS:
-            self._waiting[job] = _Waiting(sequence, 0, monotonic())
+    def want(self, job: Job) -> None:
+        """Do it soon."""
+        if len(self._waiting) < MOST_JOBS:
+            self._waiting[job] = _Waiting()
 
     def tick(self) -> None:
         """A few times a second: begin what is due."""
         if not self._waiting or self._running is not None:
             return
         now = monotonic()
-        job = next((job for job, one in self._waiting.items() if one.due <= now), None)
-        if job is not None:
+        if any(one.due <= now for one in self._waiting.values()):
             self._running = self._spawn(self._run(), "re-spacing")
 
     async def _run(self) -> None:
@@ -98,7 +101,7 @@ class Respacing:
         table = job.rows.name.replace("`", "")
         try:
             async with asyncio.timeout(_PATIENCE):
-                written = await self._respace(job, waiting.sequence)
+                written = await self._respace(job)
         except (ProxyError, ServerError, TimeoutError) as error:
             again = waiting.attempt + 1
             full = isinstance(error, ProxyError) and error.kind.name == "reorder_full"
@@ -106,23 +109,21 @@ class Respacing:
                 log.warning("rows are not re-spaced", table=table, reason=str(error) or "timeout")
             else:  # one that was asked for meanwhile knows better
                 due = monotonic() + _DELAYS[again]
-                self._waiting.setdefault(job, _Waiting(waiting.sequence, again, due))
+                self._waiting.setdefault(job, _Waiting(again, due))
             return
         if written:
             self.done += written
             log.info("rows re-spaced", table=table, rows=written)
 
-    async def _respace(self, job: Job, sequence: int) -> int | None:
+    async def _respace(self, job: Job) -> int:
         keyspace = self._topology().keyspaces.get(job.keyspace)
         found = keyspace.range_of(job.shard) if keyspace is not None else None
         if found is None or found.state is not State.SERVING:
             raise ProxyError("shard_offline", shard=job.shard, keyspace=job.keyspace, state="not serving")
-        async with own_connection(self._backends, found.master) as conn:
+        async with own_connection(self._backends, found.master, job.account) as conn:
             await _ask(conn, b"START TRANSACTION")  # one that is not committed is rolled back by the pool
-            row = (job.target, sequence)
-            written = await make_room(
-                lambda sql: _ask(conn, sql), job.rows, job.source, row, self.wish, at_once=True
-            )
+            ask = partial(_ask, conn)
+            written = await make_room(ask, job.rows, job.source, job.row, self.wish, at_once=True)
             await _ask(conn, b"COMMIT")
             return written
 

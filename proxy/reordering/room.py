@@ -35,24 +35,26 @@ class Wish(NamedTuple):
 
 async def make_room(
     ask: Ask, rows: OrderedRows, source: int, row: Row, wish: Wish, *, at_once: bool = False
-) -> int | None:
-    """Spread the rows around one of the list of `source`. Gives how many were written; None: the row does not
-    stand there any more. `at_once`: it fails rather than wait for a lock. Raises ProxyError (reorder_full).
+) -> int:
+    """Spread the rows around one of the list of `source`, or around the place where it stood. Gives how many
+    were written. `at_once`: it fails rather than wait for a lock. Raises ProxyError (reorder_full).
     """
     target, sequence = row
     reach = _FIRST_REACH
     while True:
         behind = await ask(rows.behind(source, sequence, target, reach + 1, at_once=at_once))
         ahead = await ask(rows.ahead(source, sequence, target, reach + 1, at_once=at_once))
-        if not behind or not ahead or behind[0] != row:
-            return None
-        near = [one[0][1] if one else None for one in (ahead[1:2], behind[1:2])]
-        if narrowest(near[0], sequence, near[1]) >= wish.least:
+        over = ahead[1:] if ahead[:1] == [row] else ahead
+        listed = [*reversed(over), *behind]
+        if not listed:
             return 0
-        listed = [*reversed(ahead[1:]), *behind]
+        at, sequences = min(len(over), len(listed) - 1), [one[1] for one in listed]
+        above = sequences[at - 1] if at else None
+        below = sequences[at + 1] if at + 1 < len(sequences) else None
+        if narrowest(above, sequences[at], below) >= wish.least:
+            return 0
         top, bottom = len(ahead) <= reach, len(behind) <= reach
-        sequences = [one[1] for one in listed]
-        window = widened(sequences, len(ahead) - 1, wish.wanted, top=top, bottom=bottom)
+        window = widened(sequences, at, wish.wanted, top=top, bottom=bottom)
         if window is not None:
             break
         if reach >= MOST_ROWS or (top and bottom):
@@ -63,6 +65,6 @@ async def make_room(
         for old, new in zip(listed[window.first : window.end], window.sequences, strict=True)
         if old[1] != new
     ]
-    for at in range(0, len(moves), _AT_ONCE):
-        await ask(rows.spread(source, moves[at : at + _AT_ONCE]))
+    for first in range(0, len(moves), _AT_ONCE):
+        await ask(rows.spread(source, moves[first : first + _AT_ONCE]))
     return len(moves)
