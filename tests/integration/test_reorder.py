@@ -13,7 +13,8 @@ import pymysql
 import pytest
 
 from config.layout import PINTEREST
-from tests.integration.fixtures import Connect
+from tests.integration import binary as b
+from tests.integration.fixtures import Connect, MakeRaw
 from tests.support.demo import Demo
 from tests.support.servers import Connection
 from tests.support.waiting import wait_until
@@ -287,6 +288,31 @@ def test_a_narrow_gap_is_widened_in_the_background(board: Board) -> None:
 
     wait_until(widest, "every gap has room")
     assert board.pins() == plain
+
+
+def test_what_a_transaction_holds_is_widened_behind_it(board: Board) -> None:
+    board.fill([1, 2, 3, 4])
+    board.run("BEGIN")
+    for turn in range(76):
+        board.move(3 + turn % 2, 1, 2 if not turn else 4 - turn % 2)
+    narrow = min(a - b for a, b in pairwise(board.rows().values()))
+    assert narrow < 1 << 16
+    board.run("COMMIT")
+    wait_until(lambda: min(a - b for a, b in pairwise(board.rows().values())) >= 1 << 16, "room")
+    assert board.pins() == [1, 4, 3, 2]
+
+
+def test_prepared(board: Board, raw: MakeRaw) -> None:
+    board.fill([1, 2, 3, 4])
+    client = b.Binary(raw())
+    found = client.prepare("CALL reorder_board_pin(?, ?, ?, ?)")
+    assert isinstance(found, b.Prepared)
+    assert (found.parameters, found.columns) == (4, 0)
+    for pin, before, after in ((4, 1, 2), (3, None, 1), (3, 2, None)):
+        ends = [b.NOTHING if one is None else b.integer(one) for one in (before, after)]
+        answer = client.execute(found, [b.text(str(board.id)), b.integer(pin), *ends])
+        assert answer.kind == "ok", answer
+    assert board.pins() == [1, 4, 2, 3]
 
 
 def test_rows_of_one_sequence_make_room(board: Board) -> None:
