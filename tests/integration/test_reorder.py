@@ -310,7 +310,7 @@ def test_prepared(board: Board, raw: MakeRaw) -> None:
     assert (found.parameters, found.columns) == (4, 0)
     for pin, before, after in ((4, 1, 2), (3, None, 1), (3, 2, None)):
         ends = [b.NOTHING if one is None else b.integer(one) for one in (before, after)]
-        answer = client.execute(found, [b.text(str(board.id)), b.integer(pin), *ends])
+        answer = client.execute(found.id, [b.text(str(board.id)), b.integer(pin), *ends])
         assert answer.kind == "ok", answer
     assert board.pins() == [1, 4, 2, 3]
 
