@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _SAVEPOINT: Final = b"shardgate_reorder"
 _READ_COMMITTED: Final = b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_PLAIN: Final = b" AND NO CHAIN NO RELEASE"
+"""Whatever the session's completion_type is."""
+
 _DEADLOCK: Final = 1213
 _NOT_IN_STATEMENTS: Final = 1665
 """binlog_format = STATEMENT takes no changes in READ COMMITTED."""
@@ -89,14 +92,14 @@ async def _by_itself(client: Exchange, move: _Move) -> _Done:
         except Exception as error:
             diagnostics = client.session.diagnostics
             with suppress(Failed, ProxyError):  # the first error is what is told
-                await run(client, b"ROLLBACK", ResultSink(client), steady=True)
+                await run(client, b"ROLLBACK" + _PLAIN, ResultSink(client), steady=True)
             client.session.apply(Outcome(RESULT_SET, diagnostics=diagnostics))
             code = int.from_bytes(error.error[1:3], "little") if isinstance(error, Failed) else 0
             if attempt == _ATTEMPTS or code not in (_DEADLOCK, _NOT_IN_STATEMENTS):
                 raise
             lenient = lenient and code != _NOT_IN_STATEMENTS
             continue
-        await run(client, b"COMMIT", ResultSink(client), steady=True)
+        await run(client, b"COMMIT" + _PLAIN, ResultSink(client), steady=True)
         return done
 
 

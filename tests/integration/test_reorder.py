@@ -14,7 +14,7 @@ import pytest
 
 from config.layout import PINTEREST
 from tests.integration import binary as b
-from tests.integration.fixtures import Connect, MakeRaw
+from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
 from tests.support.demo import Demo
 from tests.support.servers import Connection
 from tests.support.waiting import wait_until
@@ -181,6 +181,47 @@ def test_other_forms(board: Board) -> None:
     board.run("SET @none = NULL, @first = 1")
     board.run(f"CALL reorder_board_pin({board.id}, 3, 2, @none)")
     assert board.pins() == [1, 2, 3]
+
+
+def test_whatever_the_session_has_set(board: Board) -> None:
+    board.fill([1, 2, 3])
+    for setting in (
+        "completion_type = 'CHAIN'",
+        "transaction_mode = 'single'",
+        "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
+        "NAMES gbk",
+        "SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        "SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+    ):
+        board.run(f"SET {setting}")
+        first = board.pins()[0]
+        assert board.move(first, board.pins()[-1], None) == 1, setting
+        assert board.pins()[-1] == first
+    board.run("SET completion_type = DEFAULT")
+    last = board.run("SELECT LAST_INSERT_ID(77)")[1]
+    board.move(board.pins()[0], board.pins()[-1], None)
+    assert board.run("SELECT LAST_INSERT_ID()")[1] == last
+    isolation = board.run("SHOW VARIABLES LIKE '%isolation'")[1]
+    assert {row[1] for row in isolation} - {"OFF"} == {
+        "READ-UNCOMMITTED"
+    }  # MariaDB has another of such a name
+
+
+def test_a_user_who_is_confined_to_the_database(board: Board, own: MakeOwn) -> None:
+    board.fill([1, 2, 3])
+    users = [
+        {"name": name, "password": "x", "role": "write", "databases": [database]}
+        for name, database in (("inside", "demo"), ("outside", "legacy"))
+    ]
+    proxy = own({"users": users})
+    call = f"CALL demo.reorder_board_pin({board.id}, 3, 1, 2)"
+    with closing(proxy.connect(user="inside", password="x", database="demo")) as inside:
+        assert inside.cursor().execute(call) == 1
+    assert board.pins() == [1, 3, 2]
+    outside = proxy.connect(user="outside", password="x", database="legacy")
+    with pytest.raises(Error) as caught:
+        outside.cursor().execute(call)
+    assert caught.value.args[0] == 1044
 
 
 def test_explain(board: Board) -> None:
