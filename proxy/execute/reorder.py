@@ -3,7 +3,7 @@
 The statements go by the ordinary way, so planning, rights, routing and transactions are not written twice. A
 first read, which locks nothing, tells where the rows stand; then the one that the moved row is to be beside
 is locked with its neighbours, and only what is seen then counts. What another client has moved in between is
-looked for once more, with all rows of the list locked. One row is written; more only where two rows have no
+looked for again, with and without locks in turn. One row is written; more only where two rows have no
 room between them (they have the same sequence, say): then those around make room first.
 """
 
@@ -36,7 +36,9 @@ _PLAIN: Final = b" AND NO CHAIN NO RELEASE"
 _DEADLOCK: Final = 1213
 _NOT_IN_STATEMENTS: Final = 1665
 """binlog_format = STATEMENT takes no changes in READ COMMITTED."""
-_ATTEMPTS: Final = 5
+_LOOKS: Final = 6
+"""So often is looked for rows that others move meanwhile."""
+_ATTEMPTS: Final = 10
 """A transaction of the CALL's own that a server has rolled back for a deadlock is run so often."""
 
 
@@ -56,7 +58,11 @@ class _Done(NamedTuple):
 
 
 class _Stale(Exception):
-    """Something has moved since it was looked at."""
+    """Something has moved since it was looked at. `error`: or this is the caller's."""
+
+    def __init__(self, error: ProxyError | None = None) -> None:
+        super().__init__()
+        self.error = error
 
 
 async def _reorder(client: Exchange, plan: Reorder, asked: Asked) -> None:
@@ -146,6 +152,7 @@ class _Move:
         self.plan = plan
         self.rows = plan.rows
         self.asked = asked
+        self._doubt: ProxyError | None = None
 
     def error(self, name: str, **details: object) -> ProxyError:
         """An error or warning about it."""
@@ -165,14 +172,17 @@ class _Move:
 
     async def run(self, *, within: bool) -> _Done:
         """Move the row. `within`: in the client's transaction. Raises ProxyError, Failed."""
-        try:
-            return await self._run(await self._find(lock=False), within=within)
-        except _Stale:
-            pass
-        try:
-            return await self._run(await self._find(lock=True), within=within)
-        except _Stale:
-            raise self.error("reorder_moved") from None
+        self._doubt = None
+        for attempt in range(_LOOKS):
+            try:
+                return await self._run(await self._find(lock=attempt % 2 > 0), within=within)
+            except _Stale as stale:
+                # A plain read may show what was long ago; one that locks may pass by a row that is moved
+                # under its eyes, where no gaps are locked. What both say is so.
+                if stale.error is not None and self._doubt is not None:
+                    raise stale.error from None
+                self._doubt = stale.error
+        raise self.error("reorder_moved")
 
     async def _ask(self, sql: bytes) -> list[Row]:
         return (await run(self.client, sql, _Found(self.client))).read
@@ -183,12 +193,9 @@ class _Move:
         found = await self._ask(self.rows.find(asked.source, asked.targets, lock=lock))
         for target in asked.targets:
             count = sum(one[0] == target for one in found)
-            if count != 1 and not lock:
-                raise _Stale  # what is told is what is true now, not what the transaction sees
-            if not count:
-                raise self.error("reorder_missing", target=target)
-            if count > 1:
-                raise self.error("reorder_several", target=target, count=count)
+            if count != 1:
+                name = "reorder_several" if count else "reorder_missing"
+                raise _Stale(self.error(name, target=target, count=count))
         return dict(found)
 
     async def _run(self, found: dict[int, int], *, within: bool) -> _Done:
