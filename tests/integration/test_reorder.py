@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -341,6 +342,33 @@ def test_what_a_transaction_holds_is_widened_behind_it(board: Board) -> None:
     board.run("COMMIT")
     wait_until(lambda: min(a - b for a, b in pairwise(board.rows().values())) >= 1 << 16, "room")
     assert board.pins() == [1, 4, 3, 2]
+
+
+def test_a_proxy_that_is_killed_while_it_respaces(board: Board, demo: Demo, own: MakeOwn) -> None:
+    """Wherever that meets it, the order is that of before; the next reordering there asks again."""
+    plain = list(range(1, 801))
+    board.fill(plain, step=1 << 70)
+
+    def put_behind(pin: int, before: int, through: Connection) -> int:
+        """Moves a row, and gives the sequence that it gets."""
+        rows, after = board.rows(), plain[plain.index(before) + 1]
+        plain.remove(pin)
+        plain.insert(plain.index(before) + 1, pin)
+        with through.cursor() as cursor:
+            assert cursor.execute(f"CALL reorder_board_pin({board.id}, {pin}, {before}, {after})") == 1
+        return (rows[before] + rows[after]) // 2
+
+    settings = {"workers": 1, "reorder": {"threshold": 80, "bisections": 80}}
+    victim = own(settings)
+    with closing(demo.direct(1)) as server, server.cursor() as cursor:  # the host of shard 33
+        at_work = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_rows_modified > 0"
+        got = put_behind(700, 100, victim.connect())
+        wait_until(lambda: cursor.execute(at_work) or board.rows()[700] != got, "rows are written")
+        victim.signal(signal.SIGKILL)
+    assert board.pins() == plain
+    got = put_behind(650, 400, own(settings).connect())
+    wait_until(lambda: board.rows()[650] != got, "rows are spread")
+    assert board.pins() == plain
 
 
 def test_prepared(board: Board, raw: MakeRaw) -> None:
