@@ -255,13 +255,12 @@ class _Move:
         is told. `beyond`: the row behind `before`.
         """
         assert self.asked.after is not None
-        after, ahead_of_after = await self._beside(self.asked.after, found[self.asked.after], below=False)
+        after, _ = await self._beside(self.asked.after, found[self.asked.after], below=False)
         if _place(after) < _place(before):
             return True, beyond, "reorder_between"
         _, ahead = await self._beside(before[0], before[1], below=False)
         if ahead == after:
             return False, ahead, "reorder_swapped"
-        del ahead_of_after
         raise self.error("reorder_moved")
 
     def _stands(self, found: dict[int, int], above: Row | None, under: Row | None) -> bool:
