@@ -28,7 +28,7 @@ from typing import Final
 
 from config.column_type import read_definition
 from config.document import Spot
-from config.schema import Colocation, Column, KeyType, Table
+from config.schema import SEQUENCE_TYPE, Colocation, Column, KeyType, Table
 
 LOCAL_ID: Final = "BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
 DATA: Final = "JSON NOT NULL"
@@ -147,9 +147,16 @@ def _check_colocation(colocate: Colocation, stored: dict[str, str], draft: Draft
 
 
 def mapping_table(
-    table: Table, draft: Draft, *, from_: str | None, to: str | None, sequence: str | None, orderable: bool
+    table: Table,
+    draft: Draft,
+    *,
+    from_: str | None,
+    to: str | None,
+    sequence: str | None,
+    orderable: bool,
+    procedure: str | None,
 ) -> Table:
-    """From-ID, to-ID, sequence, and an index on the three."""
+    """From-ID, to-ID, sequence, and an index on the three. `procedure`: None for the usual name."""
     if from_ is None or to is None or sequence is None:
         return table
     if len({from_.lower(), to.lower(), sequence.lower()}) < 3:
@@ -174,12 +181,22 @@ def mapping_table(
         to_column=to,
         sequence_column=sequence,
         orderable=orderable,
+        procedure=(procedure or procedure_name(from_, to)) if orderable else "",
     )
+
+
+def procedure_name(from_: str, to: str) -> str:
+    """What an orderable mapping is reordered by, if the schema does not say it.
+
+    >>> procedure_name("board_id", "pin_id")
+    'reorder_board_pin'
+    """
+    return "_".join(("reorder", from_.lower().removesuffix("_id"), to.lower().removesuffix("_id")))[:64]
 
 
 def _check_sequence(definition: str, place: Spot, *, orderable: bool) -> None:
     kind = read_definition(definition).type
-    if (kind.kind, kind.length, kind.decimals or 0) == ("decimal", 38, 0):
+    if (kind.kind, kind.length, kind.decimals or 0) == SEQUENCE_TYPE:
         return
     if orderable:
         place.refuse("must be DECIMAL(38,0): an orderable mapping needs the room between two sequences")

@@ -40,7 +40,7 @@ MAX_TYPE: Final = 1023
 
 _FIELDS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.OBJECT: ("type", "colocate", "unique"),
-    Kind.MAPPING: ("from", "to", "sequence", "orderable", "unique"),
+    Kind.MAPPING: ("from", "to", "sequence", "orderable", "procedure", "unique"),
     Kind.TIMED: ("shard_key", "unique"),
     Kind.HASHED: ("key", "unique"),
     Kind.SINGLE: (),
@@ -82,6 +82,10 @@ def _colocate(value: Any) -> Any:
 
 _Column = Annotated[str, like(IDENTIFIER.pattern, "must be a column's name: 1 to 64 letters, digits, _ or $")]
 
+_Procedure = Annotated[
+    str, like(IDENTIFIER.pattern, "must be a procedure's name: 1 to 64 letters, digits, _ or $")
+]
+
 
 class ColocateFields(Part):
     """Where a column's ID says which shard a new object goes to."""
@@ -108,6 +112,7 @@ class TableFields(Part):
     to: _Column | None = None
     sequence: _Column | None = None
     orderable: bool = False
+    procedure: _Procedure | None = None
     shard_key: _Column | None = None
     key: _Column | None = None
 
@@ -198,10 +203,22 @@ def _read_database(name: str, fields: DatabaseFields, spot: Spot, names: _Names)
         tables[table_name], drafts[table_name] = _read_table(table, entry, draft), draft
         if entry.keyspace:
             names.check(place, entry.keyspace, tables[table_name].type)
+    _check_procedures(tables, drafts)
     for table_name, draft in drafts.items():
         check_references(tables[table_name], draft, tables)
     others = fields.others.keyspace if fields.others else None
     return Database(name, None, MappingProxyType(tables), others)
+
+
+def _check_procedures(tables: Mapping[str, Table], drafts: Mapping[str, Draft]) -> None:
+    """A procedure is called by its name alone, so that is one table's."""
+    found: dict[str, str] = {}
+    for name, table in tables.items():
+        other = found.setdefault(table.procedure.lower(), name) if table.procedure else name
+        if other != name:
+            spot = drafts[name].spot
+            place = spot.inner("orderable") if spot.given("procedure") is None else spot.inner("procedure")
+            place.refuse(f"{table.procedure} reorders {other} already: name another `procedure`")
 
 
 def _read_table(table: Table, fields: TableFields, draft: Draft) -> Table:
@@ -214,8 +231,16 @@ def _read_table(table: Table, fields: TableFields, draft: Draft) -> Table:
             table = columns.object_table(table, draft, type_=fields.type, colocate=colocate)
         case Kind.MAPPING:
             sequence = "sequence" if spot.given("sequence") is None else fields.sequence
+            if fields.procedure is not None and not fields.orderable:
+                spot.inner("procedure").refuse("is what reorders a table: write `orderable: true`, too")
             table = columns.mapping_table(
-                table, draft, from_=fields.from_, to=fields.to, sequence=sequence, orderable=fields.orderable
+                table,
+                draft,
+                from_=fields.from_,
+                to=fields.to,
+                sequence=sequence,
+                orderable=fields.orderable,
+                procedure=fields.procedure,
             )
         case Kind.TIMED:
             table = columns.timed_table(table, draft, fields.shard_key)

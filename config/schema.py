@@ -24,6 +24,9 @@ from typing import Final
 
 from config.column_type import ColumnType, Definition, read_definition
 
+SEQUENCE_TYPE: Final = ("decimal", 38, 0)
+"""Kind, digits and decimals of a sequence with room between any two."""
+
 
 class Kind(StrEnum):
     """How the rows of a table are placed."""
@@ -92,7 +95,8 @@ class Table:
     '' (single, reference). `key_type` is the type of that column, and `key_length` the largest
     length of a text key in characters or of a binary key in bytes. `unique_keys` are the columns (lower case)
     of the unique keys that were declared, and `per_shard` those of which the schema says `unique: per_shard`,
-    each in order of their names; one without columns: all of them. `learnt`: the schema does not name it, the
+    each in order of their names; one without columns: all of them. `procedure`: what an orderable mapping is
+    reordered by (CALL), "" for other tables. `learnt`: the schema does not name it, the
     servers have it (see `Database.others`).
     """
 
@@ -110,6 +114,7 @@ class Table:
     to_column: str | None = None
     sequence_column: str | None = None
     orderable: bool = False
+    procedure: str = ""
     shard_key: str | None = None
     indexes: tuple[str, ...] = ()
     unique_keys: tuple[tuple[str, ...], ...] = ()
@@ -137,6 +142,16 @@ class Table:
         """The stored column of that name (case-insensitive), or None."""
         wanted = name.lower()
         return next((one for one in self.columns if one.name.lower() == wanted), None)
+
+    @property
+    def dated(self) -> bool:
+        """Whether a row without a sequence gets the time of now for one: a mapping whose sequence has 38
+        digits and no DEFAULT of its own.
+        """
+        found = self.column(self.sequence_column) if self.sequence_column is not None else None
+        if found is None or (found.type.kind, found.type.length, found.type.decimals or 0) != SEQUENCE_TYPE:
+            return False
+        return found.facts.default in (None, "NULL") and not found.facts.generated
 
     def create_sql(self, database: str) -> str:
         """`CREATE TABLE IF NOT EXISTS` for the physical table in the physical database.
@@ -168,6 +183,12 @@ class Database:
     keyspace: str | None = None
     tables: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     others: str | None = None
+
+    def reordered_by(self, procedure: str) -> Table | None:
+        """The orderable table with a procedure of that name (in any case), or None."""
+        name = procedure.lower()
+        found = (one for one in self.tables.values() if one.procedure and one.procedure.lower() == name)
+        return next(found, None)
 
     @property
     def passes_through(self) -> bool:

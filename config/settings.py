@@ -229,6 +229,19 @@ class Placement(Model):
     together: Count = 100
 
 
+class Reorder(Model):
+    """Room between the rows of orderable mappings, in halvings of a gap."""
+
+    threshold: Annotated[Count, Field(le=80)] = 16
+    bisections: Annotated[Positive, Field(le=80)] = 64
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.threshold > self.bisections:
+            raise ValueError("threshold is at most bisections: what was re-spaced must have room")
+        return self
+
+
 class Timeouts(Model):
     """In seconds; 0 is no limit where it says so in the documentation."""
 
@@ -297,6 +310,7 @@ class Settings(Model):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     placement: Placement = Placement()
+    reorder: Reorder = Reorder()
     plan_cache_size: Positive = 10_000
     logging: Logging = Logging()
     server_version: ServerVersion | None = None

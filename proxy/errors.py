@@ -256,6 +256,43 @@ _KINDS = (
         "strict_colocation", 1105, "HY000", "A row of '{table}' lies on the shard of its '{column}': {reason}.",
         "Give an ID of that shard, or INSERT the row anew and DELETE the old one.",
     ),
+    # Reordering
+    ErrorKind("reorder_argument_count", 1318, "42000", "Incorrect number of arguments for PROCEDURE {procedure}; expected 4, got {count}"),
+    ErrorKind(
+        "reorder_arguments", 1210, "HY000", "Incorrect arguments to {procedure}: {reason}.",
+        "CALL {procedure}(from-ID, the row to move, the row before it, the row after it); NULL where there is none.",
+    ),
+    ErrorKind(
+        "reorder_missing", 1032, "HY000", "Can't find record in '{table}': {to_column} {target} is not in the list of {from_column} {source}.",
+        "Read the list again.",
+    ),
+    ErrorKind(
+        "reorder_moved", 1020, "HY000",
+        "Record has changed since last read in table '{table}': {to_column} {before} does not stand ahead of {after} any more in the list of {from_column} {source}.",
+        "Read the list again, newest first, and name the neighbours of now.",
+    ),
+    ErrorKind(
+        "reorder_several", 1105, "HY000", "'{table}' has {count} rows of {from_column} {source} and {to_column} {target}: which is meant cannot be told.",
+        "DELETE all but one; a UNIQUE KEY ({from_column}, {to_column}) keeps it so.",
+    ),
+    ErrorKind(
+        "reorder_alone", 1210, "HY000", "Incorrect arguments to {procedure}: {to_column} {moved} is not alone in the list of {from_column} {source}.",
+        "Name the row before it or the row after it, or both.",
+    ),
+    ErrorKind(
+        "reorder_full", 1105, "HY000", "There is no room between the rows of one list in {rows}: {count} rows in a row are too close to each other.",
+        "Give them other sequences by an UPDATE, best 13-digit milliseconds and 25 zeros.",
+    ),
+    ErrorKind(
+        "reorder_between", 1105, "HY000",
+        "Other rows stand between {to_column} {before} and {after} by now: {moved} was put right behind {before}.",
+    ),
+    ErrorKind(
+        "reorder_swapped", 1105, "HY000", "{to_column} {before} stands behind {after} by now: {moved} was put between them.",
+    ),
+    ErrorKind(
+        "reorder_no_end", 1105, "HY000", "{to_column} {anchor} is not at that end of the list any more: {moved} was put right beside it.",
+    ),
     ErrorKind(
         "unique_per_shard", 1503, "HY000", "{key} of '{table}' cannot hold over shards, each of which knows only its own rows: it must have {columns} in it.",
         "Keep what must be unique in a hashed or single table; if each shard by itself is enough, write `unique: {declared}` for the table in the schema.",

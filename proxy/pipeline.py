@@ -34,6 +34,7 @@ from proxy.execute.files import FileRequest
 from proxy.execute.gathering.gather import start_gather
 from proxy.execute.multi_statement import run_multi_statement
 from proxy.execute.read_first import read_first, spreads
+from proxy.execute.reorder import reorder
 from proxy.execute.sequences import make_ids
 from proxy.execute.writes import run_writes
 from proxy.local import BUILTINS, run_builtin
@@ -57,6 +58,7 @@ from rewriter.plans import (
     Plan,
     ReadThenWrite,
     Reject,
+    Reorder,
     ShardSelect,
     ShardWrite,
     SystemViews,
@@ -356,6 +358,11 @@ def _read_write(client: Exchange, plan: ReadThenWrite, literals: Values) -> None
     read_first(client, plan, values)
 
 
+def _reorder(client: Exchange, plan: Reorder, literals: Values) -> None:
+    client.session.refuse_in_read_only()
+    reorder(client, plan, values_of(client.session, plan, literals))
+
+
 def _ddl(client: Exchange, plan: Ddl, literals: Values) -> None:
     bound = plan.bind(values_of(client.session, plan, literals), client.snapshot.topology, choose)
     admit_bound(client, plan.keyspace, bound, write=True, joins=False)
@@ -388,6 +395,7 @@ _EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = {
     Everywhere: _everywhere,
     Ddl: _ddl,
     ReadThenWrite: _read_write,
+    Reorder: _reorder,
     **dict.fromkeys(BUILTINS, _builtin),
     LoadLocal: _load_local,
     Reject: reject,

@@ -22,7 +22,8 @@ and below it, each of which imports only what stands before it:
     plain/         statements that are not for shards, or that the proxy answers itself
     reads/         select.py and scatter.py: SELECT on one shard and on several; partial.py and grouping.py:
                    groups that shards make and a server combines; pieces.py and links.py: rows to be gathered
-    writes/        insert.py, change.py; found.py, filling.py, read_write.py: writes that read first
+    writes/        insert.py, change.py; found.py, filling.py, read_write.py: writes that read first;
+                   reorder.py: CALL of an orderable mapping's procedure
 
 Statements are read by their clauses, and expressions only as far as routing and names need it; the rest stays
 the client's bytes (docs/decisions/two-readers.md says why, and what sqlglot is for).

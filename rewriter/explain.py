@@ -31,6 +31,7 @@ from .plans import (
     Passthrough,
     Physical,
     ReadThenWrite,
+    Reorder,
     SystemViews,
 )
 from .plans.gather import Gather
@@ -97,7 +98,7 @@ def _explained(
     found = plan if isinstance(plan, ReadThenWrite) else None
     if found is not None:
         pass
-    elif not isinstance(plan, Reject | Builtin | MultiStatement | Gather):
+    elif not isinstance(plan, Reject | Builtin | MultiStatement | Gather | Reorder):
         try:
             bound = plan.bind(values, topology, _first)
         except BindError as error:
@@ -128,6 +129,8 @@ def _explained(
         rows.append(("read", found.select.render(values).decode("utf-8", "replace")))
         rows += [("then", sql.decode("utf-8", "replace")) for sql in found.example(values)]
         rows += _about(found, values, topology)
+    elif isinstance(plan, Reorder):
+        rows += _reordered(plan, values, lambda sql: _bindings(rewriter, sql, env, topology, slot))
     else:
         rows += _about(plan, values, topology)
     if isinstance(plan, Sharded | Gather | Reject):
@@ -200,6 +203,17 @@ def _joined(plan: Join, values: Values, read: Callable[[bytes, bool], _Rows]) ->
     return found
 
 
+def _reordered(plan: Reorder, values: Values, read: Callable[[bytes], _Rows]) -> _Rows:
+    """The statements that a CALL takes, all of them on one shard."""
+    try:
+        first, *rest = plan.example(values)
+    except BindError as error:
+        return [("error", Notice(error.name, error.arguments))]
+    found: _Rows = [("tables", plan.table), ("keyspace", plan.keyspace), ("read", first.decode())]
+    found += read(first)
+    return found + [("then", sql.decode()) for sql in rest]
+
+
 def _first(shards: Sequence[int]) -> int:
     return shards[0]
 
@@ -219,6 +233,7 @@ def _title(plan: Plan) -> str:
         Everywhere: "write to every host",
         Ddl: "definition for every shard",
         ReadThenWrite: "read by a SELECT, then written",
+        Reorder: "one row of a list moved between two others",
         Insert: "rows to shards",
         MultiStatement: "several statements, each planned when its turn comes",
         Reject: "refused",

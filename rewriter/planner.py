@@ -42,6 +42,7 @@ from .text.split import has_many_statements, only_first
 from .text.tokens import Source, Unreadable, read
 from .writes.change import change
 from .writes.insert import insert
+from .writes.reorder import reorder
 
 
 class Parameters(NamedTuple):
@@ -83,6 +84,7 @@ RULES: Final[tuple[Rule, ...]] = (
     query,
     insert,
     change,
+    reorder,
     do,
     define,
     admin,

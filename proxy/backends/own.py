@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def own_connection(backends: Backends, host: str) -> AsyncIterator[BackendConnection]:
-    """One under the proxy's own account. Raises ProxyError."""
+async def own_connection(
+    backends: Backends, host: str, account: int = OWN
+) -> AsyncIterator[BackendConnection]:
+    """One under the proxy's own account, or another (`Backends.capability_set_of`). Raises ProxyError."""
     pool = backends.pool(host)
-    conn = await pool.connection(LOGIN, None, OWN)
+    conn = await pool.connection(LOGIN, None, account)
     try:
         await apply(conn, LOGIN)
         yield conn

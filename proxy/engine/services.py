@@ -28,6 +28,8 @@ from proxy.engine.serving import Serving
 from proxy.engine.waiting_room import WaitingRoom
 from proxy.peers import Peers
 from proxy.planning.pool import Planners
+from proxy.reordering.respacing import Respacing
+from proxy.reordering.room import Wish
 from proxy.session.state import Session
 from proxy.stats import Stats
 from proxy.tasks import Tasks
@@ -106,6 +108,8 @@ class Services:
             settings.backends.connect_timeout,
             self.waiting_room.topology_changed,
         )
+        wish = Wish(settings.reorder.threshold, settings.reorder.bisections)
+        self.respacing = Respacing(backends, tasks, lambda: self.serving.topology, wish)
         self.routines = KnownRoutines(backends, tasks, peers)
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))
         most = open_files.room(settings.limits.max_connections, pools, open_files.limit())
@@ -163,6 +167,7 @@ class Services:
         self.backends.tick()
         self.waiting_room.tick()
         self.planners.tend()
+        self.respacing.tick()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
             self.stats.forget({plan for plan, _, _ in self.serving.snapshot.rewriter.kept()})
 
@@ -197,6 +202,8 @@ class Services:
             "Schema_refused": self.stats.schema_refused,
             "Settings_refused": self.stats.settings_refused,
             "Shard_problems": self.serving.problems.counts.total(),
+            "Rows_respaced": self.respacing.done,
+            "Rows_to_respace": len(self.respacing),
             "Plan_cache_entries": self.serving.snapshot.rewriter.entries,
         }
         for (kind, outcome), count in sorted(self.stats.statements.items()):

@@ -17,6 +17,7 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Ddl           ALTER TABLE and the like, on every shard of a table
     Insert        INSERT or REPLACE into a sharded table, rows split by shard
     ReadThenWrite INSERT … SELECT, and changes of rows that a SELECT must find, over shards
+    Reorder       CALL of the procedure of an orderable mapping table
     SystemViews   a query on information_schema that shows databases
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …): builtins.py
     LoadLocal     LOAD DATA LOCAL INFILE: a passthrough whose host asks the client for a file
@@ -55,6 +56,7 @@ from .builtins import Builtin
 from .gather import Gather, Piece
 from .inserting import Insert
 from .read_write import ReadThenWrite
+from .reorder import Reorder
 from .sharded import Sharded, ShardSelect, ShardWrite
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "Plan",
     "ReadThenWrite",
     "Reject",
+    "Reorder",
     "Several",
     "ShardSelect",
     "ShardWrite",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -81,7 +82,8 @@ class Insert(Plan):
     whose columns have these `column_metadata`. `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`:
     the statement has many rows of the kinds in `rows` (rows.py). `strict`: that of the table. `same`:
     constants that ON DUPLICATE KEY UPDATE assigns, by column: every row must have these very values. `stays`:
-    see writes/unchanged.py.
+    see writes/unchanged.py. `dated`: the hole is for the row's number among those of its from-ID, in case it
+    has no sequence.
     """
 
     kind: ClassVar[str] = "insert"
@@ -94,6 +96,7 @@ class Insert(Plan):
     behind: Template
     backslashes: bool = True
     timed: bool = False
+    dated: bool = False
     returning: bool = False
     column_metadata: ColumnMetadata | None = None
     ignore: bool = False
@@ -142,6 +145,7 @@ class Insert(Plan):
         anywhere = -1
         generated: set[int] = set()
         coming = {shard: iter(made) for shard, made in ids.items()}
+        lists: Counter[int | None] = Counter()
         for number, (row, view) in enumerate(self.each(values)):
             if self.same:
                 self._check_same(row, view)
@@ -161,6 +165,10 @@ class Insert(Plan):
                 shard = anywhere
             if local in (b"", b"0", b"NULL"):
                 generated.add(shard)
+            if self.dated:
+                source = self._number(row.hints[-1], view)
+                local = b"%d" % lists[source]
+                lists[source] += 1
             by_shard.setdefault(shard, []).append(_Placed(number, row, view, local))
         for one in self.stays:
             one.check(values, list(by_shard), keyspace)
@@ -175,7 +183,7 @@ class Insert(Plan):
             inserted.append(
                 Inserted(
                     shard, id_offset, len(placed), numbers[0], numbers[-1], shard in generated, numbers,
-                    self.ignore, self.asks, int(placed[-1].id) if placed[-1].id.isdigit() else 0,
+                    self.ignore, self.asks, 0 if self.dated else _integer(placed[-1].id),
                 )
             )  # fmt: skip
         return Bound(tuple(statements), inserted=tuple(inserted))
@@ -393,3 +401,7 @@ class Insert(Plan):
 
     def _invalid(self, number: str, reason: str) -> BindError:
         return BindError("invalid_id", id=number, table=self.table.partition(".")[2], reason=reason)
+
+
+def _integer(id: bytes) -> int:
+    return int(id) if id.isdigit() else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from config.schema import KeyType, Kind, Table
+from config.schema import KeyType, Kind, Table, quote
 from rewriter.plain.unsharded import on_one_host, plan_unsharded
 from rewriter.plan import Access, Plan
 from rewriter.plans.inserting import Insert, Row
@@ -97,7 +97,8 @@ class _Planner:
         self.same: dict[str, Value] = {}  # see `Duplicates`
         self.stays: list[Stays] = []
         self.asks = False  # LAST_INSERT_ID(id) is assigned to the row there is
-        self.adds_id = False  # a timed table's `id`, which the client does not name
+        self.added: tuple[Part, ...] = ()  # the value of a column that the client does not name
+        self.added_name = b""
 
     def plan(self) -> Plan:
         """The plan. Raises Refuse."""
@@ -105,9 +106,10 @@ class _Planner:
         name = self.source.text(found.table.span.end - 1, found.table.span.end)
         splicer.edits.replace(found.table.span, b"`", self.first, b"`." + name)
         rows = self._rows()
-        self.adds_id = self.is_timed and bool(rows) and all(one.name != "id" for one in rows[0])
+        if rows:
+            self._add([one.name for one in rows[0]])
         dropped = self._dropped([column.name for column in rows[0]] if rows else [])
-        if found.alias_columns and (dropped or self.adds_id):
+        if found.alias_columns and (dropped or self.added):
             raise Unsupported(
                 what="names for the columns of the new row",
                 reason="the row that is stored has other columns",
@@ -144,6 +146,7 @@ class _Planner:
             behind=behind,
             backslashes=self.placing.backslashes,
             timed=self.is_timed,
+            dated=self.table.dated,
             returning=found.returning is not None,
             column_metadata=column_metadata,
             ignore=found.ignore,
@@ -223,11 +226,23 @@ class _Planner:
             return set()
         return {colocate.column.lower()} & set(names)
 
+    def _add(self, names: list[str]) -> None:
+        """A column that is stored and not named: a timed table's `id`, a mapping's sequence."""
+        if self.is_timed and "id" not in names:
+            self.added_name, self.added = b"`id`", (self.first + 2,)
+        sequence = self.table.sequence_column
+        if self.table.dated and sequence is not None and sequence.lower() not in names:
+            self.added_name, self.added = quote(sequence).encode(), now_as_sequence(self.first + 2)
+
     # the text
 
     def _local_ids(self, row: list[_Column]) -> None:
-        """A hole for the `id` that is given."""
+        """A hole for the `id` that is given; the time of now for a sequence by DEFAULT."""
         for column in row:
+            if self.table.dated and column.name == (self.table.sequence_column or "").lower():
+                if self.source.is_word(column.value.first, "DEFAULT") and _is_word(column.value):
+                    self.splicer.edits.replace(column.value, *now_as_sequence(self.first + 2))
+                continue
             if column.name != "id":
                 continue
             if self.is_timed or (self.is_object and not self.placing.is_default(column.value)):
@@ -239,11 +254,12 @@ class _Planner:
         if self.found.assigned:
             kept = [one for one in self.found.assigned if one.name.lower() not in dropped]
             assigned = self._joined([Span(one.column.first, one.value.end) for one in kept])
-            return Template([b"`id` = ", self.first + 2, b", ", *assigned] if self.adds_id else assigned)
+            added = [self.added_name, b" = ", *self.added, b", "] if self.added else []
+            return Template([*added, *assigned])
         span = self.found.row_spans[number]
-        if self.adds_id and row:
+        if self.added and row:
             values = self._joined([column.value for column in row])
-            return Template([b"(", self.first + 2, b", ", *values, b")"])
+            return Template([b"(", *self.added, b", ", *values, b")"])
         if not dropped or not row:
             return Template(edits.parts(tokens[span.first].start, tokens[span.end - 1].end))
         kept_values = [column.value for column in row if column.name not in dropped]
@@ -267,8 +283,8 @@ class _Planner:
                 edits.replace(span, b"local_id")
             elif span.end - span.first > 1:  # the table's name before the column's
                 edits.replace(span, self.source.text(*last))
-        if self.adds_id and found.columns_span is not None:
-            edits.replace(found.columns_span, b"(`id`, ", *self._joined(spans), b")")
+        if self.added and found.columns_span is not None:
+            edits.replace(found.columns_span, b"(" + self.added_name + b", ", *self._joined(spans), b")")
         if dropped and found.columns_span is not None and found.columns is not None:
             names = [self.source.tokens[one.end - 1].name.lower() for one in found.columns]
             kept = [one for one, name in zip(found.columns, names, strict=True) if name not in dropped]
@@ -294,3 +310,15 @@ class _Planner:
         if last < len(tokens):
             behind = edits.parts(tokens[last - 1].end, tokens[-1].end)
         return Template(before), Template(behind)
+
+
+def now_as_sequence(row: int) -> tuple[Part, ...]:
+    """The time of the server's now as a sequence of 38 digits: 13 of milliseconds and 25 zeros. Rows of one
+    statement in one list are a millisecond apart; `row` is the index of their number.
+    """
+    now = b"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
+    return b"(" + now + b" + ", row, b") * 1" + b"0" * 25
+
+
+def _is_word(value: Span) -> bool:
+    return value.end - value.first == 1

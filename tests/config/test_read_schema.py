@@ -74,6 +74,7 @@ def test_mappings_get_three_columns_and_an_index() -> None:
     mapping = table("board_has_pins")
     assert (mapping.routing, mapping.from_column, mapping.to_column) == ("board_id", "board_id", "pin_id")
     assert (mapping.sequence_column, mapping.orderable) == ("sequence", True)
+    assert (mapping.procedure, mapping.dated) == ("reorder_board_pin", True)
     assert mapping.columns == (
         Column("board_id", "BIGINT UNSIGNED NOT NULL"),
         Column("pin_id", "BIGINT UNSIGNED NOT NULL"),

@@ -31,6 +31,7 @@ from rewriter.plans import (
     Plan,
     ReadThenWrite,
     Reject,
+    Reorder,
     Sharded,
     ShardSelect,
     ShardWrite,
@@ -134,6 +135,8 @@ def _bound(plan: Plan, values: tuple[bytes, ...]) -> Case:
         return _gathered(plan, values)
     if isinstance(plan, ReadThenWrite):
         return _read_write(plan, values)
+    if isinstance(plan, Reorder):
+        return _reordered(plan, values)
     try:
         bound = plan.bind(values, TOPOLOGY, first)
     except BindError as error:
@@ -153,6 +156,14 @@ def _read_write(plan: ReadThenWrite, values: tuple[bytes, ...]) -> Case:
         "read": contract(plan.select.render(values).decode()),
         "then": [contract(sql.decode()) for sql in plan.example(values)],
     }
+
+
+def _reordered(plan: Reorder, values: tuple[bytes, ...]) -> Case:
+    try:
+        return {"then": [contract(sql.decode()) for sql in plan.example(values)]}
+    except BindError as error:
+        arguments = {name: contract(text) for name, text in error.arguments.items()}
+        return {"bind_error": error.name, "arguments": arguments}
 
 
 def _gathered(plan: Gather, values: tuple[bytes, ...]) -> Case:

@@ -56,6 +56,7 @@ from rewriter.plans import (
     Plan,
     ReadThenWrite,
     Reject,
+    Reorder,
     Sharded,
     ShardSelect,
     SystemViews,
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 #: Plans that are others where columns of the result would be rounded as text.
 _LEARNT = (ShardSelect, Gather)
 #: Plans that take parameters as they take a session's values. Others are made of the text with them.
-_WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, SystemViews, Everywhere, Builtin)
+_WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, Reorder, SystemViews, Everywhere, Builtin)
 _DIAGNOSTICS = frozenset({"@@warning_count", "@@error_count"})
 #: Statements of the proxy's own, of which no server knows.
 _OWN = (Show, ExplainRoute)
