@@ -56,6 +56,7 @@ class Passthrough(Work, Receiver, Protocol):
     sql: bytes
     database: str | None
     nature: Nature
+    effects: Effects | None
 
     @property
     def attributes(self) -> bytes:

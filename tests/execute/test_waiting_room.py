@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,20 +33,21 @@ def topology(*states: str) -> Topology:
 class Rooms:
     """A room with a clock of its own."""
 
-    def __init__(self, limit: int = 3, patience: float = 10.0) -> None:
+    def __init__(self, limit: int = 3, patience: float = 10.0, share: float = 1.0) -> None:
         self.now = 100.0
         self.away: set[str] = set()
-        self.room = WaitingRoom(limit, patience, lambda host: host not in self.away, lambda: self.now)
+        self.room = WaitingRoom(limit, patience, lambda host: host not in self.away, lambda: self.now, share)
         self.started: list[str] = []
 
-    def client(self, name: str, *failures: ProxyError | Err) -> Waiter:
-        return Waiter(self, name, *failures)
+    def client(self, name: str, *failures: ProxyError | Err, user: str = "u") -> Waiter:
+        return Waiter(self, name, *failures, user=user)
 
 
 class Waiter:
     """A client whose command fails by each of `failures` in turn, then is answered."""
 
-    def __init__(self, rooms: Rooms, name: str, *failures: ProxyError | Err) -> None:
+    def __init__(self, rooms: Rooms, name: str, *failures: ProxyError | Err, user: str) -> None:
+        self.session: Any = SimpleNamespace(user=SimpleNamespace(name=user))
         self.rooms, self.name, self.failures = rooms, name, list(failures)
         self.begun = rooms.now
         self.closed = False
