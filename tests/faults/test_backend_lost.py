@@ -125,12 +125,11 @@ def test_a_transaction_whose_connection_is_lost(faulty: Start) -> None:
         cluster.links[lost].reset()
         user = (first, second)[lost][1]
         reply = client.ask(f"UPDATE users SET data = JSON_SET(data, '$.lost', 2) WHERE id = {user}")
-        assert reply.kind == "err", reply
-        assert reply.code in (1158, 1105)
+        assert (reply.code, reply.sqlstate) == (1053, "08S01"), reply
+        assert "The transaction was rolled back: Lost connection to MySQL server" in reply.message
         refused = client.ask(f"UPDATE users SET data = JSON_SET(data, '$.lost', 3) WHERE id = {user}")
-        assert refused.kind == "err", refused
-        assert client.ask("COMMIT").kind == "err"
-        client.ask("ROLLBACK")
+        assert refused.code == 1053, refused
+        assert client.ask("COMMIT" if lost else "ROLLBACK").code == (1053 if lost else 0)
         assert not client.ping().status & IN_TRANS
         listed = ",".join((*first[:2], *second[:2]))
         changed = (
@@ -138,6 +137,45 @@ def test_a_transaction_whose_connection_is_lost(faulty: Start) -> None:
         )
         assert other.ask(changed).rows == [(b"0",)]
     cluster.proxy.wait_idle()
+
+
+def test_a_transaction_whose_connection_is_killed(faulty: Start) -> None:
+    """On the server itself, as a fence does: it is surely rolled back, by an error that drivers retry."""
+    cluster = faulty()
+    first, second = cluster.users()
+    client = cluster.client()
+    shown = f"SELECT ts FROM users WHERE id IN ({first[0]}, {second[0]})"
+    before = sorted(client.ask(shown).rows)
+    with cluster.demo.direct(0) as server, server.cursor() as cursor:
+        for ends, code in (("COMMIT", 1053), ("ROLLBACK", 0), ("BEGIN", 1053), ("at work", 1053)):
+            assert client.ask("BEGIN").kind == "ok"
+            for user in (first[0], second[0]):
+                assert client.ask(f"UPDATE users SET ts = '2001-02-03' WHERE id = {user}").kind == "ok"
+            link = cluster.links[0].address
+            assert client.ask(f"SELECT 1 FROM users WHERE id = {first[0]} FOR UPDATE").kind == "rows"
+            sql = f"SELECT SLEEP(60) AS fence_kills FROM users WHERE id = {first[0]}"
+            client.write(query(sql))
+            (thread,) = wait_until(lambda: statements_like(server, "%fence\\_kills%"), "it runs")
+            if ends != "at work":
+                cursor.execute(f"KILL QUERY {thread}")
+                client.reply()
+            cursor.execute(f"KILL {thread}")
+            if ends == "at work":
+                reply = client.reply()
+            else:
+                wait_until(partial(_sees_it_closed, cluster, link), "the proxy has noticed")
+                reply = client.ask(ends)
+            assert reply.code == code, (ends, reply)
+            assert reply.sqlstate == ("08S01" if code else "")
+            if ends == "at work":
+                assert client.ask("COMMIT").code == 1053
+            assert not client.ping().status & IN_TRANS, ends
+            assert sorted(client.ask(shown).rows) == before
+    cluster.proxy.wait_idle()
+
+
+def _sees_it_closed(cluster: Faulty, link: str) -> bool:
+    return bool(cluster.proxy.host_state(link)["busy"] == 0)
 
 
 def test_a_host_that_is_down_and_comes_back(faulty: Start) -> None:
