@@ -22,6 +22,7 @@ from proxy.errors import ProxyError
 from proxy.session.transaction import CUT, UNDONE, UNKNOWN, XA
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, frame, query_packet
+from rewriter.text.nature import UNREAD
 from rewriter.text.statement import access_of
 
 from .waiting_room import fenced, read_only, trouble_of
@@ -341,11 +342,12 @@ def _became(client: Exchange, error: ProxyError | None) -> str:
     """
     if error is not None and error.kind.name == "connection_gone":
         return CUT
-    plan = client.plan
+    plan, relay = client.plan, client.relay
+    nature, effects, commits = UNREAD, None, False
     if plan is not None:
         nature, effects, commits = plan.nature, plan.effects, plan.implicit_commit
-    else:  # prepared on its host, or a command that is no statement
-        nature, effects, commits = client.relay.nature, client.relay.effects, False
+    elif client.work is relay and not relay.plain:  # prepared on its host
+        nature, effects = relay.nature, relay.effects
     verb, _, second = nature.words.partition(" ")
     commits = commits or access_of(verb, second)[1] or verb == "XA"
     if commits or (effects is not None and effects.routine) or (plan is None and verb == "SET"):

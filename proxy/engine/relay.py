@@ -269,7 +269,7 @@ class Relay:
         """The statement is the next transaction, for which something was set."""
         if self.plain:
             self.plain, self.id_offset, self.keeps_insert_id, self.effects = False, None, False, None
-            self.request = None
+            self.request, self.nature = None, UNREAD
         self.effects = (self.effects or Effects())._replace(transaction=True)
 
     async def _change_database(self, conn: BackendConnection, database: str) -> None:
