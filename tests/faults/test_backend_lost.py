@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from tests.faults.cluster import Faulty
+from tests.integration.binary import Binary, integer
 from tests.integration.own import statements_like
 from tests.integration.raw import IN_TRANS, Closed, Raw, packet, query
 from tests.support.waiting import wait_until
@@ -172,6 +173,70 @@ def test_a_transaction_whose_connection_is_killed(faulty: Start) -> None:
             assert not client.ping().status & IN_TRANS, ends
             assert sorted(client.ask(shown).rows) == before
     cluster.proxy.wait_idle()
+
+
+CERTAIN = {
+    "one row": "SELECT id, SLEEP(60) AS lost_way FROM users WHERE id = {here}",
+    "both hosts": "SELECT id, SLEEP(60) AS lost_way FROM users WHERE id IN ({here}, {there})",
+    "a write": "UPDATE users SET ts = ts + SLEEP(60) /* lost_way */ WHERE id = {here}",
+    "a write to both": "UPDATE users SET ts = ts + SLEEP(60 * (id = {here})) /* lost_way */"
+    " WHERE id IN ({here}, {there})",
+    "one host's": "SELECT SLEEP(60) AS lost_way FROM legacy.customers LIMIT 1",
+    "prepared, of shards": "SELECT SLEEP(60) AS lost_way FROM users WHERE id = ?",
+    "prepared, of one host": "SELECT SLEEP(60) AS lost_way FROM legacy.customers WHERE 1 = ?",
+}
+UNKNOWN = {
+    "a definition": "CREATE TABLE lost AS SELECT SLEEP(60) AS lost_way",
+    "prepared, a definition": "CREATE TABLE lost AS SELECT SLEEP(60 * ?) AS lost_way",
+    "code": "EXECUTE lost_way",
+}
+
+
+@pytest.mark.parametrize("opening", ["BEGIN", "SET autocommit = 0"])
+def test_every_way_within_a_transaction(faulty: Start, opening: str) -> None:
+    """What surely is rolled back is 1053, what nobody knows is not; nothing of either runs by itself."""
+    cluster = faulty()
+    (here, *_), (there, *_) = cluster.users()
+    whole = f"SELECT id FROM demo.users WHERE id IN ({here}, {there})"
+    with cluster.demo.direct(0) as server:
+
+        def sleeping() -> list[int]:
+            return statements_like(server, "%SLEEP(60%lost\\_way%")
+
+        for name, sql in (CERTAIN | UNKNOWN).items():
+            codes = (1053, 1053) if name in CERTAIN else (1158, 1105)
+            client = cluster.client("demo" if name in CERTAIN else "legacy")
+            prepared = Binary(client)
+            statement = prepared.statement(sql) if name.startswith("prepared") else None
+            if name == "code":
+                made = "PREPARE lost_way FROM 'SELECT SLEEP(60) AS lost_way FROM customers LIMIT 1'"
+                assert client.ask(made).kind == "ok"
+            assert client.ask(opening).kind == "ok"
+            if name in UNKNOWN:
+                assert client.ask("UPDATE customers SET name = name LIMIT 1").kind == "ok"
+            if statement is not None:
+                value = integer(int(here) if name == "prepared, of shards" else 1)
+                client.write(prepared.execute_packet(statement.id, [value]))
+            else:
+                client.write(query(sql.format(here=here, there=there)))
+            wait_until(sleeping, f"it runs: {name}", 20)
+            cluster.links[0].reset()
+            reply = client.reply()
+            assert (reply.kind, reply.code) == ("err", codes[0]), (name, reply)
+            again = client.ask(f"SELECT id FROM demo.users WHERE id = {there}")
+            assert (again.kind, again.code) == ("err", codes[1]), (name, again)
+            assert ("is not known" in again.message) == (name in UNKNOWN), (name, again)
+            ended = client.ask("COMMIT")
+            assert (ended.kind, ended.code) == ("err", codes[1]), (name, ended)
+            assert client.ask("SET autocommit = 1").kind == "ok"
+            assert client.ask(whole).kind == "rows", name
+            client.close()
+            with server.cursor() as cursor:
+                for thread in sleeping():
+                    cursor.execute(f"KILL {thread}")
+                wait_until(lambda: not sleeping(), f"it is ended: {name}", 20)
+                cursor.execute("DROP TABLE IF EXISTS legacy.lost")
+    cluster.proxy.wait_idle(clients=0)
 
 
 def _sees_it_closed(cluster: Faulty, link: str) -> bool:
