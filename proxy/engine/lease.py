@@ -321,13 +321,14 @@ def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) ->
     if client.closed or not (held or _opens_by_itself(session, conn.host)):
         return
     carried = transaction.explicit or not session.autocommit or conn.in_transaction
-    carried = carried or XA in transaction.pins.get(conn.host, ())
+    xa = XA in transaction.pins.get(conn.host, ())
     drop(client, conn)
     ending = transaction.ending
     end_transaction(client)
-    if carried and not ending:
+    if xa or (carried and not ending):
         reason = error.text if error is not None else f"Lost connection to MySQL server {conn.host}"
-        transaction.refuse(_became(client, error), reason.removesuffix("."))
+        became = UNKNOWN if xa else _became(client, error)  # a prepared one outlives its connection
+        transaction.refuse(became, reason.removesuffix("."))
 
 
 def _opens_by_itself(session: Session, host: str) -> bool:

@@ -10,6 +10,7 @@ from proxy.engine.admission import admit_plan
 from proxy.engine.transactions import commit_then
 from proxy.errors import ProxyError
 from proxy.frontend.connection import ClientConnection
+from proxy.session.transaction import XA
 from rewriter.plans import AnyHost
 from rewriter.plans.builtins import Begin, Commit, ReleaseSavepoint, Rollback, RollbackTo, SetSavepoint, Use
 from rewriter.plans.characteristics import Completion
@@ -372,6 +373,23 @@ async def test_one_that_was_not_sent_has_not_committed(world: World, client: Cli
     client.ask(start)
     await done(world, client)
     assert client.last.err == 1053
+
+
+async def test_a_prepared_xa_transaction_outlives_its_connection(world: World, client: Client) -> None:
+    await write(world, client, "h1")
+    transaction = client.session.transaction
+    transaction.explicit, transaction.pins = False, {"h1": [XA]}
+    transaction.held["h1"].pinned = True
+    world.server("h1").one.lose()
+    client.ask(relay("h1", b"XA COMMIT 'x'"))
+    await done(world, client)
+    assert client.last.err == 1158
+    assert "is not known" in str(transaction.loss)
+    client.ask(run(Rollback()))
+    await done(world, client)
+    assert client.last.ok == (0, 0)
+    assert not client.session.transaction.open
+    assert client.session.transaction.pins == {}
 
 
 @pytest.mark.parametrize("when", ["before", "during"])
