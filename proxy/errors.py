@@ -24,9 +24,9 @@ class ErrorKind:
     remedy: str = ""
 
 
-_UNSURE: Final = frozenset(
-    {"host_lost", "host_hangs", "reply_missing", "backend_protocol", "settings_failed"}
-)
+#: The reply to a statement did not come, or not whole, and its connection is gone.
+_LOST: Final = frozenset({"host_lost", "host_hangs", "reply_missing", "backend_protocol"})
+_UNSURE: Final = _LOST | {"settings_failed"}
 
 
 def in_parts(done: str, failed: str, unsure: str) -> str:
@@ -64,6 +64,11 @@ class ProxyError(Exception):
     def unsure(self) -> bool:
         """Whether the statement may have been executed."""
         return self.kind.name in _UNSURE
+
+    @property
+    def lost(self) -> bool:
+        """Whether a connection is gone, by no doing of the proxy's or the client's."""
+        return self.kind.name in _LOST or self.kind.name == "connection_gone"
 
     @property
     def code(self) -> int:
@@ -346,6 +351,17 @@ _KINDS = (
         "transaction_lost", 1105, "HY000", "The transaction was rolled back: {reason}.", "Run the whole transaction again."
     ),
     ErrorKind(
+        "transaction_cut", 1053, "08S01", "The transaction was rolled back: {reason}.",
+        "Run the whole transaction again: on this connection after ROLLBACK, or on another.",
+    ),
+    ErrorKind(
+        "transaction_undone", 1213, "40001", "The transaction was rolled back: {reason}; try restarting transaction.",
+    ),
+    ErrorKind(
+        "transaction_unknown", 1105, "HY000", "Whether the transaction was committed is not known: {reason}.",
+        "Say ROLLBACK, and look at what it should have written before you run any of it again.",
+    ),
+    ErrorKind(
         "transaction_idle", 1213, "40001",
         "The transaction was rolled back after {reason} s without a statement (timeouts.idle_transaction); try restarting transaction.",
     ),
@@ -362,6 +378,11 @@ _KINDS = (
     ErrorKind(
         "host_lost", 1158, "HY000", "Lost connection to MySQL server {host} during query: {reason}.",
         "The statement may or may not have been executed: the proxy does not send it again.",
+    ),
+    ErrorKind(
+        "connection_gone", 1158, "HY000",
+        "Lost connection to MySQL server {host} before the statement was sent.",
+        "It was not executed. What the session had on that connection (locks, temporary tables) is gone.",
     ),
     ErrorKind(
         "host_hangs", 1159, "HY000",

@@ -213,7 +213,8 @@ class BackendConnection(asyncio.Protocol):
         self._sync_packets = sync_packets
         self._plain = not sync_packets and replies == 1 and state == FIRST
         if self.closed:
-            asyncio.get_running_loop().call_soon(self._lost, "the server closed the connection")
+            error = ProxyError("connection_gone", host=self.host)
+            asyncio.get_running_loop().call_soon(self._tell_lost, error)
         else:
             self.transport.write(packets)
 
@@ -427,12 +428,12 @@ class BackendConnection(asyncio.Protocol):
         self.closed = True
         self._let_go()
         self.owner.connection_closed(self)
-        self._lost(str(exc) if exc else "the server closed the connection")
+        reason = str(exc) if exc else "the server closed the connection"
+        self._tell_lost(ProxyError("host_lost", host=self.host, reason=reason))
 
-    def _lost(self, reason: str) -> None:
+    def _tell_lost(self, error: ProxyError) -> None:
         receiver, self.receiver = self.receiver, None
         if receiver is not None:
-            error = ProxyError("host_lost", host=self.host, reason=reason)
             receiver.reply_lost(self, error, self.at_packet_end)
 
     def pause_writing(self) -> None:

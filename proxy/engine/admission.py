@@ -153,14 +153,16 @@ def check_unseen(asked: Planned) -> Verdict:
 
 def check_lost(asked: Planned) -> Verdict:
     """After a transaction was lost with a connection, only its end may follow: nothing of it may run by
-    itself.
+    itself. BEGIN is its COMMIT, too, so that one who has not been told yet is told by it.
     """
     transaction, plan = asked.session.transaction, asked.plan
-    # of several statements each comes by itself
-    if not transaction.lost or isinstance(plan, MultiStatement | Opened | _AFTER_LOSS):
+    if not transaction.lost:
         return PROCEED
-    error = ProxyError(transaction.lost_by, reason=transaction.lost, limit=transaction.lost)
-    return Refuse(error, ends=isinstance(plan, Commit))
+    commits = isinstance(plan, Commit) or (isinstance(plan, Begin) and not transaction.told)
+    # of several statements each comes by itself
+    if not commits and isinstance(plan, MultiStatement | Opened | _AFTER_LOSS):
+        return PROCEED
+    return Refuse(transaction.loss, ends=commits)
 
 
 _AFTER_LOSS: Final = Rollback | Begin | ShowDiagnostics | SetVariables

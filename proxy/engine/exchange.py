@@ -19,7 +19,7 @@ from proxy.errors import ProxyError
 from proxy.wire.attributes import NOTHING
 from proxy.wire.packets import Err, Ok, err_packet, ok_packet, tracked_ok_packet
 
-from .failures import note_error
+from .failures import lost_with, note_error
 from .naming import logical_error
 from .observe import observe
 from .waiting_room import Ticket
@@ -213,6 +213,8 @@ class Exchange(ABC):
         """
         if seq is None and self.services.waiting_room.hold(self, error):
             return
+        if self.session.transaction.lost:
+            error = lost_with(self.session.transaction, error)
         if isinstance(error, Err):
             error = logical_error(self, error)
         message = error.text() if isinstance(error, Err) else str(error)

@@ -6,7 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from proxy.engine.problems import DENIED, place
+from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic
+from proxy.session.transaction import CUT, Transaction
 from proxy.session.values import values_of
 from proxy.wire.constants import UNKNOWN_COLUMN
 from proxy.wire.packets import Err
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from .at_work import AtWork
     from .services import Services
 
+ENDED: Final = frozenset({1053, 1927, 3169})
+"""What a server says of a statement when it ends the connection: it shuts down, or the connection was killed
+(on MariaDB, on MySQL)."""
 _SHOWN: Final = 300
 """Characters of a server's message in the log."""
 _LOOK: Final = 1 << 16
@@ -24,6 +29,15 @@ _LOOK: Final = 1 << 16
 _DATABASE: Final = re.compile(r"'([^'.]+)[.']")
 _COLUMN: Final = re.compile(r"'(?:([^']*)\.)?([^'.]+)' in ")
 _NAMES: Final = re.compile(r"([\w$]+)`?\s*(\.)?")
+
+
+def lost_with(transaction: Transaction, error: ProxyError | Err) -> ProxyError | Err:
+    """What the client is told of an error while its transaction is lost: of a connection that went with it,
+    what became of the transaction, unless that is not known.
+    """
+    transaction.told = True
+    gone = error.lost if isinstance(error, ProxyError) else error.code in ENDED
+    return transaction.loss if gone and transaction.lost_by == CUT else error
 
 
 def note_error(client: AtWork, host: str, error: Err) -> None:

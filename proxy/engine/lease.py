@@ -19,13 +19,17 @@ from proxy.backends.own import apply
 from proxy.backends.settings import Settings
 from proxy.backends.waiting import Waiter
 from proxy.errors import ProxyError
+from proxy.session.transaction import CUT, UNDONE, UNKNOWN, XA
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, frame, query_packet
+from rewriter.text.nature import UNREAD
+from rewriter.text.statement import access_of
 
-from .waiting_room import fenced, read_only
+from .waiting_room import fenced, read_only, trouble_of
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
+    from proxy.session.state import Session
 
 _IN_TRANS = int(Status.IN_TRANS)
 _LIMITS: Final = frozenset({"sql_select_limit", "max_join_size", "sql_big_selects"})
@@ -187,6 +191,7 @@ def give_all_back(
             if transaction.held.get(conn.host) is not conn:
                 free(conn)
         return
+    transaction.ending = b""
     ended = False
     unused: list[BackendConnection] = []
     gone = list(broken)
@@ -281,9 +286,11 @@ def refused_by_master(client: Exchange, host: str, error: Err | ProxyError) -> E
         error = fenced(error, client.snapshot.topology)
     if not isinstance(error, Err) or not read_only(error):
         return error
-    conn = client.session.transaction.held.get(host)
-    if conn is None or not conn.in_transaction or not client.services.waiting_room.changing(host):
-        return replace(error, host=host)
+    error = replace(error, host=host)
+    conn, trouble = client.session.transaction.held.get(host), trouble_of(error)
+    open_here = conn is not None and conn.in_transaction
+    if not open_here or trouble is None or not client.services.waiting_room.changing(trouble):
+        return error
     transaction_ended_by_server(client, rolled_back=True)
     return ProxyError("transaction_moved", host=host)
 
@@ -295,18 +302,55 @@ def forget_closed(client: Exchange) -> None:
             lost(client, conn, None)
 
 
-def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) -> None:
-    """A connection of the session is gone. If it carried a transaction, the rest is rolled back and the
-    client must know.
-    """
+def drop(client: Exchange, conn: BackendConnection) -> None:
+    """The session keeps a connection no more that is closed, nor what it had there."""
     transaction = client.session.transaction
-    if client.closed or transaction.held.get(conn.host) is not conn:
+    if transaction.held.get(conn.host) is conn:
+        del transaction.held[conn.host]
+        transaction.pins.pop(conn.host, None)
+
+
+def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) -> None:
+    """A connection that a statement of the session had, or that it keeps, is gone. If it carried a
+    transaction, the rest is rolled back and the client must know: all that follows is refused until it has
+    ended the transaction. With autocommit off the first statement is one already, whatever it was.
+    """
+    session = client.session
+    transaction = session.transaction
+    held = transaction.held.get(conn.host) is conn
+    if client.closed or not (held or _opens_by_itself(session, conn.host)):
         return
-    del transaction.held[conn.host]
-    transaction.pins.pop(conn.host, None)
-    explicit = transaction.explicit or not client.session.autocommit
+    carried = transaction.explicit or not session.autocommit or conn.in_transaction
+    xa = XA in transaction.pins.get(conn.host, ())
+    drop(client, conn)
+    ending = transaction.ending
     end_transaction(client)
-    if explicit:
-        transaction.explicit = True
-        reason = f"the connection to {conn.host} was lost"
-        transaction.lost = error.text.removesuffix(".") if error is not None else reason
+    if xa or (carried and not ending):
+        reason = error.text if error is not None else f"Lost connection to MySQL server {conn.host}"
+        became = UNKNOWN if xa else _became(client, error)  # a prepared one outlives its connection
+        transaction.refuse(became, reason.removesuffix("."))
+
+
+def _opens_by_itself(session: Session, host: str) -> bool:
+    """Whether a statement on a connection that the session does not keep yet is its transaction's."""
+    transaction = session.transaction
+    return not (session.autocommit or transaction.lost or transaction.ending or host in transaction.held)
+
+
+def _became(client: Exchange, error: ProxyError | None) -> str:
+    """The error that says what has become of the transaction: nothing of it is committed by anybody but a
+    statement that commits, or that runs code which may.
+    """
+    if error is not None and error.kind.name == "connection_gone":
+        return CUT
+    plan, relay = client.plan, client.relay
+    nature, effects, commits = UNREAD, None, False
+    if plan is not None:
+        nature, effects, commits = plan.nature, plan.effects, plan.implicit_commit
+    elif client.work is relay and not relay.plain:  # prepared on its host
+        nature, effects = relay.nature, relay.effects
+    verb, _, second = nature.words.partition(" ")
+    commits = commits or access_of(verb, second)[1] or verb == "XA"
+    if commits or (effects is not None and effects.routine) or (plan is None and verb == "SET"):
+        return UNKNOWN
+    return CUT if error is None or error.lost else UNDONE

@@ -22,6 +22,7 @@ class Passthrough(Work, Receiver, Protocol):
     """Sends one statement to one host, and its reply to the client as it comes.
 
     The members below `forget` are for the request at work. `conn`: the connection whose reply is awaited.
+    `plain`: there is nothing special about the statement, and what is said of it is of an earlier one.
     """
 
     once: Callable[[bytes], Request] | None
@@ -53,9 +54,11 @@ class Passthrough(Work, Receiver, Protocol):
         """Let go of the last statement."""
 
     conn: BackendConnection | None
+    plain: bool
     sql: bytes
     database: str | None
     nature: Nature
+    effects: Effects | None
 
     @property
     def attributes(self) -> bytes:

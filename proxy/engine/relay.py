@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
@@ -20,7 +21,7 @@ from proxy.engine import lease
 from proxy.engine.column_metadata import place_of
 from proxy.engine.composed import composed, composed_rows, logical_reply
 from proxy.engine.diagnostics import drain_diagnostics, needs_draining, opens
-from proxy.engine.failures import note_error
+from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import left_behind
 from proxy.engine.passthrough import Request
 from proxy.engine.problems import NOTED
@@ -268,7 +269,7 @@ class Relay:
         """The statement is the next transaction, for which something was set."""
         if self.plain:
             self.plain, self.id_offset, self.keeps_insert_id, self.effects = False, None, False, None
-            self.request = None
+            self.request, self.nature = None, UNREAD
         self.effects = (self.effects or Effects())._replace(transaction=True)
 
     async def _change_database(self, conn: BackendConnection, database: str) -> None:
@@ -388,19 +389,31 @@ class Relay:
 
     def _moves(self, conn: BackendConnection, error: Err) -> bool:
         """Whether the error is that the master takes no writes, while another may be coming: nothing has run,
-        so the client is not told of it.
+        so the client is not told of it. Or that the server ends the connection: what the client is told is
+        what becomes of its transaction.
         """
         client = self.client
-        error = fenced(error, client.snapshot.topology)
-        if not read_only(error) or conn.scanner.rows_begun or client.phase is not None:
+        if conn.scanner.rows_begun or client.phase is not None:
             return False
-        if client.services.waiting_room.takes(client, conn.host):
+        if error.code in ENDED:
+            transaction = client.session.transaction
+            within = transaction.explicit or not client.session.autocommit or conn.in_transaction
+            if within and transaction.ending != b"COMMIT":
+                self.refused = error
+            return self.refused is not None
+        error = fenced(error, client.snapshot.topology)
+        if read_only(error) and client.services.waiting_room.takes(client, replace(error, host=conn.host)):
             self.refused = error
         return self.refused is not None
 
     def _moved(self, conn: BackendConnection, error: Err) -> None:
         """`_moves`, and the reply is complete."""
         client = self.client
+        if error.code in ENDED:
+            conn.close()
+            reason = error.text()
+            self.reply_lost(conn, ProxyError("host_lost", host=conn.host, reason=reason), clean=True)
+            return
         transaction = client.session.transaction
         if self.fresh and transaction.held.get(conn.host) is conn:
             del transaction.held[conn.host]  # the transaction has not begun there
@@ -466,8 +479,12 @@ class Relay:
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = self.placing = None
         client = self.client
+        ending = client.session.transaction.ending
         lease.lost(client, conn, error)
-        if clean:
+        if ending == b"ROLLBACK":  # which is done by that
+            client.session.apply(Outcome(0, diagnostics=client.session.without_tables()))
+            client.reply_ok()
+        elif clean:
             client.fail(error, conn.given + 1 if conn.given else None)
         else:
             # half a row is out: only the end of the connection says that it will never be whole

@@ -98,7 +98,12 @@ class Services:
             parse_depth=settings.limits.parse_depth,
             differ=_log_difference,
         )
-        self.waiting_room = WaitingRoom(settings.limits.buffered, settings.timeouts.buffer, backends.up)
+        self.waiting_room = WaitingRoom(
+            settings.limits.buffered,
+            settings.timeouts.buffer,
+            backends.up,
+            share=settings.backends.user_share,
+        )
         self.serving = Serving(
             rewriter,
             backends,

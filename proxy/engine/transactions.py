@@ -35,6 +35,8 @@ from rewriter.text.tokens import quote_name
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
+_UNDOES: Final = frozenset({1213, 3101})
+"""Errors of COMMIT that say that the server has rolled the transaction back."""
 _PLAIN: Final = b" AND NO CHAIN NO RELEASE"
 """Whatever the session's completion_type is."""
 
@@ -93,11 +95,16 @@ async def _open_snapshot(client: Exchange) -> None:
     for host in hosts:
         conn = await lease.connection(client, host, settings=session.settings.base)
         packets, count = sync_packets(session, conn)
-        reply = await Collector().run(conn, packets + query_packet(b"DO 0"), count)
+        try:
+            reply = await Collector().run(conn, packets + query_packet(b"DO 0"), count)
+        except ProxyError as error:
+            lease.lost(client, conn, error)
+            raise
         if reply.err is not None:
             conn.close()
             lease.lost(client, conn, None)
-            raise ProxyError("transaction_lost", reason=reply.err.text())
+            session.transaction.refuse("transaction_lost", reply.err.text())
+            raise session.transaction.loss
     client.reply_ok()
 
 
@@ -127,6 +134,13 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
     if transaction.explicit:
         begun, modes = transaction.begin, transaction.modes or modes
     hosts = [host for host, conn in transaction.held.items() if conn.in_transaction]
+    gone = [conn for conn in transaction.held.values() if conn.closed and conn.in_transaction]
+    for conn in gone:
+        hosts.remove(conn.host)
+        lease.drop(client, conn)
+    if gone and sql == b"COMMIT":  # nobody has been asked to commit: nothing of it will be committed
+        lease.end_transaction(client)
+        raise ProxyError("transaction_cut", reason=f"Lost connection to MySQL server {gone[0].host}")
 
     def after() -> None:
         if completion is Completion.CHAIN:
@@ -154,6 +168,7 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
         transaction.savepoints.clear()
         transaction.spots = []
         transaction.next = None
+        transaction.ending = sql
         sql = sql + _PLAIN if session.settings.get("completion_type") else sql
         client.relay.run(hosts[0], sql, nature=plan.nature)
     else:
@@ -227,8 +242,8 @@ async def _ended(
     done: list[str] = []
     failure: ProxyError | Err | None = None
     failed_on = next((host for host, conn in conns.items() if conn.closed), "")
-    if failed_on and len(conns) > 1 and sql.startswith(b"COMMIT"):
-        failure = ProxyError("transaction_lost", reason=f"the connection to {failed_on} was lost")
+    if failed_on and sql.startswith(b"COMMIT"):
+        failure = ProxyError("transaction_cut", reason=f"Lost connection to MySQL server {failed_on}")
     for host, conn in conns.items():
         if failure is not None:
             break
@@ -247,6 +262,9 @@ async def _ended(
         lease.free(conn)  # one still in a transaction is reset, which rolls it back
     if client.closed:
         return
+    for conn in conns.values():
+        if conn.closed:
+            lease.drop(client, conn)
     if failure is not None and sql.startswith(b"COMMIT"):
         reason = failure.text() if isinstance(failure, Err) else failure.text
         unsure = [failed_on] if isinstance(failure, ProxyError) and failure.unsure else []
@@ -256,7 +274,10 @@ async def _ended(
             raise ProxyError("partial_commit", outcome=outcome, reason=reason)
         if isinstance(failure, Err) and read_only(failure):
             raise ProxyError("transaction_moved", host=failed_on)
-        raise failure if isinstance(failure, ProxyError) else ProxyError("transaction_lost", reason=reason)
+        if isinstance(failure, ProxyError):
+            raise failure
+        undone = failure.code in _UNDOES
+        raise ProxyError("transaction_undone" if undone else "transaction_lost", reason=reason)
     go_on()
 
 

@@ -2,12 +2,13 @@
 
 A statement comes in when the topology says that its shard is frozen; or when its master cannot be reached, or
 refuses writes (read_only) before it has done anything, which is how a change of masters looks from here. Each
-new topology lets all out, in the order in which they came, to be planned and bound anew; whose shards are
-still frozen stays. What waits for a master is also tried again by itself, one statement at a time, since the
-master may come back.
+new topology lets all out to be planned and bound anew, a user's statements in the order in which they came,
+the users in turns; whose shards are still frozen stays. What waits for a master is also tried again by
+itself, one statement at a time, since the master may come back. No user has more than its share of the room.
 
-Nobody waits longer than `timeouts.buffer`, and a master that is still not there after that keeps nobody
-waiting any more until a topology comes, or nothing has failed there for as long: it is just broken.
+Nobody waits longer than `timeouts.buffer`. A master that is still not there after that is just broken: who
+waits for it is told at once, and nobody waits any more until a topology comes, or it is there again, or (for
+one that can be reached) nothing has failed there for as long.
 """
 
 from __future__ import annotations
@@ -19,13 +20,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from time import monotonic
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from config.topology import State, Topology
+from proxy.backends.waiting import Share
 from proxy.errors import Held, ProxyError
 from proxy.wire.packets import Err
 
 from .work import Work
+
+if TYPE_CHECKING:
+    from proxy.session.state import Session
 
 _REFUSED: Final = {1290: b"read", 1836: b"read", 3989: b"read"}
 """What a server refuses since it, or the database, is read-only, before it does anything, and a word of its
@@ -42,7 +47,7 @@ def read_only(error: Err) -> bool:
     """Whether a server has refused a statement because it takes no writes now."""
     word = _REFUSED.get(error.code)
     if word is None:
-        return error.fenced
+        return bool(error.fenced)
     return word in (error.own or error.message).replace(b"_", b"-").lower()
 
 
@@ -52,11 +57,33 @@ def fenced(error: Err, topology: Topology) -> Err:
     """
     found = _FENCED.match(error.own or error.message) if error.code == _DENIED else None
     place = topology.physical(found[1]) if found is not None else None
-    return error if place is None or place[1] is None else replace(error, fenced=True)
+    if found is None or place is None or place[1] is None:
+        return error
+    return replace(error, fenced=found[1].decode())
+
+
+class Trouble(NamedTuple):
+    """What is wrong with a master: it is away, or takes no writes; or, with `database`, takes none for that
+    one: it is fenced, or the proxy's account lacks rights there.
+    """
+
+    host: str
+    database: str = ""
+
+
+def trouble_of(error: ProxyError | Err) -> Trouble | None:
+    """What an error says of a master; None for any other."""
+    if isinstance(error, Err):
+        return Trouble(error.host, error.fenced) if error.host and read_only(error) else None
+    return Trouble(str(error.details["host"])) if error.kind.name == "host_unreachable" else None
 
 
 class WaitingClient(Protocol):
     """A client's command, as the room knows it."""
+
+    @property
+    def session(self) -> Session:
+        """Whose it is."""
 
     begun: float
     closed: bool
@@ -71,7 +98,7 @@ class WaitingClient(Protocol):
 
 class Ticket:
     """A statement's place in the room, and the client's `Work` while it is there. `number`: the order;
-    `until`: the frozen shards that it waits for; `host`: or the master.
+    `until`: the frozen shards that it waits for; `trouble`: or the master.
     """
 
     __slots__ = (
@@ -79,19 +106,21 @@ class Ticket:
         "client",
         "deadline",
         "error",
-        "host",
         "left",
         "number",
         "over",
         "room",
         "since",
         "starting",
+        "trouble",
         "until",
+        "user",
     )
 
     def __init__(self, room: WaitingRoom, client: WaitingClient, number: int, now: float) -> None:
         self.room = room
         self.client = client
+        self.user = client.session.user.name
         self.number = number
         self.since = now
         self.deadline = now + room.patience
@@ -101,13 +130,13 @@ class Ticket:
         self.over = False  # it has waited long enough
         self.error: ProxyError | Err | None = None
         self.until: tuple[tuple[str, int], ...] = ()
-        self.host = ""
+        self.trouble: Trouble | None = None
 
     @property
     def reason(self) -> str:
         """What it waits for, for people."""
-        if self.host:
-            return f"master {self.host}"
+        if self.trouble is not None:
+            return f"master {self.trouble.host}"
         keyspace, shard = self.until[0]
         return f"shard {shard}{' and others' if len(self.until) > 1 else ''} of {keyspace}, frozen"
 
@@ -135,9 +164,9 @@ class Ticket:
 
 
 class WaitingRoom:
-    """`limit`: so many may wait; `patience`: seconds. Without either nobody does. `reachable`: whether a
-    master that was away is there again, which a statement that ran does not say: a new row's shard is chosen
-    anew.
+    """`limit`: so many may wait, of one user at most the part `share`; `patience`: seconds. Without limit or
+    patience nobody does. `reachable`: whether a master that was away is there again, which a statement that
+    ran does not say: a new row's shard is chosen anew.
     """
 
     def __init__(
@@ -146,24 +175,34 @@ class WaitingRoom:
         patience: float,
         reachable: Callable[[str], bool],
         now: Callable[[], float] = monotonic,
+        share: float = 1.0,
     ) -> None:
-        self.limit = limit
         self.patience = patience
+        self._places = Share(limit, share, watch=False)
         self._reachable = reachable
         self.outcomes: Counter[str] = Counter()  # ran, timeout, full, left
         self.seconds = 0.0  # that statements have waited, in all
         self._now = now
         self._numbers = count()
         self._waiting: dict[int, Ticket] = {}
+        self._of: Counter[str] = Counter()  # how many of them are each user's
         self._leaving: deque[Ticket] = deque()  # let out, and not begun yet
         self._running: dict[int, Ticket] = {}  # begun, and not counted yet
-        #: Masters with something wrong: when it began, and when it showed last.
-        self._troubles: dict[str, tuple[float, float]] = {}
+        #: What is wrong with masters: when it began, and when it showed last.
+        self._troubles: dict[Trouble, tuple[float, float]] = {}
         #: Which statement is tried to see whether a master is well again.
-        self._tried: dict[str, Ticket] = {}
+        self._tried: dict[Trouble, Ticket] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def limit(self) -> int:
+        return self._places.most
+
+    @limit.setter
+    def limit(self, most: int) -> None:
+        self._places.resize(most)
 
     # -- coming in
 
@@ -171,31 +210,39 @@ class WaitingRoom:
         """Whether the command, which has failed by `error` and has done nothing, is run again later instead:
         it waits from now on. Else the client is to be told.
         """
-        host = self._host_of(error)
+        trouble = trouble_of(error)
         until = error.until if isinstance(error, Held) else ()
-        if not (host or until) or client.closed:
+        if not (trouble or until) or client.closed:
             return False
         ticket, now = _place_of(client), self._now()
         if ticket is None:
             ticket = Ticket(self, client, next(self._numbers), now)
-        if ticket.over or now >= ticket.deadline or (host and not self.changing(host)):
+        if ticket.over or now >= ticket.deadline or (trouble and not self.changing(trouble)):
             self._refuse(ticket, "timeout")
             return False
-        if len(self._waiting) >= self.limit and self._tried.get(host) is not ticket:
+        tried = trouble is not None and self._tried.get(trouble) is ticket
+        if not (tried or self._has_place(ticket.user)):
             self._refuse(ticket, "full")
             return False
         if isinstance(error, ProxyError):
             error.__traceback__ = None  # it would keep what the statement has left on the stack
-        ticket.error, ticket.host, ticket.until = error, host, until
+        ticket.error, ticket.trouble, ticket.until = error, trouble, until
         self._waiting[ticket.number] = ticket
+        self._of[ticket.user] += 1
         client.ticket = client.work = ticket
         return True
 
-    def takes(self, client: WaitingClient, host: str) -> bool:
-        """Whether a statement that the master has refused, since it takes no writes, is to come in; one that
+    def takes(self, client: WaitingClient, error: Err) -> bool:
+        """Whether a statement that a master has refused, since it takes no writes, is to come in; one that
         was let out always comes back, so that it is known how it fared.
         """
-        return _place_of(client) is not None or (self.changing(host) and len(self._waiting) < self.limit)
+        if _place_of(client) is not None:
+            return True
+        trouble = trouble_of(error)
+        return trouble is not None and self.changing(trouble) and self._has_place(client.session.user.name)
+
+    def _has_place(self, user: str) -> bool:
+        return self._places.allows(self._of[user], len(self._waiting), user)
 
     def _refuse(self, ticket: Ticket, outcome: str) -> None:
         """It does not come back: its master is not well again, whatever the client is told."""
@@ -205,21 +252,20 @@ class WaitingRoom:
             self.outcomes[outcome] += 1
             self.seconds += self._now() - ticket.since
 
-    @staticmethod
-    def _host_of(error: ProxyError | Err) -> str:
-        """The master that is away or takes no writes, as the error says; "" for any other."""
-        if isinstance(error, Err):
-            return error.host if read_only(error) else ""
-        return str(error.details["host"]) if error.kind.name == "host_unreachable" else ""
-
-    def changing(self, host: str) -> bool:
+    def changing(self, trouble: Trouble) -> bool:
         """A master was found to be away, or to take no writes: whether it is taken for a change under way."""
         now = self._now()
-        first, last = self._troubles.get(host, (now, now))
-        if now - last > self.patience:
+        first, last = self._troubles.get(trouble, (now, now))
+        if now - last > self.patience and not self._stays(trouble):
             first = now  # it was well meanwhile
-        self._troubles[host] = first, now
+        self._troubles[trouble] = first, now
         return now - first < self.patience
+
+    def _stays(self, trouble: Trouble) -> bool:
+        """Whether it is as it was, though nobody has met it for a while: the master is away; or an account's
+        rights, which only a change of the topology explains, are what they were.
+        """
+        return bool(trouble.database) or not self._reachable(trouble.host)
 
     # -- going out
 
@@ -229,9 +275,18 @@ class WaitingRoom:
         self._out(ticket, "left")
 
     def _out(self, ticket: Ticket, outcome: str) -> None:
-        if self._waiting.pop(ticket.number, None) is not None:
+        if self._take_out(ticket):
             self.outcomes[outcome] += 1
             self.seconds += self._now() - ticket.since
+
+    def _take_out(self, ticket: Ticket) -> bool:
+        """Whether it was still there."""
+        if self._waiting.pop(ticket.number, None) is None:
+            return False
+        self._of[ticket.user] -= 1
+        if not self._of[ticket.user]:
+            del self._of[ticket.user]
+        return True
 
     def topology_changed(self, topology: Topology) -> None:
         """Let out who need not wait by this one."""
@@ -241,10 +296,7 @@ class WaitingRoom:
 
     def _let_out(self, tickets: list[Ticket]) -> None:
         begin = not self._leaving
-        coming = {ticket.number for ticket in self._leaving}
-        self._leaving.extend(
-            sorted((one for one in tickets if one.number not in coming), key=lambda one: one.number)
-        )
+        self._leaving = deque(_in_turns({one.number: one for one in (*self._leaving, *tickets)}))
         if begin and self._leaving:
             self._start_some()
 
@@ -255,7 +307,7 @@ class WaitingRoom:
             asyncio.get_running_loop().call_soon(self._start_some)
 
     def _start(self, ticket: Ticket) -> None:
-        if self._waiting.pop(ticket.number, None) is None:
+        if not self._take_out(ticket):
             return  # it has left by itself
         client = ticket.client
         client.work, ticket.starting = None, True
@@ -272,27 +324,38 @@ class WaitingRoom:
         now = self._now()
         for number in [number for number, one in self._running.items() if self._over(one)]:
             del self._running[number]
+        broken: set[Trouble] = set()
         for ticket in [one for one in self._waiting.values() if one.deadline <= now]:
+            if ticket.trouble is not None and self._is_old(ticket.trouble, now):
+                broken.add(ticket.trouble)
             self._give_up(ticket, now)
-        first: dict[str, Ticket] = {}
+        for ticket in [one for one in self._waiting.values() if one.trouble in broken]:
+            self._give_up(ticket, now)
+        first: dict[Trouble, Ticket] = {}
         for ticket in self._waiting.values():
-            if ticket.host and ticket.number < first.setdefault(ticket.host, ticket).number:
-                first[ticket.host] = ticket
-        for host, ticket in first.items():
-            self._try(host, ticket)
+            trouble = ticket.trouble
+            if trouble is not None and ticket.number < first.setdefault(trouble, ticket).number:
+                first[trouble] = ticket
+        for trouble, ticket in first.items():
+            self._try(trouble, ticket)
 
-    def _try(self, host: str, ticket: Ticket) -> None:
-        tried = self._tried.get(host)
+    def _is_old(self, trouble: Trouble, now: float) -> bool:
+        """Whether it was there all the time that a statement waits."""
+        first, _ = self._troubles.get(trouble, (now, now))
+        return now - first >= self.patience
+
+    def _try(self, trouble: Trouble, ticket: Ticket) -> None:
+        tried = self._tried.get(trouble)
         if tried is None or tried.number in self._waiting or tried.over or tried.client.closed:
-            self._tried[host] = ticket
+            self._tried[trouble] = ticket
             self._let_out([ticket])
             return
         answered = tried.client.begun != tried.begun or tried.client.work is None
         if answered:
-            del self._tried[host]
-            self._ran(host)
+            del self._tried[trouble]
+            self._ran(trouble)
         if answered or self._now() > tried.begun + 1:  # a long statement, or it still waits for a connection
-            self._let_out([one for one in self._waiting.values() if one.host == host])
+            self._let_out([one for one in self._waiting.values() if one.trouble == trouble])
 
     def _over(self, ticket: Ticket) -> bool:
         """Whether what was let out is done, or back. (A host is found to be away only after a while.)"""
@@ -303,14 +366,14 @@ class WaitingRoom:
             return False
         self.outcomes["ran"] += 1
         self.seconds += ticket.left - ticket.since
-        if not client.closed:
-            self._ran(ticket.host)
+        if not client.closed and ticket.trouble is not None:
+            self._ran(ticket.trouble)
         return True
 
-    def _ran(self, host: str) -> None:
+    def _ran(self, trouble: Trouble) -> None:
         """What has waited for a master was answered."""
-        if self._reachable(host):
-            self._troubles.pop(host, None)
+        if self._reachable(trouble.host):
+            self._troubles.pop(trouble, None)
 
     def _give_up(self, ticket: Ticket, now: float) -> None:
         error, client = ticket.error, ticket.client
@@ -318,6 +381,19 @@ class WaitingRoom:
         self._out(ticket, "timeout")
         client.work, ticket.over = None, True
         client.fail(_after(error, now - ticket.since))
+
+
+def _in_turns(tickets: dict[int, Ticket]) -> list[Ticket]:
+    """By number, each user's in this order, and users in turns: nobody's flood goes before what another
+    waits for.
+    """
+    turns: Counter[str] = Counter()
+    found: list[tuple[int, Ticket]] = []
+    for _, ticket in sorted(tickets.items()):
+        found.append((turns[ticket.user], ticket))
+        turns[ticket.user] += 1
+    found.sort(key=lambda pair: pair[0])
+    return [ticket for _, ticket in found]
 
 
 def _place_of(client: WaitingClient) -> Ticket | None:

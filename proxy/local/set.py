@@ -174,6 +174,10 @@ class _Simple:
         are what that server had to say. `tables`: it has read some, which ends the warnings from before.
         """
         client, session = self.client, self.client.session
+        if self.autocommit and not session.autocommit and session.transaction.lost:
+            error = session.transaction.loss  # it would be its COMMIT
+            session.transaction.end()
+            raise error
         if self.settings:
             session.take_settings(session.settings.with_values(self.settings))
         for name, value in self.own:

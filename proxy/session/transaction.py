@@ -14,10 +14,16 @@ from typing import NamedTuple
 
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
+from proxy.errors import ProxyError
 from proxy.wire.packets import frame
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
 
 _LOST = "transaction_lost"
+#: The errors of a transaction that is lost with a connection: rolled back, by the server; by the proxy, which
+#: has closed it; and nobody knows.
+CUT = "transaction_cut"
+UNDONE = "transaction_undone"
+UNKNOWN = "transaction_unknown"
 
 #: What LOCK TABLES pins a session by.
 LOCKED = ("tables", "")
@@ -80,6 +86,7 @@ class Transaction:
 
     __slots__ = (
         "begin",
+        "ending",
         "explicit",
         "held",
         "lost",
@@ -90,6 +97,7 @@ class Transaction:
         "pins",
         "savepoints",
         "spots",
+        "told",
     )
 
     def __init__(self) -> None:
@@ -98,6 +106,7 @@ class Transaction:
         #: The session's isolation level and READ ONLY when it was begun: what is set later is not for it.
         self.modes: Characteristics | None = None
         self.held: dict[str, BackendConnection] = {}
+        self.ending = b""  # COMMIT or ROLLBACK, while its one host has it
         self.opened: set[str] = set()  # hosts where an explicit transaction has begun
         self.savepoints: list[bytes] = []
         self.next: Characteristics | None = None  # SET TRANSACTION: for the next transaction only
@@ -106,6 +115,7 @@ class Transaction:
         self.pins: dict[str, list[tuple[str, str]]] = {}
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
         self.lost_by = _LOST  # the error that says so
+        self.told = False  # the client has been told of it
 
     @property
     def open(self) -> bool:
@@ -132,12 +142,17 @@ class Transaction:
         self.opened.clear()
         self.savepoints.clear()
         self.spots = []
-        self.lost, self.lost_by = "", _LOST
+        self.lost, self.lost_by, self.ending = "", _LOST, b""
 
     def refuse(self, error: str, reason: str) -> None:
         """Refuse all that follows with this error, until ROLLBACK."""
         self.explicit = True
-        self.lost, self.lost_by = reason, error
+        self.lost, self.lost_by, self.told = reason, error, False
+
+    @property
+    def loss(self) -> ProxyError:
+        """The error of a transaction that is `lost`."""
+        return ProxyError(self.lost_by, reason=self.lost, limit=self.lost)
 
     def end(self) -> list[BackendConnection]:
         """The transaction is over for the session; the connections it held, which the caller gives back."""
@@ -148,7 +163,7 @@ class Transaction:
         self.next = None
         self.savepoints.clear()
         self.spots = []
-        self.lost, self.lost_by = "", _LOST
+        self.lost, self.lost_by, self.ending = "", _LOST, b""
         return held
 
     @property

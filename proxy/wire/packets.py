@@ -176,8 +176,8 @@ class Ok(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Err:
     """What an ERR packet says. `sqlstate` is HY000 where the server gave none. `host`: whose it is, where
-    that was noted. `own`: the server's words, where the message has others. `fenced`: the statement was
-    refused since its database takes no writes.
+    that was noted. `own`: the server's words, where the message has others. `fenced`: the database that
+    takes no writes, which is why the statement was refused.
     """
 
     code: int
@@ -185,7 +185,7 @@ class Err:
     message: bytes
     host: str = ""
     own: bytes = b""
-    fenced: bool = False
+    fenced: str = ""
 
     def text(self) -> str:
         return self.message.decode("utf-8", "replace")

@@ -323,7 +323,7 @@ async def test_a_statement_for_a_closed_connection(how: str) -> None:
     conn.send(b"statement", receiver)
     assert not receiver.ends, "not before send has returned"
     await turns()
-    assert receiver.lost == [("host_lost", True)]
+    assert receiver.lost == [("connection_gone", True)]
     assert conn.scanner.seq == 0
     assert transport.take() == b""
     assert owner.closed == [conn]

@@ -111,7 +111,7 @@ def test_what_the_role_error_names() -> None:
     ("plan", "expected"),
     [
         (Rollback(), "proceed"),
-        (Begin(), "proceed"),
+        (Begin(), "transaction_lost and over"),
         (SetVariables(assignments=()), "proceed"),
         (SHOWS, "proceed"),
         (MultiStatement(), "proceed"),
@@ -126,6 +126,9 @@ def test_a_lost_transaction(plan: Any, expected: str) -> None:
     lost.transaction.refuse("transaction_lost", "a host went away")
     assert said(decide(PLANNED, Planned(lost, plan, b"x"))) == expected
     assert lost.transaction.lost, "a check changes nothing"
+    lost.transaction.told = True
+    told = "proceed" if isinstance(plan, Begin) else expected
+    assert said(decide(PLANNED, Planned(lost, plan, b"x"))) == told
 
 
 def spots(*shards: int | None, host: str = B) -> list[Spot]:

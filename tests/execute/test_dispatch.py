@@ -339,7 +339,8 @@ async def test_after_a_transaction_was_lost(
 ) -> None:
     transaction = client.session.transaction
     transaction.start()
-    transaction.lost = "the connection to h1 was lost"
+    transaction.refuse("transaction_lost", "the connection to h1 was lost")
+    transaction.told = True
     ask(world, client, plan)
     await done(world, client)
     assert (client.last.err is None) == goes_on

@@ -44,4 +44,4 @@ async def test_closed_ones_are_lost(world: World, client: Client, freed: list[ob
     lease.give_all_back(exchange, [closed])
     assert transaction.held == {}
     assert freed == [other]
-    assert "h1 was lost" in transaction.lost
+    assert "server h1" in transaction.lost

@@ -324,7 +324,7 @@ async def test_a_connection_that_died_between_two_statements(world: World, clien
     world.server("h1").one.lose()
     client.ask(relay("h1", b"WRITE 3"))
     await done(world, client)
-    assert client.last.err == 1158
+    assert client.last.err == 1053
     assert "Lost connection" in client.session.transaction.lost
     assert client.session.transaction.held == {}
     assert world.server("h2").committed == []

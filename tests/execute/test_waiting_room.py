@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,20 +34,21 @@ def topology(*states: str) -> Topology:
 class Rooms:
     """A room with a clock of its own."""
 
-    def __init__(self, limit: int = 3, patience: float = 10.0) -> None:
+    def __init__(self, limit: int = 3, patience: float = 10.0, share: float = 1.0) -> None:
         self.now = 100.0
         self.away: set[str] = set()
-        self.room = WaitingRoom(limit, patience, lambda host: host not in self.away, lambda: self.now)
+        self.room = WaitingRoom(limit, patience, lambda host: host not in self.away, lambda: self.now, share)
         self.started: list[str] = []
 
-    def client(self, name: str, *failures: ProxyError | Err) -> Waiter:
-        return Waiter(self, name, *failures)
+    def client(self, name: str, *failures: ProxyError | Err, user: str = "u") -> Waiter:
+        return Waiter(self, name, *failures, user=user)
 
 
 class Waiter:
     """A client whose command fails by each of `failures` in turn, then is answered."""
 
-    def __init__(self, rooms: Rooms, name: str, *failures: ProxyError | Err) -> None:
+    def __init__(self, rooms: Rooms, name: str, *failures: ProxyError | Err, user: str) -> None:
+        self.session: Any = SimpleNamespace(user=SimpleNamespace(name=user))
         self.rooms, self.name, self.failures = rooms, name, list(failures)
         self.begun = rooms.now
         self.closed = False
@@ -153,6 +156,41 @@ def test_the_limit() -> None:
     assert len(rooms.room) == 2
 
 
+def test_no_user_fills_the_room() -> None:
+    """As with a host's connections: one alone gets its part, several less each, and something is always left
+    for who has none.
+    """
+    rooms = Rooms(limit=20, share=0.8)
+    for name in "abcdefghijklmnopqrst":
+        rooms.client(name, frozen(0), user="flood").run()
+    assert len(rooms.room) == 16
+    for name in "ABCDEFGH":
+        rooms.client(name, frozen(0), user="other").run()
+    assert len(rooms.room) == 19
+    rooms.client("Z", frozen(0), user="third").run()
+    assert len(rooms.room) == 20
+    assert rooms.room.outcomes == {"full": 9}
+    rooms.room.topology_changed(topology("serving"))
+    assert rooms.started == list("aAZbBcCdefghijklmnop"), "in turns"
+    assert len(rooms.room) == 0
+    for name in "abcdefghijklmnopqrst":
+        rooms.client(name, frozen(0), user="other").run()
+    assert len(rooms.room) == 16, "its places are free again"
+
+
+def test_who_is_let_out_later_has_its_turn_among_those_that_are_still_leaving() -> None:
+    rooms = Rooms(limit=100)
+    rooms.room._start_some = lambda: None  # type: ignore[method-assign]  # all stay on their way out
+    flood = [rooms.client(f"f{at}", frozen(0), user="flood") for at in range(3)]
+    for client in flood:
+        client.run()
+    rooms.room.topology_changed(topology("serving", "frozen"))
+    late = rooms.client("late", frozen(1), user="other")
+    late.run()
+    rooms.room.topology_changed(topology("serving", "serving"))
+    assert [one.user for one in rooms.room._leaving] == ["flood", "other", "flood", "flood"]
+
+
 def test_a_client_that_kills_it_or_goes_leaves() -> None:
     rooms = Rooms()
     killed, gone = rooms.client("a", frozen(0)), rooms.client("b", frozen(0))
@@ -219,6 +257,76 @@ def test_a_master_that_stays_away() -> None:
     assert not waits()
     rooms.room.topology_changed(topology("serving"))
     assert waits()
+
+
+def test_a_master_that_is_away_is_broken_for_all_at_once() -> None:
+    """When the first has waited out its time; those behind it would wait for what is known by then."""
+    rooms = Rooms()
+    rooms.away.add(HOST)
+    elsewhere = ProxyError("host_unreachable", host="b:3306", reason="Connection refused")
+    first = rooms.client("first", *[AWAY] * 100)
+    first.run()
+    rooms.now += 6
+    later, other = rooms.client("later", *[AWAY] * 100), rooms.client("other", *[elsewhere] * 100)
+    later.run()
+    other.run()
+    while rooms.now < 109.7:
+        rooms.now += 0.25
+        rooms.room.tick()
+    assert [first.answers, later.answers] == [[], []]
+    rooms.now += 0.25
+    rooms.room.tick()
+    assert [len(one.answers) for one in (first, later, other)] == [1, 1, 0]
+    assert "the statement has waited 4.0 s" in later.answers[0]
+
+
+@pytest.mark.parametrize("away", [True, False])
+def test_a_master_that_nobody_has_asked_for_meanwhile(away: bool) -> None:
+    """As long as it is known to be away it is broken, however seldom anybody wants it."""
+    rooms = Rooms()
+    rooms.away.add(HOST)
+    rooms.client("a", *[AWAY] * 100).run()
+    while rooms.now < 111:
+        rooms.now += 1
+        rooms.room.tick()
+    rooms.now += 300
+    if not away:
+        rooms.away.clear()  # it was there again
+    late = rooms.client("late", *[AWAY] * 100)
+    late.run()
+    assert (late.work is None) == away
+
+
+def test_rights_that_an_account_lacks() -> None:
+    """Of one shard, once somebody has waited for a change: until a topology comes nobody waits again, and a
+    change of its master is none the less one.
+    """
+    denied = Err(1142, "42000", b"INSERT command denied to user 's'@'h' for table `db00001`.`pins`", HOST)
+    served = topology("serving", "serving")
+    rooms = Rooms()
+
+    def waits(error: ProxyError | Err) -> bool:
+        client = rooms.client("a", *[error] * 100)
+        client.run()
+        found = client.work is not None
+        if isinstance(client.work, Ticket) and error is not lacking:
+            client.work.cancel()
+        return found
+
+    lacking = fenced(denied, served)
+    elsewhere = fenced(replace(denied, message=denied.message.replace(b"db00001", b"db00000")), served)
+    assert (lacking.fenced, elsewhere.fenced) == ("db00001", "db00000")
+    assert waits(lacking)
+    while rooms.now < 111:
+        rooms.now += 1
+        rooms.room.tick()
+    assert not waits(lacking)
+    assert waits(elsewhere)
+    assert waits(READ_ONLY)
+    rooms.now += 300
+    assert not waits(lacking)
+    rooms.room.topology_changed(served)
+    assert waits(lacking)
 
 
 @pytest.mark.parametrize("error", [AWAY, READ_ONLY])

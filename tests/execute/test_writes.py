@@ -299,7 +299,7 @@ async def test_a_lost_host_loses_the_transaction(world: World, client: Client) -
     await world.turn()
     world.server("h2").one.lose()
     await done(world, client)
-    assert client.last.err == 1158
+    assert client.last.err == 1053
     assert client.session.transaction.lost
     assert client.session.transaction.held == {}
     assert committed(world) == []

@@ -107,6 +107,8 @@ class ServerConn:
             self.autocommit = self.autocommit or word == b"RESET"
         elif sql.startswith(b"SET ") and b"autocommit=" in sql:
             self.autocommit = b"autocommit=1" in sql or b"autocommit=DEFAULT" in sql
+        elif word == b"SET" and b"`autocommit` = " in sql:
+            self.autocommit = b"`autocommit` = 1" in sql
         elif word == b"SAVEPOINT":
             self.savepoints[rest] = len(self.written)
         elif sql.startswith(b"ROLLBACK TO SAVEPOINT "):

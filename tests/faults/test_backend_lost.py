@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from tests.faults.cluster import Faulty
+from tests.integration.binary import Binary, integer
 from tests.integration.own import statements_like
 from tests.integration.raw import IN_TRANS, Closed, Raw, packet, query
 from tests.support.waiting import wait_until
@@ -125,12 +126,11 @@ def test_a_transaction_whose_connection_is_lost(faulty: Start) -> None:
         cluster.links[lost].reset()
         user = (first, second)[lost][1]
         reply = client.ask(f"UPDATE users SET data = JSON_SET(data, '$.lost', 2) WHERE id = {user}")
-        assert reply.kind == "err", reply
-        assert reply.code in (1158, 1105)
+        assert (reply.code, reply.sqlstate) == (1053, "08S01"), reply
+        assert "The transaction was rolled back: Lost connection to MySQL server" in reply.message
         refused = client.ask(f"UPDATE users SET data = JSON_SET(data, '$.lost', 3) WHERE id = {user}")
-        assert refused.kind == "err", refused
-        assert client.ask("COMMIT").kind == "err"
-        client.ask("ROLLBACK")
+        assert refused.code == 1053, refused
+        assert client.ask("COMMIT" if lost else "ROLLBACK").code == (1053 if lost else 0)
         assert not client.ping().status & IN_TRANS
         listed = ",".join((*first[:2], *second[:2]))
         changed = (
@@ -138,6 +138,109 @@ def test_a_transaction_whose_connection_is_lost(faulty: Start) -> None:
         )
         assert other.ask(changed).rows == [(b"0",)]
     cluster.proxy.wait_idle()
+
+
+def test_a_transaction_whose_connection_is_killed(faulty: Start) -> None:
+    """On the server itself, as a fence does: it is surely rolled back, by an error that drivers retry."""
+    cluster = faulty()
+    first, second = cluster.users()
+    client = cluster.client()
+    shown = f"SELECT ts FROM users WHERE id IN ({first[0]}, {second[0]})"
+    before = sorted(client.ask(shown).rows)
+    with cluster.demo.direct(0) as server, server.cursor() as cursor:
+        for ends, code in (("COMMIT", 1053), ("ROLLBACK", 0), ("BEGIN", 1053), ("at work", 1053)):
+            assert client.ask("BEGIN").kind == "ok"
+            for user in (first[0], second[0]):
+                assert client.ask(f"UPDATE users SET ts = '2001-02-03' WHERE id = {user}").kind == "ok"
+            link = cluster.links[0].address
+            assert client.ask(f"SELECT 1 FROM users WHERE id = {first[0]} FOR UPDATE").kind == "rows"
+            sql = f"SELECT SLEEP(60) AS fence_kills FROM users WHERE id = {first[0]}"
+            client.write(query(sql))
+            (thread,) = wait_until(lambda: statements_like(server, "%fence\\_kills%"), "it runs")
+            if ends != "at work":
+                cursor.execute(f"KILL QUERY {thread}")
+                client.reply()
+            cursor.execute(f"KILL {thread}")
+            if ends == "at work":
+                reply = client.reply()
+            else:
+                wait_until(partial(_sees_it_closed, cluster, link), "the proxy has noticed")
+                reply = client.ask(ends)
+            assert reply.code == code, (ends, reply)
+            assert reply.sqlstate == ("08S01" if code else "")
+            if ends == "at work":
+                assert client.ask("COMMIT").code == 1053
+            assert not client.ping().status & IN_TRANS, ends
+            assert sorted(client.ask(shown).rows) == before
+    cluster.proxy.wait_idle()
+
+
+CERTAIN = {
+    "one row": "SELECT id, SLEEP(60) AS lost_way FROM users WHERE id = {here}",
+    "both hosts": "SELECT id, SLEEP(60) AS lost_way FROM users WHERE id IN ({here}, {there})",
+    "a write": "UPDATE users SET ts = ts + SLEEP(60) /* lost_way */ WHERE id = {here}",
+    "a write to both": "UPDATE users SET ts = ts + SLEEP(60 * (id = {here})) /* lost_way */"
+    " WHERE id IN ({here}, {there})",
+    "one host's": "SELECT SLEEP(60) AS lost_way FROM legacy.customers LIMIT 1",
+    "prepared, of shards": "SELECT SLEEP(60) AS lost_way FROM users WHERE id = ?",
+    "prepared, of one host": "SELECT SLEEP(60) AS lost_way FROM legacy.customers WHERE 1 = ?",
+}
+UNKNOWN = {
+    "a definition": "CREATE TABLE lost AS SELECT SLEEP(60) AS lost_way",
+    "prepared, a definition": "CREATE TABLE lost AS SELECT SLEEP(60 * ?) AS lost_way",
+    "code": "EXECUTE lost_way",
+}
+
+
+@pytest.mark.parametrize("opening", ["BEGIN", "SET autocommit = 0"])
+def test_every_way_within_a_transaction(faulty: Start, opening: str) -> None:
+    """What surely is rolled back is 1053, what nobody knows is not; nothing of either runs by itself."""
+    cluster = faulty()
+    (here, *_), (there, *_) = cluster.users()
+    whole = f"SELECT id FROM demo.users WHERE id IN ({here}, {there})"
+    with cluster.demo.direct(0) as server:
+
+        def sleeping() -> list[int]:
+            return statements_like(server, "%SLEEP(60%lost\\_way%")
+
+        for name, sql in (CERTAIN | UNKNOWN).items():
+            codes = (1053, 1053) if name in CERTAIN else (1158, 1105)
+            client = cluster.client("demo" if name in CERTAIN else "legacy")
+            prepared = Binary(client)
+            statement = prepared.statement(sql) if name.startswith("prepared") else None
+            if name == "code":
+                made = "PREPARE lost_way FROM 'SELECT SLEEP(60) AS lost_way FROM customers LIMIT 1'"
+                assert client.ask(made).kind == "ok"
+            assert client.ask(opening).kind == "ok"
+            if name in UNKNOWN:
+                assert client.ask("UPDATE customers SET name = name LIMIT 1").kind == "ok"
+            if statement is not None:
+                value = integer(int(here) if name == "prepared, of shards" else 1)
+                client.write(prepared.execute_packet(statement.id, [value]))
+            else:
+                client.write(query(sql.format(here=here, there=there)))
+            wait_until(sleeping, f"it runs: {name}", 20)
+            cluster.links[0].reset()
+            reply = client.reply()
+            assert (reply.kind, reply.code) == ("err", codes[0]), (name, reply)
+            again = client.ask(f"SELECT id FROM demo.users WHERE id = {there}")
+            assert (again.kind, again.code) == ("err", codes[1]), (name, again)
+            assert ("is not known" in again.message) == (name in UNKNOWN), (name, again)
+            ended = client.ask("COMMIT")
+            assert (ended.kind, ended.code) == ("err", codes[1]), (name, ended)
+            assert client.ask("SET autocommit = 1").kind == "ok"
+            assert client.ask(whole).kind == "rows", name
+            client.close()
+            with server.cursor() as cursor:
+                for thread in sleeping():
+                    cursor.execute(f"KILL {thread}")
+                wait_until(lambda: not sleeping(), f"it is ended: {name}", 20)
+                cursor.execute("DROP TABLE IF EXISTS legacy.lost")
+    cluster.proxy.wait_idle(clients=0)
+
+
+def _sees_it_closed(cluster: Faulty, link: str) -> bool:
+    return bool(cluster.proxy.host_state(link)["busy"] == 0)
 
 
 def test_a_host_that_is_down_and_comes_back(faulty: Start) -> None:

@@ -327,6 +327,22 @@ def test_the_limit_in_count(own: MakeOwn) -> None:
     assert [client.reply().kind for client in clients[:2]] == ["ok", "ok"]
 
 
+def test_one_users_flood_leaves_others_their_place(own: MakeOwn) -> None:
+    proxy = own({"limits": {"buffered": 5}})
+    flood = [proxy.raw() for _ in range(5)]
+    reader = proxy.raw(login=False)
+    assert reader.login("reader", "reader", database="demo").kind == "ok"
+    serve(proxy, "frozen")
+    for count, client in enumerate(flood[:4], 1):
+        client.write(query(insert(count)))
+        waiting(proxy, count)
+    assert flood[4].ask(insert(5)).code == 1105, "its user's share (backends.user_share)"
+    reader.write(query(f"SELECT id FROM users WHERE id = {USER}"))
+    waiting(proxy, 5)
+    serve(proxy)
+    assert [client.reply().kind for client in (*flood[:4], reader)] == ["ok"] * 4 + ["rows"]
+
+
 def test_the_limit_in_time(own: MakeOwn) -> None:
     proxy = own({"timeouts": {"buffer": "300ms"}})
     client = proxy.raw()
