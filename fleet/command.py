@@ -7,11 +7,20 @@ import getpass
 import os
 import sys
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiomysql
 import typer
@@ -25,9 +34,10 @@ from config.settings import Settings
 from config.topology import Host, State, Topology
 from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import DENIED, Hosts, Login, connector
+from fleet.core.interrupt import Interrupted, asking, cancelled_by_signals
 from fleet.core.progress import Shown
 from fleet.core.publish import Version
-from fleet.core.run import Report, Runner, Tool
+from fleet.core.run import AGAIN, NothingToUndo, Report, Runner, Tool
 from fleet.core.steps import Step
 from fleet.core.store import FileStore, Store, Stored
 from fleet.core.zookeeper import ZooKeeperStore
@@ -64,6 +74,12 @@ def on_errors() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def say(text: str) -> None:
+    """A line for who looks; a terminal that is closed meanwhile is none of our troubles."""
+    with suppress(OSError):
+        on_errors().print(f"shardgate: {text}", markup=False)
+
+
 @contextmanager
 def ending() -> Iterator[None]:
     """Turns what is raised within into a message and an exit status."""
@@ -78,12 +94,11 @@ def ending() -> Iterator[None]:
         if isinstance(error, HostError) and error.code in DENIED:
             print(_NO_ACCOUNT, file=sys.stderr)
         raise typer.Exit(FAILED) from None
-    except KeyboardInterrupt:
-        print(
-            "shardgate: interrupted: run this again, and it goes on where it was; `shardgate fleet status` "
-            "shows what waits for it",
-            file=sys.stderr,
-        )
+    except NothingToUndo as error:
+        print(error)
+        raise typer.Exit(DONE) from None
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print("shardgate: interrupted", file=sys.stderr)
         raise typer.Exit(FAILED) from None
 
 
@@ -174,14 +189,29 @@ async def take(
         if len(steps) <= _FEW:
             show(steps)
         places = ", ".join(dict.fromkeys(one.host for one in steps if one.host)) or store.where
-        return sys.stdin.isatty() and typer.confirm(f"{len(steps)} steps on {places}. Go on?")
+        if not sys.stdin.isatty():
+            return False
+        with asking():
+            return typer.confirm(f"{len(steps)} steps on {places}. Go on?")
 
     progress = Shown(on_errors(), tool.name)
-    runner = Runner(store, hosts, progress, confirm)
-    if not dry_run:
-        return await runner.run(tool, undo=undo)
-    steps = await runner.dry_run(tool, undo=undo)
+    runner = Runner(store, hosts, progress, confirm, say)
+    try:
+        if not dry_run:
+            return await runner.run(tool, undo=undo)
+        steps = await runner.dry_run(tool, undo=undo)
+    except asyncio.CancelledError:
+        found = runner.operation
+        if found is not None:
+            ended = f"by then operation {found.number} was {found.outcome}"
+            text = ended if found.outcome else f"see `shardgate fleet status`, then {AGAIN}"
+            raise Interrupted(f"interrupted: {text}") from None
+        if runner.found is not None:
+            raise Interrupted(f"interrupted: operation {runner.found.number} is as it was: {AGAIN}") from None
+        raise Interrupted("interrupted: nothing was changed") from None
     show(steps)
+    if undo and not steps:
+        console.print("there is nothing to take back")
     return Report(steps, list(steps), list(tool.problems))
 
 
@@ -194,10 +224,15 @@ def finish(report: Report) -> int:
         print(f"shardgate: and {more} more: shardgate fleet status", file=sys.stderr)
     if any("cannot log in: " in one for one in report.problems):
         print(_NO_ACCOUNT, file=sys.stderr)
-    if report.problems and report.operation is not None and not report.operation.outcome:
+    operation = report.operation
+    if report.problems and operation is not None and not operation.outcome:
+        first = "" if report.interrupted else "see to these, then "
+        back = ""
+        if operation.blocks and not operation.final:
+            back = ", or with --undo, which takes it back; until then no other tool begins"
         print(
-            f"shardgate: operation {report.operation.number} is not finished "
-            f"({report.operation.progress}): see to these, then run the same command again",
+            f"shardgate: operation {operation.number} is not finished ({operation.progress}): {first}run the "
+            f"same command again, which goes on where it was{back}",
             file=sys.stderr,
         )
     return FAILED if report.problems else DONE
@@ -251,7 +286,19 @@ def run_on_fleet(
             return await work(fleet)
 
     with ending():
-        return asyncio.run(main())
+        return run_until_done(main())
+
+
+def run_until_done(work: Coroutine[Any, Any, _T]) -> _T:
+    """`asyncio.run`, in which Ctrl-C, SIGTERM and a terminal that is closed cancel the work once: what it
+    leaves in order then nobody hastens.
+    """
+
+    async def main() -> _T:
+        with cancelled_by_signals(lambda: say("interrupted already: about to end, wait for it")):
+            return await work
+
+    return asyncio.run(main())
 
 
 @asynccontextmanager
@@ -303,7 +350,8 @@ def _login(settings: Settings, user: str | None, password_env: str | None) -> Lo
             raise Refused(f"the environment variable {password_env} is not set")
         password = os.environ[password_env]
     elif sys.stdin.isatty():
-        password = getpass.getpass(f"Password of {name} on the hosts: ")
+        with asking():
+            password = getpass.getpass(f"Password of {name} on the hosts: ")
     else:
         raise Refused(
             f"give the password of {name} in the settings (`fleet`), or in an environment variable, and its "

@@ -18,8 +18,9 @@ from config.settings import Settings
 from config.topology import Host, Keyspace, Range, Topology
 from fleet import accounts, create
 from fleet.accounts import accounts_on
-from fleet.core.errors import Failed, Refused
+from fleet.core.errors import Failed, NoWayBack, Refused
 from fleet.core.hosts import Hosts
+from fleet.core.interrupt import to_end
 from fleet.core.journal import Operation
 from fleet.core.progress import Silent
 from fleet.core.publish import publish, wait_until_served
@@ -204,7 +205,7 @@ class Opening:
         return await self._published(without_range(self._document, self._keyspace, self._first, self._last))
 
     async def _published(self, document: Document) -> Mapping[str, Any]:
-        await asyncio.to_thread(publish, self._store, written(document), self._stored, self._reason)
+        await to_end(publish, self._store, written(document), self._stored, self._reason)
         return {"version": document["version"]}
 
     async def _served(self, step: Step) -> Mapping[str, Any]:
@@ -218,7 +219,7 @@ class Opening:
         steps: list[Step] = []
         found = self._range_in(await self._read())
         if found is not None and found.open:
-            raise Refused(f"{self._what} is open for new objects: there is no way back, go on with it")
+            raise NoWayBack(f"{self._what} is open for new objects: there is no way back, go on with it")
         if found is not None:
             steps.append(self._step("withdraw", f"publish the topology without {self._what}", 0))
             steps.append(self._step("served", "wait until no proxy knows the shards", 1))

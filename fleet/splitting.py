@@ -15,7 +15,7 @@ lost, clients wait for a moment.
     forget    the new master cannot begin to replicate again
     verify    what the new master has
 
-What goes wrong between `freeze` and `publish` is taken back at once, since clients wait. The old databases
+What goes wrong from `freeze` to `publish`, and Ctrl-C, the runner takes back at once. The old databases
 stay behind their fence: `shardgate fleet cleanup`.
 """
 
@@ -32,7 +32,7 @@ from config.settings import Settings
 from config.topology import Host, State, Topology
 from fleet import accounts, fence, filling, promote, replication, servers
 from fleet.accounts import accounts_on
-from fleet.core.errors import Failed, HostError, LockLost, Refused
+from fleet.core.errors import Failed, HostError, NoWayBack, Refused
 from fleet.core.hosts import Hosts, connector
 from fleet.core.journal import Operation
 from fleet.core.progress import Silent
@@ -97,17 +97,16 @@ class Splitting:
 
     def tool(self) -> Tool:
         """For the runner."""
-        back = self._back_on_failure
         actions: dict[str, Action] = {
             "fill": self._fill,
             "check": self._checked,
             "rights": self._rights,
             "freeze": self._freeze,
-            "wait": back(self._wait),
-            "fence": back(self._close),
-            "reach": back(self._reach),
-            "compare": back(self._compare),
-            "release": back(self._release),
+            "wait": self._wait,
+            "fence": self._close,
+            "reach": self._reach,
+            "compare": self._compare,
+            "release": self._release,
             "publish": self._publish,
             "served": self._served,
             "forget": self._forget,
@@ -115,7 +114,17 @@ class Splitting:
             "replicate": self._replicate,
             "serve": self._serve,
         }
-        return Tool("split", self._arguments, self._steps, self._undo, actions, blocks=True)
+        what, new = self._move.what, self._move.master
+        return Tool(
+            "split",
+            self._arguments,
+            self._steps,
+            self._undo,
+            actions,
+            blocks=True,
+            as_before=lambda: f"{self._old} serves {what} as before",
+            no_way_back=lambda: f"{new} serves {what}: there is no way back",
+        )
 
     def told(self, *, undo: bool) -> str:
         """What has come of it."""
@@ -229,8 +238,17 @@ class Splitting:
         }
         places = {"fence": self._old} | dict.fromkeys(("reach", "compare", "release", "forget"), new)
         names = list(texts)
+        waiting = names[names.index("freeze") : names.index("publish") + 1]
         return [
-            Step(name, texts[name], places.get(name, ""), action=name, stage=stage, final=name == "publish")
+            Step(
+                name,
+                texts[name],
+                places.get(name, ""),
+                action=name,
+                stage=stage,
+                final=name == "publish",
+                holds=name in waiting,
+            )
             for stage, name in list(enumerate(names, 1))[names.index(first) :]
         ]
 
@@ -492,39 +510,15 @@ class Splitting:
 
     # --- back ------------------------------------------------------------------------------------
 
-    def _back_on_failure(self, action: Action) -> Action:
-        """The action; when it fails all is as it was before, since clients wait."""
-
-        async def tried(step: Step) -> Mapping[str, Any]:
-            try:
-                return await action(step)
-            except LockLost:
-                raise
-            except (HostError, Failed, Refused) as error:
-                try:
-                    await self._serve(step)
-                except (HostError, Failed, Refused) as second:
-                    raise Failed(
-                        f"{_said(error)}. Taking it back failed, too: {_said(second)}. Clients wait for "
-                        f"{self._move.what}: run this again with --undo"
-                    ) from error
-                text = f"{_said(error)}. It was taken back: {self._old} serves {self._move.what} as before"
-                try:
-                    await self._replicate(step)
-                except (HostError, Failed) as second:
-                    text += f"; but see to {self._move.master}, which does not replicate: {_said(second)}"
-                raise Failed(text) from error
-
-        return tried
-
     async def _undo(self, operation: Operation) -> Sequence[Step]:
         self._look(await self._masters.read(), operation)
         if self._old == self._move.master:
-            raise Refused(f"{self._move.what} is on {self._old}: there is no way back, go on with it")
+            raise NoWayBack(f"{self._move.what} is on {self._old}: there is no way back, go on with it")
         if self._fence is None:
             return []
         what = self._move.what
-        serve = Step("serve", f"open {what} on {self._old}, and publish it as serving", action="serve")
+        text = f"open {what} on {self._old}, and publish it as serving"
+        serve = Step("serve", text, action="serve", holds=True)
         text = f"{self._move.master} replicates from {self._old} again"
         steps = [Step("replicate", text, action="replicate", stage=1)]
         return [serve, *steps] if {one.held.state for one in self._parts} == {State.FROZEN} else steps
@@ -548,7 +542,3 @@ class Splitting:
         await fence.open_databases(self._hosts, self._old, self._fence)
         self._parts = self._move.parts(await self._masters.read())
         return await self._masters.publish(self._move.serving(self._masters.document, self._parts))
-
-
-def _said(error: Exception) -> str:
-    return f"{error.host}: {error}" if isinstance(error, HostError) else str(error)

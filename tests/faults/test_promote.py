@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGTERM
 
 import pytest
 
@@ -91,6 +92,50 @@ def test_killed_and_run_again(pairs: Pairs, tmp_path: Path) -> None:
         assert set(pairs.written(host, FIRST)) >= writers.acknowledged
 
 
+def test_interrupted(pairs: Pairs, tmp_path: Path) -> None:
+    """At each of its steps, also while it is taken back: clients have only waited, and nothing is in the way
+    of the next. Behind the point of no return it says how to go on.
+    """
+    frozen, fenced, released, published, follows = 12, 17, 24, 25, 31
+    log = tmp_path / "log"
+    old, new = pairs.pair(0)
+    assert new is not None
+    words = ["--host", old.address, "--config", str(pairs.demo.settings), "--yes"]
+    command = ["fleet", "promote", *words]
+    with Killer() as killer, Writers(pairs.address, FIRST) as writers:
+        for at, by in ((frozen, SIGINT), (fenced, SIGTERM), (released, SIGHUP)):
+            log.write_text("")
+            assert killer.run(command, log, at, by) == 1, (at, log.read_text())
+            said = f"shardgate: interrupted. It was taken back: {old.address} serves as before"
+            assert log.read_text().splitlines()[1:] == [said]
+            is_promoted(pairs, new, old)
+            writers.go_on()
+        assert pairs.run("promote", *words, "--undo") == (
+            0,
+            "no promote is unfinished: there is nothing to take back\n",
+        )
+        assert killer.run(command, log, fenced) == -9
+        log.write_text("")
+        assert killer.run([*command, "--undo"], log, 6, SIGINT) == 0, log.read_text()
+        assert f"{old.address} is the master as before" in log.read_text()
+        is_promoted(pairs, new, old)
+        for at in (published, follows):
+            log.write_text("")
+            assert killer.run(command, log, at, SIGINT) == 1, (at, log.read_text())
+            done = f"interrupted. {new.address} is the master and serves: there is no way back\n"
+            assert done in log.read_text()
+            assert "run the same command again, which goes on where it was\n" in log.read_text()
+            writers.go_on()
+            assert killer.run(command, log) == 0, log.read_text()
+            is_promoted(pairs, old, new)
+            promote(pairs, new)
+            writers.go_on()
+    is_promoted(pairs, new, old)
+    assert (writers.problems, writers.retried) == ([], 0)
+    for host in (old, new):
+        assert set(pairs.written(host, FIRST)) >= writers.acknowledged
+
+
 def test_what_is_refused(pairs: Pairs) -> None:
     """And nothing is changed by it."""
     old, new = pairs.pair(0)
@@ -164,7 +209,6 @@ def test_what_goes_wrong_is_taken_back(pairs: Pairs, monkeypatch: pytest.MonkeyP
         assert f"no space left. It was taken back: {old.address} serves as before" in output
         writers.go_on()
         is_promoted(pairs, new, old)
-        assert pairs.run("promote", "--host", old.address, "--yes", "--undo")[0] == 0
     assert (writers.problems, writers.retried) == ([], 0)
 
 

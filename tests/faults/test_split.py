@@ -113,7 +113,6 @@ def test_filled_and_taken_back(moving: Moving, tmp_path: Path, monkeypatch: pyte
         assert f"no space left. It was taken back: {moving.old.address} serves main,lookup 2-3" in output
         assert moving.owners("main") == before
         writers.go_on()
-        assert moving.run(*filled, "--undo", "--yes")[0] == 0
     assert writers.problems == []
     moving.catch_up()
     for sql in ("CHECKSUM TABLE odd.t", "SELECT * FROM odd.v", "SELECT n, f, d, HEX(c), w, k, t FROM odd.t"):
@@ -214,6 +213,24 @@ def test_killed_and_taken_back(moving: Moving, tmp_path: Path) -> None:
             assert (moving.owners("main"), moving.owners("lookup")) == before
             writers.go_on()
     assert writers.problems == []
+    assert written(moving) == sorted(writers.acknowledged)
+    moving.catch_up()
+
+
+def test_interrupted(moving: Moving, tmp_path: Path) -> None:
+    """At each of its steps: clients have only waited, and it is as if nothing had been begun."""
+    log = tmp_path / "log"
+    command = ["fleet", *split(moving), "--config", str(moving.demo.settings), "--yes"]
+    before = moving.owners("main"), moving.owners("lookup")
+    with Killer() as killer, Writers(moving.address, PLACES) as writers:
+        for at in (14, 20, 24, 28, 31):
+            log.write_text("")
+            assert killer.run(command, log, at, signal.SIGINT) == 1, (at, log.read_text())
+            said = f"interrupted. It was taken back: {moving.old.address} serves main,lookup 2-3 as before"
+            assert log.read_text().splitlines()[1:] == [f"shardgate: {said}"], at
+            assert (moving.owners("main"), moving.owners("lookup")) == before
+            writers.go_on()
+    assert (writers.problems, writers.retried) == ([], 0)
     assert written(moving) == sorted(writers.acknowledged)
     moving.catch_up()
 
@@ -384,7 +401,6 @@ def test_zookeeper_is_restarted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> 
         assert kept.moving.owners("main") == before
         writers.go_on()
         others.go_on()
-        assert kept.split("--provision", "--undo")[0] == 0
     for one in (writers, others):
         assert (one.problems, one.retried) == ([], 0)
         assert written(kept.moving, one.places) == sorted(one.acknowledged)
