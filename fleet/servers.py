@@ -21,6 +21,7 @@ _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema",
 _SERVERS_OWN: Final = ("system user", "event_scheduler")
 _GONE: Final = 1094
 _LOOK_SECONDS: Final = 0.05
+_COMMIT_SECONDS: Final = 1.0
 CACHED_SECONDS: Final = 0.11
 """The servers keep information_schema.INNODB_TRX for so long."""
 
@@ -57,19 +58,27 @@ async def tables(hosts: Hosts, host: Host) -> Tables:
 
 async def only_on(hosts: Hosts, server: Server, other: Host) -> str:
     """The GTIDs of what `server` has and `other`, which runs the same program, has not; "" for none. What the
-    first commits while this looks counts as there on both.
+    first commits while this looks counts as there on both. A slave may have a transaction that its master has
+    in the binary log, and is still about to commit: that is waited for.
     """
-    if server.flavour.gtid_positions:
-        state, position = "SELECT @@GLOBAL.gtid_binlog_state", "SELECT @@GLOBAL.gtid_current_pos"
-        mine = str((await hosts.query(server.host, state))[0][0])
-        theirs, reached = [str((await hosts.query(other, one))[0][0]) for one in (state, position)]
-        return ", ".join(ahead(mine, theirs, reached))
-    executed = "SELECT @@GLOBAL.gtid_executed"
-    here, there = [
-        replication.gtids(one, (await hosts.query(one, executed))[0][0]) for one in (server.host, other)
-    ]
-    subtract = f"SELECT GTID_SUBTRACT('{here}', '{there}')"
-    return str((await hosts.query(server.host, subtract))[0][0]).replace("\n", "")
+    positions = server.flavour.gtid_positions
+    here = await _gtids(hosts, server.host, "gtid_binlog_state" if positions else "gtid_executed")
+    deadline = time.monotonic() + _COMMIT_SECONDS
+    while True:
+        if positions:
+            there = await _gtids(hosts, other, "gtid_binlog_state")
+            found = ", ".join(ahead(here, there, await _gtids(hosts, other, "gtid_current_pos")))
+        else:
+            there = await _gtids(hosts, other, "gtid_executed")
+            rows = await hosts.query(server.host, f"SELECT GTID_SUBTRACT('{here}', '{there}')")
+            found = str(rows[0][0]).replace("\n", "")
+        if not found or time.monotonic() > deadline:
+            return found
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _gtids(hosts: Hosts, host: Host, variable: str) -> str:
+    return replication.gtids(host, (await hosts.query(host, f"SELECT @@GLOBAL.{variable}"))[0][0])
 
 
 async def transactions_end(hosts: Hosts, host: Host, seconds: float) -> bool:
