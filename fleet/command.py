@@ -19,6 +19,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,9 +30,10 @@ from rich.table import Table
 
 from config.document import ConfigError
 from config.load import load_schema, load_settings, load_topology
-from config.schema import Schema
+from config.schema import Schema, quote
 from config.settings import Settings
-from config.topology import Host, State, Topology
+from config.topology import Host, Topology
+from fleet import unfinished
 from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import DENIED, Hosts, Login, connector
 from fleet.core.interrupt import Interrupted, asking, cancelled_by_signals
@@ -44,11 +46,13 @@ from fleet.core.zookeeper import ZooKeeperStore
 from fleet.options import DONE, FAILED, REFUSED
 
 _T = TypeVar("_T")
-_MEANS = {State.FROZEN: ", clients wait", State.READ_ONLY: ", writes are refused"}
 _NO_ACCOUNT = (
     "shardgate: is the account there, with this password? `fleet` in the settings names it, accounts.sql "
     "makes it; or log in as another: --user USER --password-env NAME"
 )
+_DATABASE = "\0"
+_MANY = 4
+"""Databases with which the same is done."""
 _FEW = 20
 """Steps that are shown before it is asked whether to take them, and problems that are printed."""
 
@@ -142,12 +146,7 @@ def not_serving(settings: Settings, store: Store) -> list[str]:
         topology = load_topology(stored.content, name=store.where, layouts=settings.all_layouts)
     except ConfigError:
         return []
-    ranges = [(keyspace.name, one) for keyspace in topology.keyspaces.values() for one in keyspace.ranges]
-    return [
-        f"{name} {one.first}-{one.last} on {one.master}: {one.state}{_MEANS.get(one.state, '')}"
-        for name, one in ranges
-        if one.state is not State.SERVING
-    ]
+    return [f"{one.host}: {one.text}" for one in unfinished.not_serving(topology)]
 
 
 def schema_text(settings: Settings, store: Store) -> bytes:
@@ -172,6 +171,26 @@ def _schema_of(settings: Settings, store: Store) -> Schema:
     return load_schema(schema_text(settings, store), name=settings.schema_place)
 
 
+def shown(steps: Sequence[Step]) -> Iterator[str]:
+    """Lines for people. Of steps that do the same with one database after another the first only."""
+    for (host, lines), run in groupby(steps, lambda one: (one.host, _alike(one))):
+        alike = list(run)
+        some = alike if len(alike) < _MANY or not any(_DATABASE in line for line in lines) else alike[:1]
+        for one in some:
+            for line in one.lines:
+                yield f"{host}: {line}" if host else line
+        if len(some) < len(alike):
+            names = [one.key.split("\t")[2] for one in alike]
+            yield f"{host}: the same for {len(names) - 1} more, {names[1]} to {names[-1]}"
+
+
+def _alike(step: Step) -> tuple[str, ...]:
+    """What a step does, whatever its database is called."""
+    parts = step.key.split("\t")
+    name = quote(parts[2]) if len(parts) > 2 else ""
+    return tuple(line.replace(name, _DATABASE) for line in step.lines) if name else step.lines
+
+
 async def take(
     store: Store, hosts: Hosts, tool: Tool, *, dry_run: bool, yes: bool, undo: bool = False
 ) -> Report:
@@ -179,14 +198,13 @@ async def take(
     console = terminal()
 
     def show(steps: Sequence[Step]) -> None:
-        for one in steps:
-            for line in one.lines:
-                console.print(f"{one.host}: {line}" if one.host else line, markup=False)
+        for line in shown(steps):
+            console.print(line, markup=False)
 
     def confirm(steps: Sequence[Step]) -> bool:
         if yes:
             return True
-        if len(steps) <= _FEW:
+        if len(list(shown(steps))) <= _FEW:
             show(steps)
         places = ", ".join(dict.fromkeys(one.host for one in steps if one.host)) or store.where
         if not sys.stdin.isatty():

@@ -25,7 +25,7 @@ from config.settings import Settings
 from config.topology import Host, Topology
 from fleet import fence, promote, replication, servers
 from fleet.core.errors import Failed, HostError, NoWayBack, Refused
-from fleet.core.hosts import Hosts, connector
+from fleet.core.hosts import Hosts
 from fleet.core.journal import Operation
 from fleet.core.progress import Silent
 from fleet.core.publish import SERVED_SECONDS
@@ -33,6 +33,7 @@ from fleet.core.run import Tool
 from fleet.core.steps import Step
 from fleet.core.store import Store
 from fleet.create import wanted
+from fleet.log_ins import log_ins
 from fleet.masters import Masters
 from fleet.promote import Server
 from fleet.verifying import Verifying
@@ -271,21 +272,8 @@ class Promoting:
         faults = [
             one for one in await verifying.faults() if one.host == self._new and one.kind not in _HARMLESS
         ]
-        return [f"{one.database} {one.text}".strip() for one in faults] + await self._log_ins()
-
-    async def _log_ins(self) -> list[str]:
-        """Whether the proxies can log in to the new master as to the old one."""
-        backends = self._settings.backends
-        users = [None, *(one.user for one in backends.accounts)]
-        problems = []
-        for user in users:
-            login = backends.user_for(self._new, user) if user else backends.user_for(self._new)
-            async with Hosts(connector(backends, lambda host, found=login: found)) as hosts:  # type: ignore[misc]
-                try:
-                    await hosts.query(self._new, "SELECT 1")
-                except HostError as error:
-                    problems.append(f"the proxies cannot log in there as {login[0]}: {error}")
-        return problems
+        problems = [f"{one.database} {one.text}".strip() for one in faults]
+        return problems + await log_ins(self._settings.backends, self._new)
 
     # --- the actions -----------------------------------------------------------------------------
 

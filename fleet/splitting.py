@@ -33,7 +33,7 @@ from config.topology import Host, State, Topology
 from fleet import accounts, fence, filling, promote, replication, servers
 from fleet.accounts import accounts_on
 from fleet.core.errors import Failed, HostError, NoWayBack, Refused
-from fleet.core.hosts import Hosts, connector
+from fleet.core.hosts import Hosts
 from fleet.core.journal import Operation
 from fleet.core.progress import Silent
 from fleet.core.publish import SERVED_SECONDS
@@ -43,6 +43,7 @@ from fleet.core.store import Store
 from fleet.create import Plan, wanted
 from fleet.faults import Fault
 from fleet.fence import Fence
+from fleet.log_ins import new_log_ins
 from fleet.masters import Masters
 from fleet.references import how_to_copy, shown
 from fleet.split import Move, Part
@@ -85,6 +86,8 @@ class Splitting:
         self._databases: list[str] = []
         self._fence: Fence | None = None
         self._was_open = False
+        self.not_filled: list[Host] = []
+        """Those that replicate already, although they were to be filled."""
         self._moved_on = False
         arguments = {"keyspace": ",".join(move.keyspaces), "shards": f"{move.first}-{move.last}"}
         arguments |= {"master": move.master} | ({"slave": move.slave} if move.slave else {})
@@ -193,7 +196,10 @@ class Splitting:
             if host in (*topology.hosts, *topology.slaves):
                 raise Refused(f"{host} is in use: a pair that is to be filled must be an empty one")
             done = operation is not None and f"fill\t{host}" in operation.done
-            if done or await replication.replica(self._hosts, host) is not None:
+            if done:
+                continue
+            if await replication.replica(self._hosts, host) is not None:
+                self.not_filled.append(host)
                 continue
             begun = operation is not None and f"fill\t{host}" in operation.planned
             there = await filling.databases(self._hosts, host)
@@ -297,7 +303,10 @@ class Splitting:
             for one in await self._faults(after)
         ]
         problems += await self._unequal() if not problems else []
-        problems += await self._log_in() if not problems else []
+        for host in () if problems else self._pair:
+            problems += await new_log_ins(
+                self._settings.backends, self._hosts, host, self._old, self._databases
+            )
         patience = self._settings.timeouts.buffer
         if 0 < patience < self._compared * 2:
             problems.append(
@@ -379,18 +388,6 @@ class Splitting:
             f"{host}: {shown}{more} have not the same rows there as on {self._old}: copy that pair anew, "
             "since something else has written there"
         ]
-
-    async def _log_in(self) -> list[str]:
-        """Whether the proxies can, where their account is the operator's to make."""
-        if self._settings.backends.accounts:
-            return []
-        login = self._settings.backends.user_for(self._move.master)
-        async with Hosts(connector(self._settings.backends, lambda host: login)) as hosts:
-            try:
-                await hosts.query(self._move.master, "SELECT 1")
-            except HostError as error:
-                return [f"the proxies cannot log in there as {login[0]}: {error}"]
-        return []
 
     # --- the actions -----------------------------------------------------------------------------
 

@@ -115,6 +115,7 @@ def test_interrupted(pairs: Pairs, tmp_path: Path) -> None:
             "no promote is unfinished: there is nothing to take back\n",
         )
         assert killer.run(command, log, fenced) == -9
+        is_told(pairs, old)
         log.write_text("")
         assert killer.run([*command, "--undo"], log, 6, SIGINT) == 0, log.read_text()
         assert f"{old.address} is the master as before" in log.read_text()
@@ -134,6 +135,16 @@ def test_interrupted(pairs: Pairs, tmp_path: Path) -> None:
     assert (writers.problems, writers.retried) == ([], 0)
     for host in (old, new):
         assert set(pairs.written(host, FIRST)) >= writers.acknowledged
+
+
+def is_told(pairs: Pairs, old: DemoHost) -> None:
+    """By all commands: what clients wait for, that a change is not finished, and what to do."""
+    words = f"finish it: shardgate fleet promote --host {old.address} --config {pairs.demo.settings}; or take"
+    for command, *more in (("fleet", "status"), ("fleet", "verify"), ("check", "--connect")):
+        status, output = pairs.run(*more, command=command)
+        assert status == (0 if "status" in more else 1), output
+        assert f"{old.address}: main 0-3 is frozen, clients wait\n" in output, output
+        assert ("unfinished" in output, words in output) == (True, True), output
 
 
 def test_what_is_refused(pairs: Pairs) -> None:

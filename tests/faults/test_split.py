@@ -157,6 +157,14 @@ def test_what_is_refused(moving: Moving, flavour: str, monkeypatch: pytest.Monke
         (slave, delayed, prompt, f"{slave.address}: has not applied all: it is still behind after 1 s"),
         (slave, twice, untwice, "Duplicate entry '900000' for key"),
     ]
+    account = json.loads(moving.demo.settings.read_text())["backends"]["accounts"][0]
+    name = f"'{account['user']}'@'%'"
+    other_password = [*unlogged, f"ALTER USER {name} IDENTIFIED BY 'otherPassword-1'"]
+    right_password = [*unlogged, f"ALTER USER {name} IDENTIFIED BY '{account['password']}'"]
+    planted += [
+        (host, other_password, right_password, f"cannot log in to {host.address} as {account['user']}: ")
+        for host in (master, slave)
+    ]
     monkeypatch.setattr(splitting, "LAG_SECONDS", 1.0)
     pair = ["--master", new]
     asked: list[tuple[list[str], str]] = [

@@ -1,4 +1,4 @@
-"""Ctrl-C, wherever it comes: one plain line, and what it says is true. For promote and split: tests/faults."""
+"""Ctrl-C, wherever it comes: one plain line, and what it says is true. (Promote and split: tests/faults.)"""
 
 from __future__ import annotations
 
