@@ -290,7 +290,7 @@ def cleanup(
     async def work(fleet: Fleet) -> int:
         cleaning = Cleaning(fleet.settings, fleet.store, fleet.hosts, fleet.topology)
         report = await fleet.run(cleaning.tool(), dry_run=dry_run, yes=yes)
-        if not dry_run:
+        if not (dry_run and report.steps):
             for line in cleaning.told(report):
                 fleet.console.print(line, markup=False)
         return finish(report)

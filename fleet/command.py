@@ -187,7 +187,7 @@ def shown(steps: Sequence[Step]) -> Iterator[str]:
 def _alike(step: Step) -> tuple[str, ...]:
     """What a step does, whatever its database is called."""
     parts = step.key.split("\t")
-    name = quote(parts[2]) if len(parts) > 2 else ""
+    name = quote(parts[2].partition(".")[0]) if len(parts) > 2 else ""
     return tuple(line.replace(name, _DATABASE) for line in step.lines) if name else step.lines
 
 
