@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
@@ -223,14 +224,23 @@ def test_what_goes_wrong_is_taken_back(pairs: Pairs, monkeypatch: pytest.MonkeyP
     assert (writers.problems, writers.retried) == ([], 0)
 
 
-def test_a_dead_master_that_comes_back(pairs: Pairs) -> None:
-    """It had nothing more than its slave, and is a slave now."""
+def test_a_dead_master_that_comes_back(pairs: Pairs, tmp_path: Path) -> None:
+    """It had nothing more than its slave, and is a slave now. Interrupted, it is as before."""
     old, new = pairs.pair(1)
     assert new is not None
     pairs.has_it_all(new, old)
-    command = pairs.kill(old)
+    command, log = pairs.kill(old), tmp_path / "log"
+    words = ["--host", old.address, "--dead", "--config", str(pairs.demo.settings), "--yes"]
+    with Killer() as killer:
+        for at in (12, 16):
+            log.write_text("")
+            assert killer.run(["fleet", "promote", *words], log, at, SIGINT) == 1
+            assert f"It was taken back: {old.address} is the master as before, if it" in log.read_text()
+            assert (pairs.pair(1), '"state"' in json.dumps(pairs.document)) == ((old, new), False)
     output = promote(pairs, old, "--dead")
     assert f"{new.address} is the master" in output
+    (received,) = re.findall(r"all that it had received, up to ([^;]*);", output)
+    assert len(set(received.split(","))) == len(received.split(","))
     assert f"{old.address} could not be reached, so it is not fenced" in output
     assert pairs.pair(1) == (new, None)
     pairs.start(old, command)
