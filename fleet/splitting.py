@@ -234,7 +234,7 @@ class Splitting:
             "freeze": f"publish {what} as frozen: from now on clients wait{about}",
             "wait": f"wait until all proxies hold what comes for {what}",
             "fence": f"no writes to {what} any more, whoever sends them",
-            "reach": f"wait until {pair} has applied all that {self._old} has",
+            "reach": f"wait until all that {self._old} has is applied on {pair}",
             "compare": f"compare every table with that on {self._old}",
             "release": "replicate no more, and take writes",
             "publish": f"publish {what} on {new}: clients go on",
