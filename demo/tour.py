@@ -116,9 +116,10 @@ def _split(cluster: Cluster) -> list[tuple[str, list[str]]]:
 
 
 def _program() -> str:
-    """What a shell finds: the command's name, or its path."""
+    """The command by which this was started, as a shell finds it: its name, or its path."""
     beside = Path(sys.executable).with_name("shardgate")
-    if shutil.which("shardgate") or not beside.exists():
+    found = shutil.which("shardgate")
+    if not beside.exists() or (found and Path(found).resolve() == beside.resolve()):
         return "shardgate"
     here = Path.cwd()
     return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)

@@ -134,8 +134,11 @@ class Cleaning:
             opening: list[str] = []
             if not (await replication.flavour(self._hosts, one.old)).read_only_databases:
                 opening = fence.unlogged(one.fence.open())
-            text = f"{one.old}: the accounts' rights as they were before operation {one.number}"
-            steps.append(Step(one.key, text, one.old, tuple(opening) or ("DO 0",), stage=1))
+            text = f"give the accounts the rights that they had before operation {one.number}"
+            if not opening:
+                text, opening = f"note that nothing of operation {one.number} is left", ["DO 0"]
+            shown = () if len(opening) > 1 else (text,)
+            steps.append(Step(one.key, text, one.old, tuple(opening), shown, stage=1))
         return steps
 
     async def _refuse_used(

@@ -56,9 +56,13 @@ def create(
     async def work(fleet: Fleet) -> int:
         creating = Creating(fleet.settings, fleet.schema, fleet.topology, fleet.hosts, client)
         report = await fleet.run(creating.tool(), dry_run=dry_run, yes=yes, undo=undo)
+        if undo and not report.problems and not dry_run:
+            gone = f"{len(report.done)} databases and tables are dropped again"
+            fleet.console.print(gone if report.done else "nothing of it is there to take back", markup=False)
         if not undo:
             for line in creating.told(report, dry_run=dry_run):
                 fleet.console.print(line, markup=False)
+        if not undo and not report.interrupted:
             report.problems += await creating.unsound()
         if report.done and not dry_run and not undo:
             await schema_served(fleet)
@@ -96,7 +100,9 @@ def open_shards(
             slave,
         )
         report = await fleet.run(opening.tool(), dry_run=dry_run, yes=yes, undo=undo)
-        if not report.problems and not dry_run:
+        if opening.was_open and not undo:
+            fleet.console.print(f"{opening.what} is open already: nothing is left to do", markup=False)
+        elif not report.problems and not dry_run:
             done = "taken back" if undo else "open"
             fleet.console.print(f"{keyspace} {shards} on {master}: {done}", markup=False)
         return finish(report)
@@ -201,14 +207,17 @@ def verify(
     """Say what is wrong on the hosts, and what to do. Changes nothing. Exit status 1: something is wrong."""
     import json
 
+    from fleet import unfinished
     from fleet.command import on_errors, run_on_fleet
+    from fleet.core.interrupt import to_end
     from fleet.core.progress import Shown
     from fleet.verifying import Verifying
 
     async def work(fleet: Fleet) -> list[Fault]:
         progress = Shown(on_errors(), "verify")
         verifying = Verifying(fleet.settings, fleet.schema, fleet.topology, fleet.hosts, progress, deep=deep)
-        return await verifying.faults()
+        changes = await to_end(unfinished.faults, fleet.store, fleet.topology, f" --config {config}")
+        return [*changes, *await verifying.faults()]
 
     faults = run_on_fleet(config, user, password_env, work, topology_file)
     if as_json:
@@ -268,6 +277,9 @@ def split(
             fleet.settings, fleet.schema, fleet.store, fleet.hosts, move, provision=provision
         )
         report = await fleet.run(splitting.tool(), dry_run=dry_run, yes=yes, undo=undo)
+        if there := " and ".join(splitting.not_filled):
+            ignored = f"--provision is ignored for {there}: replicating already, so there is a copy"
+            fleet.console.print(ignored, markup=False)
         if not report.problems and not (dry_run and report.steps):
             fleet.console.print(splitting.told(undo=undo), markup=False)
         return finish(report)
@@ -290,7 +302,7 @@ def cleanup(
     async def work(fleet: Fleet) -> int:
         cleaning = Cleaning(fleet.settings, fleet.store, fleet.hosts, fleet.topology)
         report = await fleet.run(cleaning.tool(), dry_run=dry_run, yes=yes)
-        if not dry_run:
+        if not (dry_run and report.steps):
             for line in cleaning.told(report):
                 fleet.console.print(line, markup=False)
         return finish(report)
@@ -308,6 +320,7 @@ def status(
     """
     from fleet.command import not_serving, terminal, with_open_store
     from fleet.core.journal import Journal
+    from fleet.unfinished import how_to_go_on
 
     console = terminal()
     holder, proxies, operations, closed = with_open_store(
@@ -333,5 +346,8 @@ def status(
     if operations:
         console.print(table)
     for one in operations:
-        for problem in one.problems if not one.outcome else ():
+        for problem in one.problems if one.outcome != "done" else ():
             console.print(f"operation {one.number}: {problem}", markup=False)
+        if not one.outcome:
+            text = how_to_go_on(one, holder, f" --config {config}")
+            console.print(f"operation {one.number}: {text}", style="yellow", markup=False)

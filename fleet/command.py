@@ -7,11 +7,21 @@ import getpass
 import os
 import sys
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiomysql
 import typer
@@ -20,26 +30,30 @@ from rich.table import Table
 
 from config.document import ConfigError
 from config.load import load_schema, load_settings, load_topology
-from config.schema import Schema
+from config.schema import Schema, quote
 from config.settings import Settings
 from config.sources.schema import digest_of
-from config.topology import Host, State, Topology
+from config.topology import Host, Topology
+from fleet import unfinished
 from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import DENIED, Hosts, Login, connector
+from fleet.core.interrupt import Interrupted, asking, cancelled_by_signals
 from fleet.core.progress import Shown
 from fleet.core.publish import FILE_SECONDS, Version, behind_schema
-from fleet.core.run import Report, Runner, Tool
+from fleet.core.run import AGAIN, NothingToUndo, Report, Runner, Tool
 from fleet.core.steps import Step
 from fleet.core.store import FileStore, Store, Stored
 from fleet.core.zookeeper import ZooKeeperStore
 from fleet.options import DONE, FAILED, REFUSED
 
 _T = TypeVar("_T")
-_MEANS = {State.FROZEN: ", clients wait", State.READ_ONLY: ", writes are refused"}
 _NO_ACCOUNT = (
     "shardgate: is the account there, with this password? `fleet` in the settings names it, accounts.sql "
     "makes it; or log in as another: --user USER --password-env NAME"
 )
+_DATABASE = "\0"
+_MANY = 4
+"""Databases with which the same is done."""
 _FEW = 20
 """Steps that are shown before it is asked whether to take them, and problems that are printed."""
 
@@ -65,6 +79,12 @@ def on_errors() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def say(text: str) -> None:
+    """A line for who looks; a terminal that is closed meanwhile is none of our troubles."""
+    with suppress(OSError):
+        on_errors().print(f"shardgate: {text}", markup=False)
+
+
 @contextmanager
 def ending() -> Iterator[None]:
     """Turns what is raised within into a message and an exit status."""
@@ -79,12 +99,11 @@ def ending() -> Iterator[None]:
         if isinstance(error, HostError) and error.code in DENIED:
             print(_NO_ACCOUNT, file=sys.stderr)
         raise typer.Exit(FAILED) from None
-    except KeyboardInterrupt:
-        print(
-            "shardgate: interrupted: run this again, and it goes on where it was; `shardgate fleet status` "
-            "shows what waits for it",
-            file=sys.stderr,
-        )
+    except NothingToUndo as error:
+        print(error)
+        raise typer.Exit(DONE) from None
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print("shardgate: interrupted", file=sys.stderr)
         raise typer.Exit(FAILED) from None
 
 
@@ -128,12 +147,7 @@ def not_serving(settings: Settings, store: Store) -> list[str]:
         topology = load_topology(stored.content, name=store.where, layouts=settings.all_layouts)
     except ConfigError:
         return []
-    ranges = [(keyspace.name, one) for keyspace in topology.keyspaces.values() for one in keyspace.ranges]
-    return [
-        f"{name} {one.first}-{one.last} on {one.master}: {one.state}{_MEANS.get(one.state, '')}"
-        for name, one in ranges
-        if one.state is not State.SERVING
-    ]
+    return [f"{one.host}: {one.text}" for one in unfinished.not_serving(topology)]
 
 
 def schema_text(settings: Settings, store: Store) -> bytes:
@@ -158,6 +172,26 @@ def _schema_of(settings: Settings, store: Store) -> Schema:
     return load_schema(schema_text(settings, store), name=settings.schema_place)
 
 
+def shown(steps: Sequence[Step]) -> Iterator[str]:
+    """Lines for people. Of steps that do the same with one database after another the first only."""
+    for (host, lines), run in groupby(steps, lambda one: (one.host, _alike(one))):
+        alike = list(run)
+        some = alike if len(alike) < _MANY or not any(_DATABASE in line for line in lines) else alike[:1]
+        for one in some:
+            for line in one.lines:
+                yield f"{host}: {line}" if host else line
+        if len(some) < len(alike):
+            names = [one.key.split("\t")[2] for one in alike]
+            yield f"{host}: the same for {len(names) - 1} more, {names[1]} to {names[-1]}"
+
+
+def _alike(step: Step) -> tuple[str, ...]:
+    """What a step does, whatever its database is called."""
+    parts = step.key.split("\t")
+    name = quote(parts[2].partition(".")[0]) if len(parts) > 2 else ""
+    return tuple(line.replace(name, _DATABASE) for line in step.lines) if name else step.lines
+
+
 async def take(
     store: Store, hosts: Hosts, tool: Tool, *, dry_run: bool, yes: bool, undo: bool = False
 ) -> Report:
@@ -165,24 +199,38 @@ async def take(
     console = terminal()
 
     def show(steps: Sequence[Step]) -> None:
-        for one in steps:
-            for line in one.lines:
-                console.print(f"{one.host}: {line}" if one.host else line, markup=False)
+        for line in shown(steps):
+            console.print(line, markup=False)
 
     def confirm(steps: Sequence[Step]) -> bool:
         if yes:
             return True
-        if len(steps) <= _FEW:
+        if len(list(shown(steps))) <= _FEW:
             show(steps)
         places = ", ".join(dict.fromkeys(one.host for one in steps if one.host)) or store.where
-        return sys.stdin.isatty() and typer.confirm(f"{len(steps)} steps on {places}. Go on?")
+        if not sys.stdin.isatty():
+            return False
+        with asking():
+            return typer.confirm(f"{len(steps)} steps on {places}. Go on?")
 
     progress = Shown(on_errors(), tool.name)
-    runner = Runner(store, hosts, progress, confirm)
-    if not dry_run:
-        return await runner.run(tool, undo=undo)
-    steps = await runner.dry_run(tool, undo=undo)
+    runner = Runner(store, hosts, progress, confirm, say)
+    try:
+        if not dry_run:
+            return await runner.run(tool, undo=undo)
+        steps = await runner.dry_run(tool, undo=undo)
+    except asyncio.CancelledError:
+        found = runner.operation
+        if found is not None:
+            ended = f"by then operation {found.number} was {found.outcome}"
+            text = ended if found.outcome else f"see `shardgate fleet status`, then {AGAIN}"
+            raise Interrupted(f"interrupted: {text}") from None
+        if runner.found is not None:
+            raise Interrupted(f"interrupted: operation {runner.found.number} is as it was: {AGAIN}") from None
+        raise Interrupted("interrupted: nothing was changed") from None
     show(steps)
+    if undo and not steps:
+        console.print("there is nothing to take back")
     return Report(steps, list(steps), list(tool.problems))
 
 
@@ -205,10 +253,15 @@ def finish(report: Report) -> int:
         print(f"shardgate: and {more} more: shardgate fleet status", file=sys.stderr)
     if any("cannot log in: " in one for one in report.problems):
         print(_NO_ACCOUNT, file=sys.stderr)
-    if report.problems and report.operation is not None and not report.operation.outcome:
+    operation = report.operation
+    if report.problems and operation is not None and not operation.outcome:
+        first = "" if report.interrupted else "see to these, then "
+        back = ""
+        if operation.blocks and not operation.final:
+            back = ", or with --undo, which takes it back; until then no other tool begins"
         print(
-            f"shardgate: operation {report.operation.number} is not finished "
-            f"({report.operation.progress}): see to these, then run the same command again",
+            f"shardgate: operation {operation.number} is not finished ({operation.progress}): {first}run the "
+            f"same command again, which goes on where it was{back}",
             file=sys.stderr,
         )
     return FAILED if report.problems else DONE
@@ -262,7 +315,19 @@ def run_on_fleet(
             return await work(fleet)
 
     with ending():
-        return asyncio.run(main())
+        return run_until_done(main())
+
+
+def run_until_done(work: Coroutine[Any, Any, _T]) -> _T:
+    """`asyncio.run`, in which Ctrl-C, SIGTERM and a terminal that is closed cancel the work once: what it
+    leaves in order then nobody hastens.
+    """
+
+    async def main() -> _T:
+        with cancelled_by_signals(lambda: say("interrupted already: about to end, wait for it")):
+            return await work
+
+    return asyncio.run(main())
 
 
 @asynccontextmanager
@@ -315,7 +380,8 @@ def _login(settings: Settings, user: str | None, password_env: str | None) -> Lo
             raise Refused(f"the environment variable {password_env} is not set")
         password = os.environ[password_env]
     elif sys.stdin.isatty():
-        password = getpass.getpass(f"Password of {name} on the hosts: ")
+        with asking():
+            password = getpass.getpass(f"Password of {name} on the hosts: ")
     else:
         raise Refused(
             f"give the password of {name} in the settings (`fleet`), or in an environment variable, and its "

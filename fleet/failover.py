@@ -19,13 +19,14 @@ that was there before, takes its place again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
-from fleet import orphans, promote, replication, servers
+from fleet import fence, orphans, promote, replication, servers
 from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import Hosts
 from fleet.core.journal import Journal, Operation
@@ -73,6 +74,7 @@ class FailingOver(Promoting):
             "serve": self._serve,
             "replicate": self._replicate,
         }
+        self._tool.as_before = lambda: f"{self._old} is the master as before, if it is there"
         self._tool.resumes = lambda one: one.arguments.get("host") == self._old or self._succeeded(one)
         return self._tool
 
@@ -248,6 +250,36 @@ class FailingOver(Promoting):
         if self._others:
             await self._all_follow(self._others)
         return {}
+
+    # --- back ------------------------------------------------------------------------------------
+
+    async def _undo(self, operation: Operation) -> Sequence[Step]:
+        topology = await self._masters.read()
+        slaves = promote.slaves_of(topology, self._old)
+        self._others = [one for one in slaves if one != self._planned(operation)]
+        return await super()._undo(operation)
+
+    async def _replicate(self, step: Step) -> Mapping[str, Any]:
+        """All slaves receive again what the master sends, if it comes back."""
+
+        async def again(host: Host) -> None:
+            with contextlib.suppress(HostError, TimeoutError):
+                async with asyncio.timeout(_FENCE_SECONDS):
+                    if host == self._new:
+                        await self._close(host)
+                    if await replication.replica(self._hosts, host) is not None:
+                        await replication.start(self._hosts, host)
+
+        await asyncio.gather(*map(again, (self._new, *self._others)))
+        return {}
+
+    async def _serve(self, step: Step) -> Mapping[str, Any]:
+        """It is the master as before; what it is when it comes back is its own affair."""
+        with contextlib.suppress(HostError, TimeoutError):
+            async with asyncio.timeout(_FENCE_SECONDS):
+                await fence.open_host(self._hosts, self._old)
+        await self._masters.read()
+        return await self._masters.publish(promote.serving(self._masters.document, self._old))
 
     # --- when it is back -------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ Pure.
     grants       rights of the proxy's accounts, too few or too many
     reference    reference tables that are not the same everywhere
     unreachable  a host that could not be asked
+    state        shards that clients wait for (`unfinished`)
+    unfinished   a change of the tools that was begun and not finished (`unfinished`)
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from config.schema import Schema
 from config.settings import Settings
 from config.topology import Topology
 from fleet.core.errors import Failed, Refused
+from fleet.core.interrupt import to_end
 from fleet.core.publish import behind, publish
 from fleet.core.store import Store, Stored
 from fleet.document import Document, read_document, written
@@ -53,7 +54,7 @@ class Masters:
     async def publish(self, document: Document) -> Mapping[str, Any]:
         """Make it the topology, if that is still the one that was read; what the journal remembers."""
         self.load(document)
-        await asyncio.to_thread(publish, self._store, written(document), self._stored, self._reason)
+        await to_end(publish, self._store, written(document), self._stored, self._reason)
         return {"version": document["version"]}
 
     async def followed(self, seconds: float) -> list[str]:

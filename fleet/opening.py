@@ -18,8 +18,9 @@ from config.settings import Settings
 from config.topology import Host, Keyspace, Range, Topology
 from fleet import accounts, create
 from fleet.accounts import accounts_on
-from fleet.core.errors import Failed, Refused
+from fleet.core.errors import Failed, NoWayBack, Refused
 from fleet.core.hosts import Hosts
+from fleet.core.interrupt import to_end
 from fleet.core.journal import Operation
 from fleet.core.progress import Silent
 from fleet.core.publish import publish, wait_until_served
@@ -28,6 +29,7 @@ from fleet.core.steps import Step
 from fleet.core.store import Store, Stored
 from fleet.create import Plan
 from fleet.document import Document, read_document, with_range, without_range, written
+from fleet.log_ins import new_log_ins
 from fleet.verifying import Verifying
 
 
@@ -50,6 +52,8 @@ class Opening:
         self._keyspace, self._first, self._last = keyspace, first, last
         self._master, self._slave = master, slave
         self._reason = ""
+        self.was_open = False
+        """Whether there is nothing to do."""
         self._stored: Stored | None = None
         self._document: Document = {}
 
@@ -74,9 +78,8 @@ class Opening:
         old = await self._read()
         found = self._range_in(old)
         if found is not None and found.open:
-            return (
-                [self._step("served", "wait until all proxies serve it", 9)] if operation is not None else []
-            )
+            self.was_open = operation is None
+            return [] if self.was_open else [self._step("served", "wait until all proxies serve it", 9)]
         steps: list[Step] = []
         if found is None:
             new = self._next(old)
@@ -87,17 +90,22 @@ class Opening:
                 raise Refused("; ".join(problems))
             if operation is None:
                 self._empty(plan, actual.found.get(self._master, {}))
+            for host in filter(None, [self._master, self._slave]):
+                problems += await new_log_ins(self._settings.backends, self._hosts, host)
+            if problems:
+                raise Refused("; ".join(problems))
             steps += create.steps(plan, actual)
             steps += await self._accounts(new)
             steps.append(self._step("verify", "verify what was made", 2))
-            steps.append(self._step("publish", f"publish {self._what}, closed for new objects", 3))
+            steps.append(self._step("publish", f"publish {self.what}, closed for new objects", 3))
         steps.append(self._step("served", "wait until all proxies know the shards", 4))
-        steps.append(self._step("open", f"open {self._what} for new objects", 5, final=True))
+        steps.append(self._step("open", f"open {self.what} for new objects", 5, final=True))
         steps.append(self._step("served", "wait until all proxies serve it", 6, key="opened"))
         return steps
 
     @property
-    def _what(self) -> str:
+    def what(self) -> str:
+        """For people."""
         return f"{self._keyspace} {self._first}-{self._last} on {self._master}"
 
     def _step(self, action: str, text: str, stage: int, *, final: bool = False, key: str = "") -> Step:
@@ -121,7 +129,9 @@ class Opening:
         return found
 
     def _range_in(self, topology: Topology) -> Range | None:
-        """The range, when it was published already. Refused when some of the shards are held otherwise."""
+        """The range, when it was published already; one of several when all are open as they should be.
+        Refused when some of the shards are held otherwise.
+        """
         keyspace = self._keyspace_in(topology)
         held = [one for one in keyspace.ranges if one.first <= self._last and one.last >= self._first]
         if not held:
@@ -129,6 +139,12 @@ class Opening:
         same = [one for one in held if (one.first, one.last) == (self._first, self._last)]
         if same and (same[0].master, same[0].slave) == (self._master, self._slave):
             return same[0]
+        wanted = [
+            one.open and one.master == self._master and self._slave in (None, one.slave) for one in held
+        ]
+        shards = sum(min(one.last, self._last) - max(one.first, self._first) + 1 for one in held)
+        if all(wanted) and shards == self._last - self._first + 1:
+            return held[0]
         one = held[0]
         raise Refused(f"shards {one.first}-{one.last} of {self._keyspace} are on {one.master} already")
 
@@ -204,7 +220,7 @@ class Opening:
         return await self._published(without_range(self._document, self._keyspace, self._first, self._last))
 
     async def _published(self, document: Document) -> Mapping[str, Any]:
-        await asyncio.to_thread(publish, self._store, written(document), self._stored, self._reason)
+        await to_end(publish, self._store, written(document), self._stored, self._reason)
         return {"version": document["version"]}
 
     async def _served(self, step: Step) -> Mapping[str, Any]:
@@ -218,9 +234,9 @@ class Opening:
         steps: list[Step] = []
         found = self._range_in(await self._read())
         if found is not None and found.open:
-            raise Refused(f"{self._what} is open for new objects: there is no way back, go on with it")
+            raise NoWayBack(f"{self.what} is open for new objects: there is no way back, go on with it")
         if found is not None:
-            steps.append(self._step("withdraw", f"publish the topology without {self._what}", 0))
+            steps.append(self._step("withdraw", f"publish the topology without {self.what}", 0))
             steps.append(self._step("served", "wait until no proxy knows the shards", 1))
         drops = create.undo_steps(operation, *await create.with_rows(self._hosts, operation))
         return [*steps, *(Step(one.key, one.text, one.host, one.statements, stage=2) for one in drops)]

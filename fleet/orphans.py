@@ -49,7 +49,10 @@ async def orphan(hosts: Hosts, host: Host, positions: bool, *, alone: bool = Fal
         received = latest(held, replication.gtids(host, row["Gtid_IO_Pos"] or ""))
     else:
         retrieved = replication.gtids(host, row["Retrieved_Gtid_Set"])
-        received = ",".join(one for one in (held, retrieved) if one)
+        both = ",".join(one for one in (held, retrieved) if one)
+        received = replication.gtids(
+            host, (await hosts.query(host, f"SELECT GTID_SUBTRACT('{both}', '')"))[0][0]
+        )
     return Orphan(
         f"{row[f'{master}_Host']}:{row[f'{master}_Port']}",
         str(row[f"{slave}_IO_Running"]) == "Yes",

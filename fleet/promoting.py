@@ -8,14 +8,15 @@ are there, nothing is lost, clients wait for a moment.
     publish   the topology says so: from here on there is no way back
     follow    the old master and the other slaves replicate from the new one
 
-What goes wrong before `publish` is taken back at once, since clients wait. `failover` is for a dead master.
+What goes wrong from `freeze` to `publish`, and Ctrl-C, the runner takes back at once, since clients wait.
+`failover` is for a dead master.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from config.address import parse_address
@@ -23,8 +24,8 @@ from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
 from fleet import fence, promote, replication, servers
-from fleet.core.errors import Failed, HostError, LockLost, Refused
-from fleet.core.hosts import Hosts, connector
+from fleet.core.errors import Failed, HostError, NoWayBack, Refused
+from fleet.core.hosts import Hosts
 from fleet.core.journal import Operation
 from fleet.core.progress import Silent
 from fleet.core.publish import SERVED_SECONDS
@@ -32,6 +33,7 @@ from fleet.core.run import Tool
 from fleet.core.steps import Step
 from fleet.core.store import Store
 from fleet.create import wanted
+from fleet.log_ins import log_ins
 from fleet.masters import Masters
 from fleet.promote import Server
 from fleet.verifying import Verifying
@@ -46,6 +48,8 @@ PATIENCE_SECONDS: Final = 0.5
 """For what is still open when the fence comes, before it is ended."""
 REACH_SECONDS: Final = 5.0
 """For the new master to have all: clients wait."""
+BACK_SECONDS: Final = 15.0
+"""For it to be a slave again, when all is taken back: clients wait."""
 
 _SHOWN: Final = 5
 _HARMLESS: Final = ("headroom", "misplaced")
@@ -96,17 +100,26 @@ class Promoting:
         """For the runner."""
         actions = {
             "freeze": self._freeze,
-            "wait": self._back_on_failure(self._wait),
-            "fence": self._back_on_failure(self._fence),
-            "reach": self._back_on_failure(self._reach),
-            "release": self._back_on_failure(self._release),
+            "wait": self._wait,
+            "fence": self._fence,
+            "reach": self._reach,
+            "release": self._release,
             "publish": self._publish,
             "served": self._served,
             "follow": self._follow,
             "serve": self._serve,
             "replicate": self._replicate,
         }
-        return Tool("promote", self._arguments, self._steps, self._undo, actions, blocks=True)
+        return Tool(
+            "promote",
+            self._arguments,
+            self._steps,
+            self._undo,
+            actions,
+            blocks=True,
+            as_before=lambda: f"{self._old} serves as before",
+            no_way_back=lambda: f"{self._new} is the master and serves: there is no way back",
+        )
 
     # --- the steps -------------------------------------------------------------------------------
 
@@ -133,6 +146,8 @@ class Promoting:
 
     def _from(self, first: str) -> list[Step]:
         """The steps from one on."""
+        listed = self._listed()
+        published = [name for name, _, _ in listed].index("publish")
         made = [
             Step(
                 f"{name}\t{self._new}" if name == "freeze" else name,
@@ -141,8 +156,9 @@ class Promoting:
                 action=name,
                 stage=stage,
                 final=name == "publish",
+                holds=stage <= published,
             )
-            for stage, (name, host, text) in enumerate(self._listed())
+            for stage, (name, host, text) in enumerate(listed)
         ]
         return made[[one.action for one in made].index(first) :]
 
@@ -256,21 +272,8 @@ class Promoting:
         faults = [
             one for one in await verifying.faults() if one.host == self._new and one.kind not in _HARMLESS
         ]
-        return [f"{one.database} {one.text}".strip() for one in faults] + await self._log_ins()
-
-    async def _log_ins(self) -> list[str]:
-        """Whether the proxies can log in to the new master as to the old one."""
-        backends = self._settings.backends
-        users = [None, *(one.user for one in backends.accounts)]
-        problems = []
-        for user in users:
-            login = backends.user_for(self._new, user) if user else backends.user_for(self._new)
-            async with Hosts(connector(backends, lambda host, found=login: found)) as hosts:  # type: ignore[misc]
-                try:
-                    await hosts.query(self._new, "SELECT 1")
-                except HostError as error:
-                    problems.append(f"the proxies cannot log in there as {login[0]}: {error}")
-        return problems
+        problems = [f"{one.database} {one.text}".strip() for one in faults]
+        return problems + await log_ins(self._settings.backends, self._new)
 
     # --- the actions -----------------------------------------------------------------------------
 
@@ -354,53 +357,32 @@ class Promoting:
 
     # --- back ------------------------------------------------------------------------------------
 
-    def _back_on_failure(
-        self, action: Callable[[Step], Awaitable[Mapping[str, Any]]]
-    ) -> Callable[[Step], Awaitable[Mapping[str, Any]]]:
-        """The action; when it fails all is as it was before, since clients wait."""
-
-        async def tried(step: Step) -> Mapping[str, Any]:
-            try:
-                return await action(step)
-            except LockLost:
-                raise
-            except (HostError, Failed) as error:
-                where = f"{error.host}: " if isinstance(error, HostError) else ""
-                try:
-                    await self._replicate(step)
-                    await self._serve(step)
-                except (HostError, Failed, Refused) as second:
-                    host = f"{second.host}: " if isinstance(second, HostError) else ""
-                    raise Failed(
-                        f"{where}{error}. Taking it back failed, too: {host}{second}. Clients wait for the "
-                        f"shards of {self._old}: run this again with --undo, or, if it is dead, with --dead"
-                    ) from error
-                raise Failed(f"{where}{error}. It was taken back: {self._old} serves as before") from error
-
-        return tried
-
     async def _undo(self, operation: Operation) -> Sequence[Step]:
         topology = await self._masters.read()
         self._new = self._planned(operation)
         if self._old not in topology.hosts:
-            raise Refused(f"{self._old} is the master no more: there is no way back, go on with it")
+            raise NoWayBack(f"{self._old} is the master no more: there is no way back, go on with it")
         if not self._new or not await self._under_way(topology, operation):
             return []
         return [
-            Step("replicate", f"replicate from {self._old} again", self._new, action="replicate"),
+            Step("replicate", f"replicate from {self._old} again", self._new, action="replicate", holds=True),
             Step(
                 "serve",
                 f"let {self._old} take writes, and publish its shards as serving",
                 action="serve",
                 stage=1,
+                holds=True,
             ),
         ]
 
     async def _replicate(self, step: Step) -> Mapping[str, Any]:
         """The new master is a slave as before, if it is there: clients do not wait for it."""
         try:
-            await self._close(self._new)
-            await replication.start(self._hosts, self._new)
+            async with asyncio.timeout(BACK_SECONDS):
+                await self._close(self._new)
+                await replication.start(self._hosts, self._new)
+        except TimeoutError:
+            return {"lost": f"no answer within {BACK_SECONDS:g} s"}
         except HostError as error:
             if not error.lost or error.host != self._new:
                 raise

@@ -18,6 +18,7 @@ from config.topology import Topology
 from fleet.changes import Change, changes, placed
 from fleet.core.errors import HostError, Refused
 from fleet.core.hosts import Hosts
+from fleet.core.interrupt import to_end
 from fleet.core.journal import Operation
 from fleet.core.publish import publish, version_of, wait_until_served
 from fleet.core.run import Tool
@@ -126,7 +127,7 @@ class Publishing:
             )
 
     async def _publish(self, step: Step) -> Mapping[str, Any]:
-        await asyncio.to_thread(publish, self.store, self.content, self._stored, self._reason)
+        await to_end(publish, self.store, self.content, self._stored, self._reason)
         return {"version": self.new.version}
 
     async def _served(self, step: Step) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,13 +88,13 @@ def _publish(
     yes: bool,
 ) -> None:
     """Publish what `document` gives, with what it is called."""
-    from fleet.command import finish, take, with_open_store
+    from fleet.command import finish, run_until_done, take, with_open_store
     from fleet.core.hosts import Hosts, connector
     from fleet.schema_publishing import PublishingSchema
 
     def work(settings: Settings, store: Store) -> int:
         publishing = PublishingSchema(settings, store, *document(store))
-        report = asyncio.run(_taken(settings, store, publishing))
+        report = run_until_done(_taken(settings, store, publishing))
         if not report.steps:
             typer.echo("this is the schema already: nothing to do")
         elif not report.problems:

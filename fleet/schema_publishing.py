@@ -14,6 +14,7 @@ from config.settings import Settings
 from config.sources.schema import digest_of
 from config.topology import Topology
 from fleet.core.errors import Refused
+from fleet.core.interrupt import to_end
 from fleet.core.journal import Operation
 from fleet.core.publish import publish_schema, wait_for_schema
 from fleet.core.run import Tool
@@ -92,7 +93,7 @@ class PublishingSchema:
             return None
 
     async def _publish(self, step: Step) -> Mapping[str, Any]:
-        await asyncio.to_thread(publish_schema, self._store, self._content, self._stored, self._reason)
+        await to_end(publish_schema, self._store, self._content, self._stored, self._reason)
         return {}
 
     async def _served(self, step: Step) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ lost, clients wait for a moment.
     forget    the new master cannot begin to replicate again
     verify    what the new master has
 
-What goes wrong between `freeze` and `publish` is taken back at once, since clients wait. The old databases
+What goes wrong from `freeze` to `publish`, and Ctrl-C, the runner takes back at once. The old databases
 stay behind their fence: `shardgate fleet cleanup`.
 """
 
@@ -32,8 +32,8 @@ from config.settings import Settings
 from config.topology import Host, State, Topology
 from fleet import accounts, fence, filling, promote, replication, servers
 from fleet.accounts import accounts_on
-from fleet.core.errors import Failed, HostError, LockLost, Refused
-from fleet.core.hosts import Hosts, connector
+from fleet.core.errors import Failed, HostError, NoWayBack, Refused
+from fleet.core.hosts import Hosts
 from fleet.core.journal import Operation
 from fleet.core.progress import Silent
 from fleet.core.publish import SERVED_SECONDS
@@ -43,6 +43,7 @@ from fleet.core.store import Store
 from fleet.create import Plan, wanted
 from fleet.faults import Fault
 from fleet.fence import Fence
+from fleet.log_ins import new_log_ins
 from fleet.masters import Masters
 from fleet.references import how_to_copy, shown
 from fleet.split import Move, Part
@@ -85,6 +86,8 @@ class Splitting:
         self._databases: list[str] = []
         self._fence: Fence | None = None
         self._was_open = False
+        self.not_filled: list[Host] = []
+        """Those that replicate already, although they were to be filled."""
         self._moved_on = False
         arguments = {"keyspace": ",".join(move.keyspaces), "shards": f"{move.first}-{move.last}"}
         arguments |= {"master": move.master} | ({"slave": move.slave} if move.slave else {})
@@ -97,17 +100,16 @@ class Splitting:
 
     def tool(self) -> Tool:
         """For the runner."""
-        back = self._back_on_failure
         actions: dict[str, Action] = {
             "fill": self._fill,
             "check": self._checked,
             "rights": self._rights,
             "freeze": self._freeze,
-            "wait": back(self._wait),
-            "fence": back(self._close),
-            "reach": back(self._reach),
-            "compare": back(self._compare),
-            "release": back(self._release),
+            "wait": self._wait,
+            "fence": self._close,
+            "reach": self._reach,
+            "compare": self._compare,
+            "release": self._release,
             "publish": self._publish,
             "served": self._served,
             "forget": self._forget,
@@ -115,7 +117,17 @@ class Splitting:
             "replicate": self._replicate,
             "serve": self._serve,
         }
-        return Tool("split", self._arguments, self._steps, self._undo, actions, blocks=True)
+        what, new = self._move.what, self._move.master
+        return Tool(
+            "split",
+            self._arguments,
+            self._steps,
+            self._undo,
+            actions,
+            blocks=True,
+            as_before=lambda: f"{self._old} serves {what} as before",
+            no_way_back=lambda: f"{new} serves {what}: there is no way back",
+        )
 
     def told(self, *, undo: bool) -> str:
         """What has come of it."""
@@ -184,7 +196,10 @@ class Splitting:
             if host in (*topology.hosts, *topology.slaves):
                 raise Refused(f"{host} is in use: a pair that is to be filled must be an empty one")
             done = operation is not None and f"fill\t{host}" in operation.done
-            if done or await replication.replica(self._hosts, host) is not None:
+            if done:
+                continue
+            if await replication.replica(self._hosts, host) is not None:
+                self.not_filled.append(host)
                 continue
             begun = operation is not None and f"fill\t{host}" in operation.planned
             there = await filling.databases(self._hosts, host)
@@ -219,7 +234,7 @@ class Splitting:
             "freeze": f"publish {what} as frozen: from now on clients wait{about}",
             "wait": f"wait until all proxies hold what comes for {what}",
             "fence": f"no writes to {what} any more, whoever sends them",
-            "reach": f"wait until {pair} has applied all that {self._old} has",
+            "reach": f"wait until all that {self._old} has is applied on {pair}",
             "compare": f"compare every table with that on {self._old}",
             "release": "replicate no more, and take writes",
             "publish": f"publish {what} on {new}: clients go on",
@@ -229,8 +244,17 @@ class Splitting:
         }
         places = {"fence": self._old} | dict.fromkeys(("reach", "compare", "release", "forget"), new)
         names = list(texts)
+        waiting = names[names.index("freeze") : names.index("publish") + 1]
         return [
-            Step(name, texts[name], places.get(name, ""), action=name, stage=stage, final=name == "publish")
+            Step(
+                name,
+                texts[name],
+                places.get(name, ""),
+                action=name,
+                stage=stage,
+                final=name == "publish",
+                holds=name in waiting,
+            )
             for stage, name in list(enumerate(names, 1))[names.index(first) :]
         ]
 
@@ -279,7 +303,10 @@ class Splitting:
             for one in await self._faults(after)
         ]
         problems += await self._unequal() if not problems else []
-        problems += await self._log_in() if not problems else []
+        for host in () if problems else self._pair:
+            problems += await new_log_ins(
+                self._settings.backends, self._hosts, host, self._old, self._databases
+            )
         patience = self._settings.timeouts.buffer
         if 0 < patience < self._compared * 2:
             problems.append(
@@ -361,18 +388,6 @@ class Splitting:
             f"{host}: {shown}{more} have not the same rows there as on {self._old}: copy that pair anew, "
             "since something else has written there"
         ]
-
-    async def _log_in(self) -> list[str]:
-        """Whether the proxies can, where their account is the operator's to make."""
-        if self._settings.backends.accounts:
-            return []
-        login = self._settings.backends.user_for(self._move.master)
-        async with Hosts(connector(self._settings.backends, lambda host: login)) as hosts:
-            try:
-                await hosts.query(self._move.master, "SELECT 1")
-            except HostError as error:
-                return [f"the proxies cannot log in there as {login[0]}: {error}"]
-        return []
 
     # --- the actions -----------------------------------------------------------------------------
 
@@ -492,39 +507,15 @@ class Splitting:
 
     # --- back ------------------------------------------------------------------------------------
 
-    def _back_on_failure(self, action: Action) -> Action:
-        """The action; when it fails all is as it was before, since clients wait."""
-
-        async def tried(step: Step) -> Mapping[str, Any]:
-            try:
-                return await action(step)
-            except LockLost:
-                raise
-            except (HostError, Failed, Refused) as error:
-                try:
-                    await self._serve(step)
-                except (HostError, Failed, Refused) as second:
-                    raise Failed(
-                        f"{_said(error)}. Taking it back failed, too: {_said(second)}. Clients wait for "
-                        f"{self._move.what}: run this again with --undo"
-                    ) from error
-                text = f"{_said(error)}. It was taken back: {self._old} serves {self._move.what} as before"
-                try:
-                    await self._replicate(step)
-                except (HostError, Failed) as second:
-                    text += f"; but see to {self._move.master}, which does not replicate: {_said(second)}"
-                raise Failed(text) from error
-
-        return tried
-
     async def _undo(self, operation: Operation) -> Sequence[Step]:
         self._look(await self._masters.read(), operation)
         if self._old == self._move.master:
-            raise Refused(f"{self._move.what} is on {self._old}: there is no way back, go on with it")
+            raise NoWayBack(f"{self._move.what} is on {self._old}: there is no way back, go on with it")
         if self._fence is None:
             return []
         what = self._move.what
-        serve = Step("serve", f"open {what} on {self._old}, and publish it as serving", action="serve")
+        text = f"open {what} on {self._old}, and publish it as serving"
+        serve = Step("serve", text, action="serve", holds=True)
         text = f"{self._move.master} replicates from {self._old} again"
         steps = [Step("replicate", text, action="replicate", stage=1)]
         return [serve, *steps] if {one.held.state for one in self._parts} == {State.FROZEN} else steps
@@ -548,7 +539,3 @@ class Splitting:
         await fence.open_databases(self._hosts, self._old, self._fence)
         self._parts = self._move.parts(await self._masters.read())
         return await self._masters.publish(self._move.serving(self._masters.document, self._parts))
-
-
-def _said(error: Exception) -> str:
-    return f"{error.host}: {error}" if isinstance(error, HostError) else str(error)

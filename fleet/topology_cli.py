@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -132,7 +132,8 @@ def watch(
     from fleet.command import terminal, with_open_store
 
     def work(settings: Settings, store: Store) -> None:
-        _watch(settings, store, terminal(), time.monotonic() + seconds if seconds else None)
+        with contextlib.suppress(KeyboardInterrupt):
+            _watch(settings, store, terminal(), time.monotonic() + seconds if seconds else None)
 
     with_open_store(config, work)
 
@@ -180,14 +181,14 @@ def _publish(
     moves: bool = True,
 ) -> None:
     """Publish what `document` gives, with what it is called. Not `moves`: unless shards change masters."""
-    from fleet.command import finish, take, with_store
+    from fleet.command import finish, run_until_done, take, with_store
     from fleet.core.hosts import Hosts, connector
     from fleet.publishing import Publishing
 
     def work(settings: Settings, schema: Schema, store: Store) -> int:
         hosts = Hosts(connector(settings.backends, settings.backends.user_for))
         publishing = Publishing(settings, schema, store, hosts, *document(store), moves=moves)
-        report = asyncio.run(_taken(publishing, hosts))
+        report = run_until_done(_taken(publishing, hosts))
         done = "would be published" if dry_run else "is published"
         if not report.steps:
             typer.echo(f"version {publishing.new.version} is in use: nothing to do")

@@ -147,6 +147,8 @@ def check(
         return
     if schema is None or topology is None or not _connects(settings, schema, topology) or problems:
         raise typer.Exit(1)
+    if not _finished(settings, topology, config):
+        raise typer.Exit(1)
 
 
 _ONE_FOR_ALL = (
@@ -222,6 +224,28 @@ def _connects(settings: Settings, schema: Schema, topology: Topology) -> bool:
             for sql in finding.remedy:
                 console.print(f"        {sql};", markup=False, soft_wrap=True)
     return not any(verdict.findings for verdict in verdicts)
+
+
+def _finished(settings: Settings, topology: Topology, config: Path) -> bool:
+    """Print which changes of the fleet tools are not finished, and what is frozen; whether there are none."""
+    from fleet import unfinished
+    from fleet.command import store_of
+    from fleet.core.errors import Failed
+
+    store = store_of(settings)
+    try:
+        store.open()
+        found = unfinished.faults(store, topology, f" --config {config}")
+    except Failed as error:
+        console.print(f"[red]!![/]  fleet     what is unfinished cannot be read: {error}", markup=True)
+        return False
+    finally:
+        store.close()
+    for one in found:
+        console.print("[red]!![/]  fleet     ", end="")
+        console.print(f"{one.host}: {one.text}", markup=False, soft_wrap=True)
+        console.print(f"        {one.remedy}", markup=False, soft_wrap=True)
+    return not found
 
 
 @app.command(name="id")

@@ -7,6 +7,10 @@ class Refused(Exception):
     """Nothing was changed (exit status 2)."""
 
 
+class NoWayBack(Refused):
+    """What is to be taken back is final."""
+
+
 class Failed(Exception):
     """Something may have been changed: which step, on which host, how to go on (exit status 1)."""
 

@@ -26,6 +26,7 @@ LOOK_SECONDS: Final = 120.0
 """For a statement that only looks."""
 
 _TOGETHER: Final = 1000
+_LOOK: Final = 0.02
 _CLIENT_SSL: Final = 1 << 11
 
 Row = tuple[Any, ...]
@@ -113,6 +114,8 @@ class Hosts:
         self._all = asyncio.Semaphore(MOST)
         self._turns: dict[Host, asyncio.Semaphore] = {}
         self._free: dict[Host, list[aiomysql.Connection]] = {}
+        self._cut_off: list[tuple[Host, int]] = []
+        """Connections that were left with a statement under way, by the server's number."""
 
     async def __aenter__(self) -> Hosts:
         return self
@@ -134,10 +137,35 @@ class Hosts:
             conn = free.pop() if free else await self._new(host)
             try:
                 yield conn
-            except BaseException:
+            except BaseException as error:
+                if not isinstance(error, HostError) or error.lost:
+                    self._cut_off.append((host, conn.thread_id()))
                 conn.close()
                 raise
             free.append(conn)
+
+    async def end_cut_off(self, seconds: float) -> None:
+        """Statements that were left under way are ended: none of them changes anything after this. A server
+        that does not do so within the time, or cannot be reached, is left.
+        """
+        left, self._cut_off = self._cut_off, []
+        by_host: dict[Host, set[int]] = {}
+        for host, number in left:
+            by_host.setdefault(host, set()).add(number)
+
+        async def end(host: Host, numbers: set[int]) -> None:
+            with contextlib.suppress(HostError, TimeoutError):
+                async with asyncio.timeout(seconds):
+                    for one in numbers:
+                        with contextlib.suppress(HostError):  # it is gone
+                            await self.query(host, f"KILL {one}")
+                    while True:
+                        rows = await self.query(host, "SHOW PROCESSLIST")
+                        if not numbers & {int(row[0]) for row in rows}:
+                            break
+                        await asyncio.sleep(_LOOK)
+
+        await asyncio.gather(*(end(*one) for one in by_host.items()))
 
     async def _new(self, host: Host) -> aiomysql.Connection:
         try:

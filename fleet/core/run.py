@@ -3,7 +3,11 @@
     look, say the steps → journal → take them stage by stage → journal → end
 
 Everything before the journal changes nothing (Refused). Then a step that fails stops the stages after it, and
-the operation stays unfinished: the same command goes on with it, since it looks at what is there anew.
+the operation stays unfinished: the same command goes on with it, since it looks at what is there anew. The
+same is true of Ctrl-C (`interrupt`).
+
+While clients wait (`Step.holds`) that would not do: what stops the tool then, but its death, has the runner
+take back at once what `undo` says, which ends the operation. A `final` step is not taken back.
 """
 
 from __future__ import annotations
@@ -15,11 +19,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
+from config.document import ConfigError
 from config.topology import Host
-from fleet.core.errors import Failed, HostError, LockLost, Refused
+from fleet.core.errors import Failed, HostError, LockLost, NoWayBack, Refused
 from fleet.core.hosts import Hosts
+from fleet.core.interrupt import Interrupted, to_end
 from fleet.core.journal import Journal, Operation
-from fleet.core.progress import Progress
+from fleet.core.progress import Progress, Silent
 from fleet.core.steps import Step
 from fleet.core.store import Holder, Store
 
@@ -28,6 +34,10 @@ Action = Callable[[Step], Awaitable[Mapping[str, Any]]]
 
 _FLUSH_STEPS: Final = 200
 _FLUSH_SECONDS: Final = 1.0
+BACK_SECONDS: Final = 30.0
+"""For taking back what clients wait for."""
+CUT_OFF_SECONDS: Final = 5.0
+"""For statements that were under way when the tool was stopped to be gone."""
 
 
 @dataclass
@@ -49,6 +59,10 @@ class Tool:
     undone: str = "undone"
     problems: list[str] = field(default_factory=list)
     """What `steps` found that no step mends: the operation is not finished with it."""
+    as_before: Callable[[], str] = lambda: "all is as before"
+    """What is said when it was taken back."""
+    no_way_back: Callable[[], str] = lambda: ""
+    """What is said when a `final` step was taken, and others are left."""
 
     def goes_on_with(self, operation: Operation) -> bool:
         """Whether an unfinished operation is this tool's to finish."""
@@ -58,27 +72,44 @@ class Tool:
 
 @dataclass
 class Report:
-    """What was done, of how much; `problems` name host and step."""
+    """What was done, of how much; `problems` name host and step. `interrupted`: somebody has ended it."""
 
     steps: Sequence[Step] = ()
     done: list[Step] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     operation: Operation | None = None
     seconds: float = 0.0
+    interrupted: bool = False
+
+
+class NothingToUndo(Exception):
+    """No operation is unfinished."""
 
 
 class Runner:
-    """One run of one tool. `confirm` is shown the steps before the first is taken; False: Refused."""
+    """One run of one tool. `confirm` is shown the steps before the first is taken; False: Refused. `say`:
+    tells a person what is done beside them. `found`: the operation that it is to go on with; `operation`: the
+    one that it is at.
+    """
 
     def __init__(
-        self, store: Store, hosts: Hosts, progress: Progress, confirm: Callable[[Sequence[Step]], bool]
+        self,
+        store: Store,
+        hosts: Hosts,
+        progress: Progress,
+        confirm: Callable[[Sequence[Step]], bool],
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.store = store
         self.journal = Journal(store)
         self._hosts = hosts
         self._progress = progress
-        self._confirm = confirm
-        self._operation: Operation | None = None
+        self._confirm, self._say = confirm, say
+        self.operation: Operation | None = None
+        self.found: Operation | None = None
+        self._unfinished: Sequence[Operation] = ()
+        self._broken: Report | None = None
+        """Of what is to be taken back."""
 
     async def dry_run(self, tool: Tool, *, undo: bool = False) -> Sequence[Step]:
         """The steps that would be taken."""
@@ -88,34 +119,37 @@ class Runner:
     async def run(self, tool: Tool, *, undo: bool = False) -> Report:
         """Do it, or go on with it, or take it back. When the lock is lost on the way, since ZooKeeper was
         away for longer than a session, this goes on, unless somebody else has done something meanwhile.
+        NothingToUndo.
         """
         try:
             return await self._locked(tool, undo)
         except LockLost as error:
-            if self._operation is None:
+            if self.operation is None:
                 raise
             try:
-                return await self._locked(tool, undo, self._operation)
+                return await self._locked(tool, undo, self.operation)
             except Refused:
                 raise error from None
 
     async def _locked(self, tool: Tool, undo: bool, expected: Operation | None = None) -> Report:
         """A run under the lock. `expected`: the operation to go on with, as this process has left it."""
-        await asyncio.to_thread(self.store.lock, Holder.me(tool.name))
+        await to_end(self.store.lock, Holder.me(tool.name))
         try:
-            operation = await asyncio.to_thread(self._before, tool, undo)
+            self.found = operation = await asyncio.to_thread(self._before, tool, undo)
             if expected is not None and operation != expected:
                 raise Refused("somebody else has gone on with it")
+            if self._broken is not None and expected is not None:
+                return await self._end(tool, expected, self._broken, undo)
             steps = await self._steps(tool, operation, undo)
             if steps and expected is None and not self._confirm(steps):
                 raise Refused("nothing was changed: give --yes, or --dry-run to see what would be")
             return await self._run(tool, operation, steps, undo)
         finally:
-            await asyncio.to_thread(self.store.unlock)
+            await to_end(self.store.unlock)
 
     def _before(self, tool: Tool, undo: bool) -> Operation | None:
         """The operation to go on with. Refused when another must be finished first."""
-        unfinished = self.journal.unfinished()
+        self._unfinished = unfinished = self.journal.unfinished()
         for one in unfinished:
             mine = one.tool == tool.name if undo else tool.goes_on_with(one)
             if one.blocks and not mine and not one.final:
@@ -126,7 +160,7 @@ class Runner:
         if undo:
             own = [one for one in unfinished if one.tool == tool.name and tool.undoes(one)]
             if not own:
-                raise Refused(f"no {tool.name} is unfinished: there is nothing to take back")
+                raise NothingToUndo(f"no {tool.name} is unfinished: there is nothing to take back")
             if own[-1].final:
                 raise Refused(f"{own[-1].command} has no way back any more: go on with it")
             return own[-1]
@@ -140,7 +174,14 @@ class Runner:
                 raise Refused(f"{tool.name} cannot be taken back")
             return await tool.undo(operation)
         except HostError as error:
-            raise Refused(f"{error.host}: {error}. Nothing was changed") from error
+            raise Refused(f"{error.host}: {error}. Nothing was changed{self._others(operation)}") from error
+        except Refused as error:
+            raise type(error)(f"{error}{self._others(operation)}") from error
+
+    def _others(self, mine: Operation | None) -> str:
+        """Operations that are not finished either, which may be why."""
+        others = [one for one in self._unfinished if mine is None or one.number != mine.number]
+        return "".join(f". Operation {one.number} is unfinished: {one.command} finishes it" for one in others)
 
     async def _run(
         self, tool: Tool, operation: Operation | None, steps: Sequence[Step], undo: bool
@@ -149,28 +190,109 @@ class Runner:
         report = Report(steps, problems=list(tool.problems), operation=operation)
         if operation is None and not steps:
             return report
-        if operation is None:
-            operation = await asyncio.to_thread(self._begin, tool)
-            report.operation = operation
-        self._operation = operation
-        await asyncio.to_thread(self.journal.plan, operation, () if undo else steps)
-        done = _Done(self.journal, self.store, None if undo else operation)
-        taker = Taker(self._hosts, self._progress, tool.actions, done)
+        self.operation = operation
+        taker: Taker | None = None
+        bug: Exception | None = None
         try:
+            if operation is None:
+                await to_end(self._begin, tool)
+            assert self.operation is not None
+            await to_end(self.journal.plan, self.operation, () if undo else steps)
+            taker = self._taker(tool, self._progress, None if undo else self.operation)
             await taker.take(steps, report)
-            if not report.problems:
-                await asyncio.to_thread(self.journal.end, operation, tool.undone if undo else "done")
-            else:
-                await asyncio.to_thread(self.journal.failed, operation, report.problems)
+        except LockLost:
+            raise
+        except asyncio.CancelledError:
+            report.interrupted = True
+            if taker is None and operation is None:
+                await self._not_begun()
+            report.problems.append("interrupted")
+        except Exception as error:
+            if not isinstance(error, Failed) and not (taker is not None and taker.holds):
+                raise
+            bug = None if isinstance(error, Refused | ConfigError | Failed | OSError) else error
+            report.problems.append(str(error) or type(error).__name__)
+        assert self.operation is not None
+        report.operation = self.operation
+        if taker is not None and taker.holds and report.problems and (not undo or report.interrupted):
+            self._broken = report
+        report = await self._end(tool, self.operation, report, undo)
+        report.seconds = time.monotonic() - started
+        if bug is not None:
+            raise bug
+        return report
+
+    def _taker(self, tool: Tool, progress: Progress, operation: Operation | None) -> Taker:
+        done = _Done(self.journal, self.store, operation)
+        return Taker(self._hosts, progress, tool.actions, done)
+
+    async def _end(self, tool: Tool, operation: Operation, report: Report, undo: bool) -> Report:
+        """Take back what is broken, and write down how it has ended."""
+        try:
+            outcome = tool.undone if undo else "done"
+            if self._broken is not None and not operation.final:
+                outcome = "undone" if await self._take_back(tool, operation, report) else ""
+            elif report.problems:
+                outcome = ""
+            if operation.final and not outcome and (text := tool.no_way_back()):
+                report.problems[-1] += f". {text}"
+            if report.problems:
+                await to_end(self.journal.failed, operation, report.problems)
+            if outcome:
+                await to_end(self.journal.end, operation, outcome)
+            if undo and outcome:
+                report.problems.clear()  # it was interrupted, and is done
         except LockLost:
             raise
         except Failed as error:
             report.problems.append(str(error))  # the store: what was wrong before is to be told, too
-        report.seconds = time.monotonic() - started
         return report
 
-    def _begin(self, tool: Tool) -> Operation:
-        return self.journal.begin(tool.name, tool.arguments, blocks=tool.blocks)
+    async def _take_back(self, tool: Tool, operation: Operation, report: Report) -> bool:
+        """Clients wait: all is made as it was before, at once; whether that came to its end. What came of it
+        is added to the last problem. LockLost: another tool may be at it.
+        """
+        assert tool.undo is not None
+        self._say(f"{report.problems[-1]}: taking it back, since clients wait")
+        back = Report()
+        left: Sequence[Step] = ()
+        try:
+            async with asyncio.timeout(BACK_SECONDS):
+                await self._hosts.end_cut_off(CUT_OFF_SECONDS)
+                await to_end(self.store.check_lock)
+                left = await tool.undo(operation)
+                await self._taker(tool, Silent(), None).take(left, back)
+        except LockLost:
+            raise
+        except NoWayBack:  # it was published, which could not be written down any more
+            final = [key for key, one in operation.planned.items() if one.final]
+            await to_end(self.journal.done, operation, {key: {} for key in final})
+            return False
+        except TimeoutError:
+            back.problems.append(f"it is not done after {BACK_SECONDS:g} s")
+        except Exception as error:
+            where = f"{error.host}: " if isinstance(error, HostError) else ""
+            back.problems.append(f"{where}{error}")
+        failed = "; ".join(back.problems)
+        if failed and (not left or any(one.holds for one in left if one not in back.done)):
+            report.problems[-1] += f". Taking it back failed, too: {failed}. Clients wait: {AGAIN}"
+            return False
+        report.problems[-1] += f". It was taken back: {tool.as_before()}"
+        if failed:
+            report.problems[-1] += f"; but see to this: {failed}"
+        return not failed
+
+    def _begin(self, tool: Tool) -> None:
+        self.operation = self.journal.begin(tool.name, tool.arguments, blocks=tool.blocks)
+
+    async def _not_begun(self) -> None:
+        """It was interrupted before its first step."""
+        if self.operation is not None:
+            await to_end(self.journal.end, self.operation, "undone")
+        raise Interrupted("interrupted: nothing was changed")
+
+
+AGAIN: Final = "run the same command again, which goes on, or with --undo, which takes it back"
 
 
 class _Done:
@@ -196,12 +318,14 @@ class _Done:
             steps, self._waiting = self._waiting, {}
             self._written = time.monotonic()
             if steps and self._operation is not None:
-                await asyncio.to_thread(self._journal.done, self._operation, steps)
+                await to_end(self._journal.done, self._operation, steps)
             await asyncio.to_thread(self._store.check_lock)
 
 
 class Taker:
-    """Takes steps. What goes wrong on one host does not stop the others, but the stages that follow."""
+    """Takes steps. What goes wrong on one host does not stop the others, but the stages that follow. `holds`:
+    a step was begun of which clients may wait.
+    """
 
     def __init__(
         self,
@@ -214,9 +338,10 @@ class Taker:
         self._actions = actions or {}
         self._done = done
         self._stopped: Exception | None = None
+        self.holds = False
 
     async def take(self, steps: Sequence[Step], report: Report) -> None:
-        """All of them, as far as it goes."""
+        """All of them, as far as it goes. When this is cancelled, no thread of theirs is left at work."""
         before = len(report.problems)
         with self._progress.of(len(steps)):
             for _, stage in groupby(sorted(steps, key=lambda one: one.stage), key=lambda one: one.stage):
@@ -231,7 +356,8 @@ class Taker:
                         for host, listed in by_host.items()
                         for queue in [_Queue(host, iter(listed), len(listed))]
                         for _ in range(min(len(listed), self._hosts.per_host if host else 1))
-                    )
+                    ),
+                    return_exceptions=True,  # waits for all, also when they are cancelled
                 )
                 if self._stopped is not None:
                     raise self._stopped
@@ -243,6 +369,7 @@ class Taker:
     async def _work(self, queue: _Queue, report: Report) -> None:
         """Take steps of a host until there is none, the host is lost, or all have to stop."""
         while self._stopped is None and (step := queue.next()) is not None:
+            self.holds = self.holds or step.holds
             try:
                 facts = await self._one(step)
                 queue.left -= 1
@@ -283,7 +410,8 @@ class _Queue:
     def failed(self, step: Step, error: HostError) -> str:
         """What is to be said of it: once, when the host is lost."""
         text = f"{step.host or error.host}: {step.text}: {error}"
-        if not error.lost:
+        if not error.lost or step.holds:
             return text
         said, self.lost = self.lost, True
-        return "" if said else f"{text}. {self.left} steps there are not done: see to it, then run this again"
+        left = "1 step there is" if self.left == 1 else f"{self.left} steps there are"
+        return "" if said else f"{text}. {left} not done: see to it, then run this again"

@@ -14,8 +14,9 @@ class Step:
     """SQL on a host, or an action of the tool's own. `key` is the same in every run of the tool.
 
     Steps of one `stage` run side by side, stages one after another. Taking a step twice must do no harm. One
-    with `final` cannot be taken back, nor what was before it. `shown` stands for `statements` that have
-    secrets.
+    with `final` cannot be taken back, nor what was before it. Of one with `holds` clients may wait until a
+    `final` one is taken: what begins it and ends without that is taken back at once. `shown` stands for
+    `statements` that have secrets.
     """
 
     key: str
@@ -26,6 +27,7 @@ class Step:
     action: str = ""
     stage: int = 0
     final: bool = False
+    holds: bool = False
 
     def document(self) -> dict[str, Any]:
         """For the journal: without the statements, which are made anew."""

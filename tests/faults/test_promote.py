@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGTERM
 
 import pytest
 
@@ -91,6 +93,61 @@ def test_killed_and_run_again(pairs: Pairs, tmp_path: Path) -> None:
         assert set(pairs.written(host, FIRST)) >= writers.acknowledged
 
 
+def test_interrupted(pairs: Pairs, tmp_path: Path) -> None:
+    """At each of its steps, also while it is taken back: clients have only waited, and nothing is in the way
+    of the next. Behind the point of no return it says how to go on.
+    """
+    frozen, fenced, released, published, follows = 12, 17, 24, 25, 31
+    log = tmp_path / "log"
+    old, new = pairs.pair(0)
+    assert new is not None
+    words = ["--host", old.address, "--config", str(pairs.demo.settings), "--yes"]
+    command = ["fleet", "promote", *words]
+    with Killer() as killer, Writers(pairs.address, FIRST) as writers:
+        for at, by in ((frozen, SIGINT), (fenced, SIGTERM), (released, SIGHUP)):
+            log.write_text("")
+            assert killer.run(command, log, at, by) == 1, (at, log.read_text())
+            said = f"shardgate: interrupted. It was taken back: {old.address} serves as before"
+            assert log.read_text().splitlines()[1:] == [said]
+            is_promoted(pairs, new, old)
+            writers.go_on()
+        assert pairs.run("promote", *words, "--undo") == (
+            0,
+            "no promote is unfinished: there is nothing to take back\n",
+        )
+        assert killer.run(command, log, fenced) == -9
+        is_told(pairs, old)
+        log.write_text("")
+        assert killer.run([*command, "--undo"], log, 6, SIGINT) == 0, log.read_text()
+        assert f"{old.address} is the master as before" in log.read_text()
+        is_promoted(pairs, new, old)
+        for at in (published, follows):
+            log.write_text("")
+            assert killer.run(command, log, at, SIGINT) == 1, (at, log.read_text())
+            done = f"interrupted. {new.address} is the master and serves: there is no way back\n"
+            assert done in log.read_text()
+            assert "run the same command again, which goes on where it was\n" in log.read_text()
+            writers.go_on()
+            assert killer.run(command, log) == 0, log.read_text()
+            is_promoted(pairs, old, new)
+            promote(pairs, new)
+            writers.go_on()
+    is_promoted(pairs, new, old)
+    assert (writers.problems, writers.retried) == ([], 0)
+    for host in (old, new):
+        assert set(pairs.written(host, FIRST)) >= writers.acknowledged
+
+
+def is_told(pairs: Pairs, old: DemoHost) -> None:
+    """By all commands: what clients wait for, that a change is not finished, and what to do."""
+    words = f"finish it: shardgate fleet promote --host {old.address} --config {pairs.demo.settings}; or take"
+    for command, *more in (("fleet", "status"), ("fleet", "verify"), ("check", "--connect")):
+        status, output = pairs.run(*more, command=command)
+        assert status == (0 if "status" in more else 1), output
+        assert f"{old.address}: main 0-3 is frozen, clients wait\n" in output, output
+        assert ("unfinished" in output, words in output) == (True, True), output
+
+
 def test_what_is_refused(pairs: Pairs) -> None:
     """And nothing is changed by it."""
     old, new = pairs.pair(0)
@@ -164,18 +221,26 @@ def test_what_goes_wrong_is_taken_back(pairs: Pairs, monkeypatch: pytest.MonkeyP
         assert f"no space left. It was taken back: {old.address} serves as before" in output
         writers.go_on()
         is_promoted(pairs, new, old)
-        assert pairs.run("promote", "--host", old.address, "--yes", "--undo")[0] == 0
     assert (writers.problems, writers.retried) == ([], 0)
 
 
-def test_a_dead_master_that_comes_back(pairs: Pairs) -> None:
-    """It had nothing more than its slave, and is a slave now."""
+def test_a_dead_master_that_comes_back(pairs: Pairs, tmp_path: Path) -> None:
+    """It had nothing more than its slave, and is a slave now. Interrupted, it is as before."""
     old, new = pairs.pair(1)
     assert new is not None
     pairs.has_it_all(new, old)
-    command = pairs.kill(old)
+    command, log = pairs.kill(old), tmp_path / "log"
+    words = ["--host", old.address, "--dead", "--config", str(pairs.demo.settings), "--yes"]
+    with Killer() as killer:
+        for at in (12, 16):
+            log.write_text("")
+            assert killer.run(["fleet", "promote", *words], log, at, SIGINT) == 1
+            assert f"It was taken back: {old.address} is the master as before, if it" in log.read_text()
+            assert (pairs.pair(1), '"state"' in json.dumps(pairs.document)) == ((old, new), False)
     output = promote(pairs, old, "--dead")
     assert f"{new.address} is the master" in output
+    (received,) = re.findall(r"all that it had received, up to ([^;]*);", output)
+    assert len(set(received.split(","))) == len(received.split(","))
     assert f"{old.address} could not be reached, so it is not fenced" in output
     assert pairs.pair(1) == (new, None)
     pairs.start(old, command)

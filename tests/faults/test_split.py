@@ -113,7 +113,6 @@ def test_filled_and_taken_back(moving: Moving, tmp_path: Path, monkeypatch: pyte
         assert f"no space left. It was taken back: {moving.old.address} serves main,lookup 2-3" in output
         assert moving.owners("main") == before
         writers.go_on()
-        assert moving.run(*filled, "--undo", "--yes")[0] == 0
     assert writers.problems == []
     moving.catch_up()
     for sql in ("CHECKSUM TABLE odd.t", "SELECT * FROM odd.v", "SELECT n, f, d, HEX(c), w, k, t FROM odd.t"):
@@ -157,6 +156,14 @@ def test_what_is_refused(moving: Moving, flavour: str, monkeypatch: pytest.Monke
         (slave, collation, uncollation, f"{slave.address} db00003 boards has "),
         (slave, delayed, prompt, f"{slave.address}: has not applied all: it is still behind after 1 s"),
         (slave, twice, untwice, "Duplicate entry '900000' for key"),
+    ]
+    account = json.loads(moving.demo.settings.read_text())["backends"]["accounts"][0]
+    name = f"'{account['user']}'@'%'"
+    other_password = [*unlogged, f"ALTER USER {name} IDENTIFIED BY 'otherPassword-1'"]
+    right_password = [*unlogged, f"ALTER USER {name} IDENTIFIED BY '{account['password']}'"]
+    planted += [
+        (host, other_password, right_password, f"cannot log in to {host.address} as {account['user']}: ")
+        for host in (master, slave)
     ]
     monkeypatch.setattr(splitting, "LAG_SECONDS", 1.0)
     pair = ["--master", new]
@@ -214,6 +221,24 @@ def test_killed_and_taken_back(moving: Moving, tmp_path: Path) -> None:
             assert (moving.owners("main"), moving.owners("lookup")) == before
             writers.go_on()
     assert writers.problems == []
+    assert written(moving) == sorted(writers.acknowledged)
+    moving.catch_up()
+
+
+def test_interrupted(moving: Moving, tmp_path: Path) -> None:
+    """At each of its steps: clients have only waited, and it is as if nothing had been begun."""
+    log = tmp_path / "log"
+    command = ["fleet", *split(moving), "--config", str(moving.demo.settings), "--yes"]
+    before = moving.owners("main"), moving.owners("lookup")
+    with Killer() as killer, Writers(moving.address, PLACES) as writers:
+        for at in (14, 18, 20, 24, 28):
+            log.write_text("")
+            assert killer.run(command, log, at, signal.SIGINT) == 1, (at, log.read_text())
+            said = f"interrupted. It was taken back: {moving.old.address} serves main,lookup 2-3 as before"
+            assert log.read_text().splitlines()[1:] == [f"shardgate: {said}"], at
+            assert (moving.owners("main"), moving.owners("lookup")) == before
+            writers.go_on()
+    assert (writers.problems, writers.retried) == ([], 0)
     assert written(moving) == sorted(writers.acknowledged)
     moving.catch_up()
 
@@ -384,7 +409,6 @@ def test_zookeeper_is_restarted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> 
         assert kept.moving.owners("main") == before
         writers.go_on()
         others.go_on()
-        assert kept.split("--provision", "--undo")[0] == 0
     for one in (writers, others):
         assert (one.problems, one.retried) == ([], 0)
         assert written(kept.moving, one.places) == sorted(one.acknowledged)

@@ -1,4 +1,4 @@
-"""Runs of `shardgate fleet` that SIGKILL ends at a chosen point: before and after all that they change.
+"""Runs of `shardgate fleet` that a signal ends at a chosen point: before and after all that they change.
 
 A process that has imported all forks one child a run: `Killer.run`.
 """
@@ -43,24 +43,28 @@ class Killer:
         self._process.stdin.close()
         self._process.wait()
 
-    def run(self, arguments: Sequence[str], log: Path, kill_at: int = 0) -> int:
-        """Exit status of `shardgate ARGUMENTS`, or -9 when killed: at its `kill_at`th point, from 1."""
+    def run(
+        self, arguments: Sequence[str], log: Path, kill_at: int = 0, by: signal.Signals = signal.SIGKILL
+    ) -> int:
+        """Exit status of `shardgate ARGUMENTS`, or -9 when killed: at its `kill_at`th point, from 1. `by`:
+        another signal that it gets there.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"arguments": list(arguments), "log": str(log), "at": kill_at}
+        asked = {"arguments": list(arguments), "log": str(log), "at": kill_at, "by": int(by)}
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
 
 class _Counter:
-    def __init__(self, at: int) -> None:
-        self.left = at
+    def __init__(self, at: int, by: int) -> None:
+        self.left, self.by = at, by
 
     def reached(self) -> None:
         self.left -= 1
         if self.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.by)
 
 
 def _counted(counter: _Counter, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +93,7 @@ def _child(asked: dict[str, Any]) -> None:
     with open(asked["log"], "ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    counter = _Counter(asked["at"])
+    counter = _Counter(asked["at"], asked["by"])
     for module, classes in POINTS.items():
         for name, methods in classes.items():
             owner = getattr(sys.modules[module], name)

@@ -62,7 +62,7 @@ def test_status_tells_what_does_not_serve(world: World) -> None:
     frozen = changed(world, 2, state="frozen")
     assert topology(world, "put", str(frozen), "--yes")[0] == 0
     status, output = world.run("status")
-    line = f"main 0-1 on {world.servers[0].address}: frozen, clients wait\n"
+    line = f"{world.servers[0].address}: main 0-1 is frozen, clients wait\n"
     assert (status, line in output) == (0, True), output
 
 
