@@ -49,14 +49,14 @@ def test_while_the_program_is_imported() -> None:
 
 def test_before_and_between_steps(world: World, tmp_path: Path) -> None:
     """Nothing is said to be unfinished that was not begun; what was begun is finished by the same command."""
-    log = tmp_path / "log"
+    log, before = tmp_path / "log", world.state()
     create = ["fleet", "create", "--config", str(world.settings), "--yes"]
     with Killer() as killer:
         for at in (2, 4, 5):  # with the lock, with the operation in the journal, with its steps
             log.write_text("")
             assert killer.run(create, log, at, signal.SIGINT) == 1
             assert log.read_text() == "shardgate: interrupted: nothing was changed\n", at
-            assert world.state() == [{}, {}]
+            assert world.state() == before
         assert "unfinished" not in world.run("status")[1]
         log.write_text("")
         assert killer.run(create, log, 12, signal.SIGINT) == 1
@@ -69,6 +69,7 @@ def test_before_and_between_steps(world: World, tmp_path: Path) -> None:
 
 
 def test_at_the_prompt(world: World) -> None:
+    before = world.state()
     terminal, end = pty.openpty()
     command = [sys.executable, "-m", "proxy", "fleet", "create", "--config", str(world.settings)]
     process = subprocess.Popen(
@@ -87,7 +88,7 @@ def test_at_the_prompt(world: World) -> None:
     printed = os.read(terminal, 4096)
     os.close(terminal)
     assert printed.decode().strip() == "shardgate: interrupted: nothing was changed"
-    assert world.state() == [{}, {}]
+    assert world.state() == before
 
 
 def test_what_is_under_way_has_ended(world: World) -> None:
