@@ -219,19 +219,29 @@ def give_all_back(
 
 
 def end_transaction(client: Exchange) -> None:
-    """The session's transaction is over, or rolled back: free what it kept for that alone."""
+    """The session's transaction is over, or rolled back: free what it kept for that alone, and roll back what
+    is open on a connection that the session needs for more.
+    """
     for conn in client.session.transaction.end():
         free(conn)
+    end_on_kept(client, b"ROLLBACK")
+
+
+def end_on_kept(client: Exchange, sql: bytes) -> None:
+    """COMMIT or ROLLBACK on the connections that the session keeps beyond its transaction, which is over."""
+    for conn in client.session.transaction.held.values():
+        if conn.in_transaction and not conn.closed and conn.receiver is None:
+            conn.tell(query_packet(sql + b" AND NO CHAIN NO RELEASE"))  # whatever completion_type says
+            conn.scanner.status &= ~_IN_TRANS
 
 
 def release_all(client: Exchange) -> None:
     """Free every connection that the session keeps, whatever it is pinned to."""
-    end_transaction(client)
     transaction = client.session.transaction
-    pinned = list(transaction.held.values())
+    kept = [*transaction.end(), *transaction.held.values()]
     transaction.held.clear()
     transaction.pins.clear()
-    for conn in pinned:
+    for conn in kept:
         free(conn)
 
 
@@ -259,10 +269,7 @@ def transaction_ended_by_server(client: Exchange, rolled_back: bool) -> None:
     """
     transaction = client.session.transaction
     ended = transaction.end()
-    for other in transaction.held.values():  # the session is pinned to them
-        if other.in_transaction and not other.closed and other.receiver is None:
-            other.tell(query_packet(b"ROLLBACK" if rolled_back else b"COMMIT"))
-            other.scanner.status &= ~_IN_TRANS
+    end_on_kept(client, b"ROLLBACK" if rolled_back else b"COMMIT")
     for other in ended:
         if rolled_back:
             free(other)  # still in a transaction: the reset rolls it back
@@ -323,9 +330,11 @@ def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) ->
     carried = transaction.explicit or not session.autocommit or conn.in_transaction
     xa = XA in transaction.pins.get(conn.host, ())
     drop(client, conn)
-    ending = transaction.ending
+    ending, known = transaction.ending, (transaction.lost_by, transaction.lost)
     end_transaction(client)
-    if xa or (carried and not ending):
+    if known[1] and not xa:
+        transaction.refuse(*known)  # the proxy itself has closed it, for that
+    elif xa or (carried and not ending):
         reason = error.text if error is not None else f"Lost connection to MySQL server {conn.host}"
         became = UNKNOWN if xa else _became(client, error)  # a prepared one outlives its connection
         transaction.refuse(became, reason.removesuffix("."))

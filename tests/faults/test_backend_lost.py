@@ -140,6 +140,37 @@ def test_a_transaction_whose_connection_is_lost(faulty: Start) -> None:
     cluster.proxy.wait_idle()
 
 
+def test_what_a_session_keeps_is_rolled_back_too(faulty: Start) -> None:
+    """One host is lost, on the other the session has a temporary table, and so its connection: what the
+    transaction did there must not be committed by the next BEGIN.
+    """
+    cluster = faulty()
+    (here, *_), (there, *_) = cluster.users()
+    other = cluster.client()
+    written = f"SELECT COUNT(*) FROM users WHERE id IN ({here}, {there}) AND ts = '2001-02-03'"
+    write = "UPDATE users SET ts = '2001-02-03' WHERE id = {}"
+    define = "CREATE TABLE IF NOT EXISTS legacy.never (n INT)"
+    client = cluster.client()
+    assert client.ask("CREATE TEMPORARY TABLE legacy.kept (n INT)").kind == "ok"
+    for told_by in (write.format(there), "COMMIT", "BEGIN", define):
+        assert client.ask("BEGIN").kind == "ok"
+        assert client.ask(write.format(there)).kind == "ok"
+        assert client.ask(write.format(here)).kind == "ok"
+        cluster.links[1].reset()
+        wait_until(partial(_sees_it_closed, cluster, cluster.links[1].address), "the proxy has noticed")
+        reply = client.ask(told_by)
+        assert (reply.code, reply.sqlstate) == (1053, "08S01"), (told_by, reply)
+        assert client.ask("BEGIN").kind == "ok", told_by
+        assert client.ask(write.format(here)).kind == "ok", told_by
+        assert other.ask(written).rows == [(b"0",)], told_by
+        assert client.ask("ROLLBACK").kind == "ok"
+        assert other.ask(written).rows == [(b"0",)], told_by
+    assert client.ask("SELECT COUNT(*) FROM legacy.kept").rows == [(b"0",)]
+    client.close()
+    assert other.ask("SELECT * FROM legacy.never").code == 1146
+    cluster.proxy.wait_idle()
+
+
 def test_a_transaction_whose_connection_is_killed(faulty: Start) -> None:
     """On the server itself, as a fence does: it is surely rolled back, by an error that drivers retry."""
     cluster = faulty()
