@@ -22,6 +22,7 @@ from proxy.errors import ProxyError
 from proxy.session.transaction import CUT, UNDONE, UNKNOWN, XA
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, frame, query_packet
+from rewriter.plans.builtins import SetVariables
 from rewriter.text.nature import UNREAD
 from rewriter.text.statement import access_of
 
@@ -119,6 +120,7 @@ async def borrowed(
     session = client.session
     held = session.transaction.held.get(host)
     conn = held or await outside(client, host, database)
+    gone: ProxyError | None = None
     try:
         settings = session.settings.base.without(_LIMITS) if all_rows else session.settings.base
         await apply(conn, settings)
@@ -128,14 +130,15 @@ async def borrowed(
                 raise ProxyError("unknown_database", database=database)
             conn.database = database
         yield conn
-    except BaseException:
+    except BaseException as error:
         if conn.receiver is not None:
             conn.close()
+        gone = error if isinstance(error, ProxyError) and error.lost else None
         raise
     finally:
         if held is not None or session.transaction.held.get(host) is conn:
             if conn.closed:
-                lost(client, conn, None)
+                lost(client, conn, gone)
         elif joins and not conn.closed and not client.closed:
             give_back(client, conn)
         else:
@@ -359,7 +362,9 @@ def _became(client: Exchange, error: ProxyError | None) -> str:
     elif client.work is relay and not relay.plain:  # prepared on its host
         nature, effects = relay.nature, relay.effects
     verb, _, second = nature.words.partition(" ")
-    commits = commits or access_of(verb, second)[1] or verb == "XA"
+    commits = commits or access_of(verb, second)[1] or verb == "XA" or (verb, second) == ("LOAD", "INDEX")
+    if isinstance(plan, SetVariables):  # what a server evaluates is set there: autocommit, too
+        commits = any(one.name == "autocommit" for one in plan.assignments)
     if commits or (effects is not None and effects.routine) or (plan is None and verb == "SET"):
         return UNKNOWN
     return CUT if error is None or error.lost else UNDONE

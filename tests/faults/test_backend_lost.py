@@ -270,6 +270,47 @@ def test_every_way_within_a_transaction(faulty: Start, opening: str) -> None:
     cluster.proxy.wait_idle(clients=0)
 
 
+def test_what_commits_and_is_not_answered(faulty: Start) -> None:
+    """The server has done it, and the answer is lost: no error that a library retries may tell of it."""
+    cluster = faulty()
+    other = cluster.client("legacy")
+    link, shown = cluster.links[0], "SELECT city FROM customers WHERE id = 1"
+    for number, sql in enumerate(
+        (
+            "COMMIT",
+            "SET autocommit = 1",
+            "SET autocommit = (SELECT 1)",
+            "SET autocommit = 1, sql_mode = CONCAT(@@sql_mode, '')",
+            "LOAD INDEX INTO CACHE customers",
+        )
+    ):
+        for sent in (True, False):
+            city = f"{number} {sent}"
+            client = cluster.client("legacy")
+            assert client.ask("SET autocommit = 0").kind == "ok"
+            assert client.ask(f"UPDATE customers SET city = '{city}' WHERE id = 1").kind == "ok"
+            if sent:
+                link.spoil(lambda _, piece: (b"", True))
+            else:
+                link.reset()
+                wait_until(partial(_sees_it_closed, cluster, link.address), "the proxy has noticed")
+            reply = client.ask(sql)
+            link.pass_on()
+            if sent:
+                assert reply.code == 1158, (sql, reply)
+                assert client.ask(shown).code in (0, 1105), sql
+                assert client.ask("ROLLBACK").kind == "ok", sql
+            else:
+                assert reply.code == 1053, (sql, reply)
+            client.close()
+            found = wait_until(partial(rows_of, other, shown), "the host is used again")
+            if not sent:
+                assert found != [(city.encode(),)], sql
+            elif not sql.startswith("LOAD"):  # which does not commit on every server
+                assert found == [(city.encode(),)], sql
+    cluster.proxy.wait_idle()
+
+
 def _sees_it_closed(cluster: Faulty, link: str) -> bool:
     return bool(cluster.proxy.host_state(link)["busy"] == 0)
 
