@@ -22,6 +22,7 @@ from proxy.errors import ProxyError
 from proxy.session.transaction import CUT, UNDONE, UNKNOWN, XA
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, frame, query_packet
+from rewriter.plans.builtins import SetVariables
 from rewriter.text.nature import UNREAD
 from rewriter.text.statement import access_of
 
@@ -119,6 +120,7 @@ async def borrowed(
     session = client.session
     held = session.transaction.held.get(host)
     conn = held or await outside(client, host, database)
+    gone: ProxyError | None = None
     try:
         settings = session.settings.base.without(_LIMITS) if all_rows else session.settings.base
         await apply(conn, settings)
@@ -128,14 +130,15 @@ async def borrowed(
                 raise ProxyError("unknown_database", database=database)
             conn.database = database
         yield conn
-    except BaseException:
+    except BaseException as error:
         if conn.receiver is not None:
             conn.close()
+        gone = error if isinstance(error, ProxyError) and error.lost else None
         raise
     finally:
         if held is not None or session.transaction.held.get(host) is conn:
             if conn.closed:
-                lost(client, conn, None)
+                lost(client, conn, gone)
         elif joins and not conn.closed and not client.closed:
             give_back(client, conn)
         else:
@@ -219,19 +222,29 @@ def give_all_back(
 
 
 def end_transaction(client: Exchange) -> None:
-    """The session's transaction is over, or rolled back: free what it kept for that alone."""
+    """The session's transaction is over, or rolled back: free what it kept for that alone, and roll back what
+    is open on a connection that the session needs for more.
+    """
     for conn in client.session.transaction.end():
         free(conn)
+    end_on_kept(client, b"ROLLBACK")
+
+
+def end_on_kept(client: Exchange, sql: bytes) -> None:
+    """COMMIT or ROLLBACK on the connections that the session keeps beyond its transaction, which is over."""
+    for conn in client.session.transaction.held.values():
+        if conn.in_transaction and not conn.closed and conn.receiver is None:
+            conn.tell(query_packet(sql + b" AND NO CHAIN NO RELEASE"))  # whatever completion_type says
+            conn.scanner.status &= ~_IN_TRANS
 
 
 def release_all(client: Exchange) -> None:
     """Free every connection that the session keeps, whatever it is pinned to."""
-    end_transaction(client)
     transaction = client.session.transaction
-    pinned = list(transaction.held.values())
+    kept = [*transaction.end(), *transaction.held.values()]
     transaction.held.clear()
     transaction.pins.clear()
-    for conn in pinned:
+    for conn in kept:
         free(conn)
 
 
@@ -259,10 +272,7 @@ def transaction_ended_by_server(client: Exchange, rolled_back: bool) -> None:
     """
     transaction = client.session.transaction
     ended = transaction.end()
-    for other in transaction.held.values():  # the session is pinned to them
-        if other.in_transaction and not other.closed and other.receiver is None:
-            other.tell(query_packet(b"ROLLBACK" if rolled_back else b"COMMIT"))
-            other.scanner.status &= ~_IN_TRANS
+    end_on_kept(client, b"ROLLBACK" if rolled_back else b"COMMIT")
     for other in ended:
         if rolled_back:
             free(other)  # still in a transaction: the reset rolls it back
@@ -323,9 +333,11 @@ def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) ->
     carried = transaction.explicit or not session.autocommit or conn.in_transaction
     xa = XA in transaction.pins.get(conn.host, ())
     drop(client, conn)
-    ending = transaction.ending
+    ending, known = transaction.ending, (transaction.lost_by, transaction.lost)
     end_transaction(client)
-    if xa or (carried and not ending):
+    if known[1] and not xa:
+        transaction.refuse(*known)  # the proxy itself has closed it, for that
+    elif xa or (carried and not ending):
         reason = error.text if error is not None else f"Lost connection to MySQL server {conn.host}"
         became = UNKNOWN if xa else _became(client, error)  # a prepared one outlives its connection
         transaction.refuse(became, reason.removesuffix("."))
@@ -350,7 +362,9 @@ def _became(client: Exchange, error: ProxyError | None) -> str:
     elif client.work is relay and not relay.plain:  # prepared on its host
         nature, effects = relay.nature, relay.effects
     verb, _, second = nature.words.partition(" ")
-    commits = commits or access_of(verb, second)[1] or verb == "XA"
+    commits = commits or access_of(verb, second)[1] or verb == "XA" or (verb, second) == ("LOAD", "INDEX")
+    if isinstance(plan, SetVariables):  # what a server evaluates is set there: autocommit, too
+        commits = any(one.name == "autocommit" for one in plan.assignments)
     if commits or (effects is not None and effects.routine) or (plan is None and verb == "SET"):
         return UNKNOWN
     return CUT if error is None or error.lost else UNDONE

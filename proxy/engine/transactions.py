@@ -133,14 +133,10 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
     begun, next_, modes = PLAIN, transaction.next, modes_of(session.settings)
     if transaction.explicit:
         begun, modes = transaction.begin, transaction.modes or modes
+    gone = _drop_gone(client)
+    if gone and sql == b"COMMIT":
+        raise _cut(client, gone)
     hosts = [host for host, conn in transaction.held.items() if conn.in_transaction]
-    gone = [conn for conn in transaction.held.values() if conn.closed and conn.in_transaction]
-    for conn in gone:
-        hosts.remove(conn.host)
-        lease.drop(client, conn)
-    if gone and sql == b"COMMIT":  # nobody has been asked to commit: nothing of it will be committed
-        lease.end_transaction(client)
-        raise ProxyError("transaction_cut", reason=f"Lost connection to MySQL server {gone[0].host}")
 
     def after() -> None:
         if completion is Completion.CHAIN:
@@ -175,6 +171,23 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
         TaskWork(client, steady=True).start(_end_on_all(client, sql, after))
 
 
+def _drop_gone(client: Exchange) -> str:
+    """Forget the connections of the transaction that are gone; one of their hosts, or ""."""
+    held = client.session.transaction.held.values()
+    gone = [conn for conn in held if conn.closed and conn.in_transaction]
+    for conn in gone:
+        lease.drop(client, conn)
+    return gone[0].host if gone else ""
+
+
+def _cut(client: Exchange, host: str) -> ProxyError:
+    """The end of a transaction that lost its connection to `host` before anybody was asked to commit: nothing
+    of it will be committed.
+    """
+    lease.end_transaction(client)
+    return ProxyError("transaction_cut", reason=f"Lost connection to MySQL server {host}")
+
+
 def commits_first(client: Exchange, plan: Plan) -> bool:
     """Whether the open transaction must be committed before a statement that does so implicitly. Where it is
     on the statement's own host alone, that host will do it, unless it finds that the statement is none.
@@ -194,11 +207,14 @@ def commits_first(client: Exchange, plan: Plan) -> bool:
 def commit_then(client: Exchange, go_on: Callable[[], None], *, judged: bool = True) -> None:
     """Commit what is open (an implicit commit), then call `go_on`, which answers the client. An XA
     transaction is not committed so: the server refuses the statement. `judged`: a server has read the
-    statement already; else one does before, for what is no SQL commits nothing.
+    statement already; else one does before, for what is no SQL commits nothing. Raises ProxyError.
     """
     if xa_host(client) is not None:
         go_on()
         return
+    gone = _drop_gone(client)
+    if gone:
+        raise _cut(client, gone)
     if not client.session.transaction.held:
         client.session.transaction.end()
         client.session.use_up()
@@ -265,6 +281,7 @@ async def _ended(
     for conn in conns.values():
         if conn.closed:
             lease.drop(client, conn)
+    lease.end_on_kept(client, b"ROLLBACK")  # what the session needs for more, and has not been ended
     if failure is not None and sql.startswith(b"COMMIT"):
         reason = failure.text() if isinstance(failure, Err) else failure.text
         unsure = [failed_on] if isinstance(failure, ProxyError) and failure.unsure else []

@@ -281,7 +281,7 @@ class _Move:
             await run(client, b"SAVEPOINT " + _SAVEPOINT, ResultSink(client))
         try:
             forced = Wish(wish.wanted, wish.wanted)
-            written = await make_room(self._ask, self.rows, self.asked.source, near, forced)
+            written = await make_room(self._ask, self.rows, self.asked.source, near, forced, beyond=True)
         except (ProxyError, Failed):
             if within and client.session.transaction.open and not client.session.transaction.lost:
                 with suppress(Failed, ProxyError):

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from proxy.errors import ProxyError
 from rewriter.plans.reorder import Move, OrderedRows
 
-from .spacing import narrowest, widened
+from .spacing import MOST, narrowest, widened
 
 Row = tuple[int, int]
 """To-ID and sequence."""
@@ -34,11 +34,20 @@ class Wish(NamedTuple):
 
 
 async def make_room(
-    ask: Ask, rows: OrderedRows, source: int, row: Row, wish: Wish, *, at_once: bool = False
+    ask: Ask,
+    rows: OrderedRows,
+    source: int,
+    row: Row,
+    wish: Wish,
+    *,
+    at_once: bool = False,
+    beyond: bool = False,
 ) -> int:
     """Spread the rows around one of the list of `source`, or around the place where it stood. Gives how many
-    were written. `at_once`: it fails rather than wait for a lock. Raises ProxyError (reorder_full).
+    were written. `at_once`: it fails rather than wait for a lock. `beyond`: there shall be room between the
+    list's ends and the largest and smallest sequence, too. Raises ProxyError (reorder_full).
     """
+    most, least = (MOST + 1, -1) if beyond else (None, None)
     target, sequence = row
     reach = _FIRST_REACH
     while True:
@@ -49,8 +58,8 @@ async def make_room(
         if not listed:
             return 0
         at, sequences = min(len(over), len(listed) - 1), [one[1] for one in listed]
-        above = sequences[at - 1] if at else None
-        below = sequences[at + 1] if at + 1 < len(sequences) else None
+        above = sequences[at - 1] if at else most
+        below = sequences[at + 1] if at + 1 < len(sequences) else least
         if narrowest(above, sequences[at], below) >= wish.least:
             return 0
         top, bottom = len(ahead) <= reach, len(behind) <= reach

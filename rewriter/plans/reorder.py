@@ -15,9 +15,11 @@ from config.schema import Table, quote
 from rewriter.bound import BindError
 from rewriter.plan import Access, Plan, Values
 from rewriter.route.values import Value
-from rewriter.text.literals import NotPlain
+from rewriter.text.literals import NotPlain, quoted_integer
 
 _NULL: Final = re.compile(rb"NULL\Z|CAST\(NULL AS ")
+_TEXT: Final = re.compile(rb"_\w+ ?(?:x'([0-9a-fA-F]*)'|'([^'\\]*)') COLLATE \w+\Z")
+"""How the session writes a user variable that is a text."""
 
 
 class Asked(NamedTuple):
@@ -63,7 +65,8 @@ class OrderedRows:
         """Reads to-ID and sequence of some rows."""
         listed = ", ".join(map(str, dict.fromkeys(targets)))
         where = f"{self.to_column} IN ({listed})"
-        return f"{self._select(source)} AND {where}{' FOR UPDATE' if lock else ''}".encode()
+        every = f"LIMIT {(1 << 64) - 1}"  # whatever sql_select_limit says
+        return f"{self._select(source)} AND {where} {every}{' FOR UPDATE' if lock else ''}".encode()
 
     def behind(self, source: int, sequence: int, target: int, rows: int, *, at_once: bool = False) -> bytes:
         """Reads and locks the row `target` of that sequence and those behind it, `rows` in all. `at_once`: it
@@ -149,8 +152,13 @@ class Reorder(Plan):
     def _id(self, name: str, value: Value | None, values: Values) -> int | None:
         if value is None or (value.kind in ("slot", "parameter") and _NULL.match(values[value.index])):
             return None
+        text = _TEXT.match(values[value.index]) if value.kind == "slot" else None
         try:
-            number = value.integer(values)
+            if text is not None:  # it becomes a BIGINT here: nothing is compared with a column as a text
+                digits = text[2] if text[1] is None else bytes.fromhex(text[1].decode())
+                number = quoted_integer(digits + b"'")
+            else:
+                number = value.integer(values)
         except NotPlain:
             raise self._wrong(f"{name} is no whole number") from None
         if not -(1 << 63) <= number < 1 << 64:

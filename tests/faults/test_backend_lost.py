@@ -140,6 +140,37 @@ def test_a_transaction_whose_connection_is_lost(faulty: Start) -> None:
     cluster.proxy.wait_idle()
 
 
+def test_what_a_session_keeps_is_rolled_back_too(faulty: Start) -> None:
+    """One host is lost, on the other the session has a temporary table, and so its connection: what the
+    transaction did there must not be committed by the next BEGIN.
+    """
+    cluster = faulty()
+    (here, *_), (there, *_) = cluster.users()
+    other = cluster.client()
+    written = f"SELECT COUNT(*) FROM users WHERE id IN ({here}, {there}) AND ts = '2001-02-03'"
+    write = "UPDATE users SET ts = '2001-02-03' WHERE id = {}"
+    define = "CREATE TABLE IF NOT EXISTS legacy.never (n INT)"
+    client = cluster.client()
+    assert client.ask("CREATE TEMPORARY TABLE legacy.kept (n INT)").kind == "ok"
+    for told_by in (write.format(there), "COMMIT", "BEGIN", define):
+        assert client.ask("BEGIN").kind == "ok"
+        assert client.ask(write.format(there)).kind == "ok"
+        assert client.ask(write.format(here)).kind == "ok"
+        cluster.links[1].reset()
+        wait_until(partial(_sees_it_closed, cluster, cluster.links[1].address), "the proxy has noticed")
+        reply = client.ask(told_by)
+        assert (reply.code, reply.sqlstate) == (1053, "08S01"), (told_by, reply)
+        assert client.ask("BEGIN").kind == "ok", told_by
+        assert client.ask(write.format(here)).kind == "ok", told_by
+        assert other.ask(written).rows == [(b"0",)], told_by
+        assert client.ask("ROLLBACK").kind == "ok"
+        assert other.ask(written).rows == [(b"0",)], told_by
+    assert client.ask("SELECT COUNT(*) FROM legacy.kept").rows == [(b"0",)]
+    client.close()
+    assert other.ask("SELECT * FROM legacy.never").code == 1146
+    cluster.proxy.wait_idle()
+
+
 def test_a_transaction_whose_connection_is_killed(faulty: Start) -> None:
     """On the server itself, as a fence does: it is surely rolled back, by an error that drivers retry."""
     cluster = faulty()
@@ -237,6 +268,47 @@ def test_every_way_within_a_transaction(faulty: Start, opening: str) -> None:
                 wait_until(lambda: not sleeping(), f"it is ended: {name}", 20)
                 cursor.execute("DROP TABLE IF EXISTS legacy.lost")
     cluster.proxy.wait_idle(clients=0)
+
+
+def test_what_commits_and_is_not_answered(faulty: Start) -> None:
+    """The server has done it, and the answer is lost: no error that a library retries may tell of it."""
+    cluster = faulty()
+    other = cluster.client("legacy")
+    link, shown = cluster.links[0], "SELECT city FROM customers WHERE id = 1"
+    for number, sql in enumerate(
+        (
+            "COMMIT",
+            "SET autocommit = 1",
+            "SET autocommit = (SELECT 1)",
+            "SET autocommit = 1, sql_mode = CONCAT(@@sql_mode, '')",
+            "LOAD INDEX INTO CACHE customers",
+        )
+    ):
+        for sent in (True, False):
+            city = f"{number} {sent}"
+            client = cluster.client("legacy")
+            assert client.ask("SET autocommit = 0").kind == "ok"
+            assert client.ask(f"UPDATE customers SET city = '{city}' WHERE id = 1").kind == "ok"
+            if sent:
+                link.spoil(lambda _, piece: (b"", True))
+            else:
+                link.reset()
+                wait_until(partial(_sees_it_closed, cluster, link.address), "the proxy has noticed")
+            reply = client.ask(sql)
+            link.pass_on()
+            if sent:
+                assert reply.code == 1158, (sql, reply)
+                assert client.ask(shown).code in (0, 1105), sql
+                assert client.ask("ROLLBACK").kind == "ok", sql
+            else:
+                assert reply.code == 1053, (sql, reply)
+            client.close()
+            found = wait_until(partial(rows_of, other, shown), "the host is used again")
+            if not sent:
+                assert found != [(city.encode(),)], sql
+            elif not sql.startswith("LOAD"):  # which does not commit on every server
+                assert found == [(city.encode(),)], sql
+    cluster.proxy.wait_idle()
 
 
 def _sees_it_closed(cluster: Faulty, link: str) -> bool:

@@ -105,6 +105,12 @@ def test_user_variables_that_a_statement_assigns(small: OwnProxy) -> None:
     assert (reply.kind, reply.code) == ("err", 1041), reply
     assert client.ask("ROLLBACK").kind == "ok"
     assert client.ask("SELECT @n").value == b"5"
+    for sql in ("BEGIN", "UPDATE customers SET city = city LIMIT 1", "SELECT REPEAT('x', 2000000) INTO @n"):
+        assert client.ask(sql).kind == "ok"
+    for sql in ("SELECT 1", "COMMIT"):  # nobody has lost a connection, and it must not be run again as it is
+        reply = client.ask(sql)
+        assert (reply.kind, reply.code) == ("err", 1041), reply
+    assert client.ask("SELECT @n").value == b"5"
 
 
 def test_prepared_statements(small: OwnProxy) -> None:

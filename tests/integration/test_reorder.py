@@ -20,7 +20,7 @@ from tests.support.demo import Demo
 from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 
-MS = 10**25
+MS, MOST = 10**25, 10**38 - 1
 Error = pymysql.err.MySQLError
 
 
@@ -182,23 +182,33 @@ def test_other_forms(board: Board) -> None:
     board.run("SET @none = NULL, @first = 1")
     board.run(f"CALL reorder_board_pin({board.id}, 3, 2, @none)")
     assert board.pins() == [1, 2, 3]
+    with board.connection.cursor() as cursor:
+        cursor.callproc("reorder_board_pin", (str(board.id), "3", "1", "2"))
+    assert board.pins() == [1, 3, 2]
+    board.run("SET @third = CONCAT('', 3), @word = 'x'")
+    board.run(f"CALL reorder_board_pin({board.id}, @third, 2, NULL)")
+    assert board.pins() == [1, 2, 3]
+    with pytest.raises(Error, match="no whole number"):
+        board.run(f"CALL reorder_board_pin({board.id}, @word, 2, NULL)")
 
 
 def test_whatever_the_session_has_set(board: Board) -> None:
     board.fill([1, 2, 3])
     for setting in (
         "completion_type = 'CHAIN'",
+        "sql_select_limit = 1",
         "transaction_mode = 'single'",
         "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
         "NAMES gbk",
         "SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         "SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
     ):
+        plain = board.pins()
         board.run(f"SET {setting}")
-        first = board.pins()[0]
-        assert board.move(first, board.pins()[-1], None) == 1, setting
-        assert board.pins()[-1] == first
-    board.run("SET completion_type = DEFAULT")
+        assert board.move(plain[0], plain[-1], None) == 1, setting
+        board.run("SET sql_select_limit = DEFAULT")
+        assert board.pins() == [*plain[1:], plain[0]], setting
+    board.run("SET completion_type = DEFAULT, sql_select_limit = DEFAULT")
     last = board.run("SELECT LAST_INSERT_ID(77)")[1]
     board.move(board.pins()[0], board.pins()[-1], None)
     assert board.run("SELECT LAST_INSERT_ID()")[1] == last
@@ -382,6 +392,25 @@ def test_prepared(board: Board, raw: MakeRaw) -> None:
         answer = client.execute(found.id, [b.text(str(board.id)), b.integer(pin), *ends])
         assert answer.kind == "ok", answer
     assert board.pins() == [1, 4, 2, 3]
+
+
+@pytest.mark.parametrize("sequences", [(MOST, 0), (MOST, MOST // 2, 0), (MOST, MOST - 1, 1, 0), (7, 0, -5)])
+def test_there_is_room_beyond_the_largest_and_the_smallest_sequence(
+    board: Board, sequences: tuple[int, ...]
+) -> None:
+    plain = list(range(1, len(sequences) + 1))
+    for pin, sequence in zip(plain, sequences, strict=True):
+        board.run(f"INSERT INTO board_has_pins VALUES ({board.id}, {pin}, {sequence})")
+    for _ in range(2):
+        assert board.move(plain[-1], None, plain[0]) == 1
+        plain.insert(0, plain.pop())
+        assert board.pins() == plain
+        assert board.warnings() == []
+        for _ in range(2):
+            assert board.move(plain[0], plain[-1], None) == 1
+            plain.append(plain.pop(0))
+            assert board.pins() == plain
+        assert all(0 <= one <= MOST for one in board.rows().values())
 
 
 def test_rows_of_one_sequence_make_room(board: Board) -> None:
