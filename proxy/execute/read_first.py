@@ -210,7 +210,8 @@ def spreads(client: Exchange) -> bool:
 
 async def _write_all(client: Exchange, writes: list[bytes]) -> _Total:
     """Run several writes, which are one: outside of a transaction in one of their own, inside of one behind a
-    savepoint. Raises Failed or ProxyError when nothing of them is done.
+    savepoint. Under LOCK TABLES, which that would end, each is by itself. Raises Failed or ProxyError when
+    nothing of them is done.
     """
     session, total = client.session, _Total(client)
     transaction = session.transaction
@@ -219,7 +220,7 @@ async def _write_all(client: Exchange, writes: list[bytes]) -> _Total:
     if within:
         before, after = b"SAVEPOINT " + _SAVEPOINT, b"RELEASE SAVEPOINT " + _SAVEPOINT
         undo = b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT
-    elif session.transaction_mode != "single":
+    elif session.transaction_mode != "single" and not transaction.locks_tables:
         before, after, undo = b"START TRANSACTION", b"COMMIT", b"ROLLBACK"
     try:
         if before:

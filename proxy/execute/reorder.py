@@ -67,8 +67,11 @@ class _Stale(Exception):
 
 async def _reorder(client: Exchange, plan: Reorder, asked: Asked) -> None:
     session, move = client.session, _Move(client, plan, asked)
-    if session.transaction.explicit or not session.autocommit:
+    transaction = session.transaction
+    if transaction.explicit or not session.autocommit:
         done = await move.run(within=True)
+    elif transaction.locks_tables:  # which a transaction of its own would end
+        done = await move.run(within=False)
     else:
         done = await _by_itself(client, move)
     diagnostics = []

@@ -122,6 +122,11 @@ class Transaction:
         """Whether the client is inside a transaction, as the IN_TRANS status flag shows it."""
         return self.explicit or any(conn.in_transaction for conn in self.held.values())
 
+    @property
+    def locks_tables(self) -> bool:
+        """Whether LOCK TABLES holds somewhere, which a transaction that begins would end."""
+        return any(LOCKED in kept for kept in self.pins.values())
+
     def elsewhere(self, host: str) -> bool:
         """Whether it is open on another host than this one."""
         return any(conn.in_transaction for other, conn in self.held.items() if other != host)
