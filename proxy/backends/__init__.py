@@ -86,6 +86,14 @@ class Backends:
         conn.doomed = True
         owner.kill_soon(conn.thread_id, conn.capability_set, query_only=True)
 
+    def killed(self, conn: BackendConnection) -> None:
+        """What `kill_query` was for has ended on `conn`, whose session goes on with it: a kill that is still to
+        be sent would end the next statement.
+        """
+        owner = conn.owner
+        assert isinstance(owner, HostPool)
+        owner.withdraw_kill(conn.thread_id)
+
     def discard(self, conn: BackendConnection) -> None:
         """Close `conn` in the middle of a statement, and end the statement on the server."""
         owner = conn.owner

@@ -300,6 +300,10 @@ class HostPool:
         if self._kills.add(thread_id, account_of(capability_set), query_only=query_only):
             self._kill_pending()
 
+    def withdraw_kill(self, thread_id: int) -> None:
+        """The query that `kill_soon` was to end has ended."""
+        self._kills.withdraw(thread_id)
+
     def _kill_pending(self) -> None:
         self._kill_at = self._now() + self.limits.health_interval
         self._kills.running = True

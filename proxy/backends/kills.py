@@ -54,6 +54,12 @@ class Kills:
             del self.pending[next(iter(self.pending))]
         return not self.running
 
+    def withdraw(self, thread: int) -> None:
+        """What ran there has ended: a KILL QUERY that is still to be sent would end what comes next."""
+        kill = self.pending.get(thread)
+        if kill is not None and kill.query_only:
+            del self.pending[thread]
+
     async def run(self) -> None:
         """Send them; the caller has set `running`. What cannot be sent now stays for the next time."""
         try:

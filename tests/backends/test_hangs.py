@@ -246,6 +246,24 @@ async def test_kills_take_one_connection(world: World) -> None:
     assert not world.pool._kills.pending
 
 
+async def test_what_has_ended_meanwhile_is_not_killed(world: World) -> None:
+    """The next statement would be. A whole connection that is to end still is."""
+    for thread in (100, 101):
+        world.pool.kill_soon(thread, 0, query_only=True)
+    world.pool.kill_soon(102, 0)
+    for thread in (100, 102, 103):
+        world.pool.withdraw_kill(thread)
+    await world.settle()
+    world._threads = iter([1000])  # type: ignore[assignment]
+    await world.opened()
+    killer = world.last
+    for sql in (b"KILL QUERY 101", b"KILL 102"):
+        assert sql in world.transports[killer].take()
+        killer.data_received(OK)
+        await world.settle()
+    assert killer.closed
+
+
 async def test_kills_wait_for_a_host_that_hangs_and_not_for_one_that_is_gone(world: World) -> None:
     world.pool.kill_soon(1, 0)
     await world.settle()

@@ -102,7 +102,11 @@ class ServerConn:
         if word == b"START":
             self.end(commit=True)
             self.in_trans = True
-        elif word == b"COMMIT" or sql == b"ROLLBACK" or word == b"RESET":
+        elif (
+            word == b"COMMIT"
+            or sql.removesuffix(b" AND NO CHAIN NO RELEASE") == b"ROLLBACK"
+            or word == b"RESET"
+        ):
             self.end(commit=word == b"COMMIT")
             self.autocommit = self.autocommit or word == b"RESET"
         elif sql.startswith(b"SET ") and b"autocommit=" in sql:

@@ -340,6 +340,9 @@ class FanOut:
         """No branch is at work any more."""
         conns = [*self._over, *(branch.conn for branch in self.branches if branch.conn is not None)]
         self._over = []
+        for conn in conns:
+            if conn.doomed and not conn.closed:
+                self.client.services.backends.killed(conn)
         for branch in self.branches:
             branch.conn = None
         lease.give_all_back(self.client, conns, failed=self.error is not None, broken=self._lost)

@@ -223,6 +223,8 @@ class Reading(ABC):
             self.wake.clear()
             await self.wake.wait()
         for source in self._sources:
+            if source.conn is not None and source.conn.doomed and not source.conn.closed:
+                client.services.backends.killed(source.conn)
             if source.failed and source.conn is not None and not source.conn.closed:
                 await drain_diagnostics(client, source.conn)
 
