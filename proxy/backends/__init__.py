@@ -87,8 +87,8 @@ class Backends:
         owner.kill_soon(conn.thread_id, conn.capability_set, query_only=True)
 
     def killed(self, conn: BackendConnection) -> None:
-        """What `kill_query` was for has ended on `conn`, and its session goes on with it: a kill that is still
-        to be sent would end the next statement.
+        """What `kill_query` was for has ended on `conn`, which its session goes on with: a kill that is
+        still to be sent would end the next statement.
         """
         owner = conn.owner
         assert isinstance(owner, HostPool)
