@@ -60,20 +60,7 @@ class FailingOver(Promoting):
 
     def tool(self) -> Tool:
         """See `Promoting.tool`. Goes on with a planned promotion when one of its two masters has died."""
-        self._tool.actions = {
-            "freeze": self._freeze,
-            "wait": self._wait,
-            "fence": self._fence,
-            "reach": self._reach,
-            "release": self._release,
-            "publish": self._publish,
-            "served": self._served,
-            "follow": self._follow,
-            "bury": self._fence,
-            "join": self._join,
-            "serve": self._serve,
-            "replicate": self._replicate,
-        }
+        self._tool.actions = {**self._tool.actions, "bury": self._fence, "join": self._join}
         self._tool.as_before = lambda: f"{self._old} is the master as before, if it is there"
         self._tool.resumes = lambda one: one.arguments.get("host") == self._old or self._succeeded(one)
         return self._tool
