@@ -19,7 +19,7 @@ from proxy.backends.own import apply
 from proxy.backends.settings import Settings
 from proxy.backends.waiting import Waiter
 from proxy.errors import ProxyError
-from proxy.session.transaction import CUT, UNDONE, UNKNOWN, XA
+from proxy.session.transaction import CUT, PLAINLY, UNDONE, UNKNOWN, XA
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, frame, query_packet
 from rewriter.plans.builtins import SetVariables
@@ -234,7 +234,7 @@ def end_on_kept(client: Exchange, sql: bytes) -> None:
     """COMMIT or ROLLBACK on the connections that the session keeps beyond its transaction, which is over."""
     for conn in client.session.transaction.held.values():
         if conn.in_transaction and not conn.closed and conn.receiver is None:
-            conn.tell(query_packet(sql + b" AND NO CHAIN NO RELEASE"))  # whatever completion_type says
+            conn.tell(query_packet(sql + PLAINLY))
             conn.scanner.status &= ~_IN_TRANS
 
 

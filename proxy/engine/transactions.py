@@ -17,7 +17,7 @@ from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import read_only
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Diagnostic, Outcome
-from proxy.session.transaction import LOCKED, XA, completion_of, modes_of
+from proxy.session.transaction import LOCKED, PLAINLY, XA, completion_of, modes_of
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import AnyHost, BindError, Passthrough, Physical, Plan, Values
 from rewriter.plans.builtins import (
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _UNDOES: Final = frozenset({1213, 3101})
 """Errors of COMMIT that say that the server has rolled the transaction back."""
-_PLAIN: Final = b" AND NO CHAIN NO RELEASE"
 """Whatever the session's completion_type is."""
 
 
@@ -165,7 +164,7 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
         transaction.spots = []
         transaction.next = None
         transaction.ending = sql
-        sql = sql + _PLAIN if session.settings.get("completion_type") else sql
+        sql = sql + PLAINLY if session.settings.get("completion_type") else sql
         client.relay.run(hosts[0], sql, nature=plan.nature)
     else:
         TaskWork(client, steady=True).start(_end_on_all(client, sql, after))
@@ -243,7 +242,7 @@ def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -> Coro
     """
     transaction = client.session.transaction
     if client.session.settings.get("completion_type"):
-        sql += _PLAIN
+        sql += PLAINLY
     conns = {host: conn for host, conn in transaction.held.items() if conn.in_transaction}
     return _ended(client, sql, go_on, conns, transaction.end())
 

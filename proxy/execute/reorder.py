@@ -20,6 +20,7 @@ from proxy.reordering.respacing import Job, rows_of
 from proxy.reordering.room import Row, Wish, make_room
 from proxy.reordering.spacing import between, narrowest
 from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
+from proxy.session.transaction import PLAINLY
 from proxy.wire.packets import parse_ok
 from proxy.wire.resultset import decode_row
 from rewriter.plans.reorder import LOOKED_AT, Asked, Move, OrderedRows, Reorder
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _SAVEPOINT: Final = b"shardgate_reorder"
 _READ_COMMITTED: Final = b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-_PLAIN: Final = b" AND NO CHAIN NO RELEASE"
 """Whatever the session's completion_type is."""
 
 _DEADLOCK: Final = 1213
@@ -101,14 +101,14 @@ async def _by_itself(client: Exchange, move: _Move) -> _Done:
         except Exception as error:
             diagnostics = client.session.diagnostics
             with suppress(Failed, ProxyError):  # the first error is what is told
-                await run(client, b"ROLLBACK" + _PLAIN, ResultSink(client), steady=True)
+                await run(client, b"ROLLBACK" + PLAINLY, ResultSink(client), steady=True)
             client.session.apply(Outcome(RESULT_SET, diagnostics=diagnostics))
             code = int.from_bytes(error.error[1:3], "little") if isinstance(error, Failed) else 0
             if attempt == _ATTEMPTS or code not in (_DEADLOCK, _NOT_IN_STATEMENTS):
                 raise
             lenient = lenient and code != _NOT_IN_STATEMENTS
             continue
-        await run(client, b"COMMIT" + _PLAIN, ResultSink(client), steady=True)
+        await run(client, b"COMMIT" + PLAINLY, ResultSink(client), steady=True)
         return done
 
 

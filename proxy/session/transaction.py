@@ -10,7 +10,7 @@ does I/O.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
@@ -25,6 +25,8 @@ CUT = "transaction_cut"
 UNDONE = "transaction_undone"
 UNKNOWN = "transaction_unknown"
 
+#: Behind COMMIT or ROLLBACK: that and no more, whatever completion_type says.
+PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
 #: What LOCK TABLES pins a session by.
 LOCKED = ("tables", "")
 #: And XA START.
