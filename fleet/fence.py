@@ -148,13 +148,15 @@ class Fence:
 
     def close(self) -> list[str]:
         """The statements that close the databases."""
-        return self._statements()[0]
+        return self._statements({})[0]
 
-    def open(self) -> list[str]:
-        """Those that open them, to be as before."""
-        return self._statements()[1]
+    def open(self, now: Mapping[tuple[str, str], Held] | None = None) -> list[str]:
+        """Those that open them, to be as before. `now`: the rights of the accounts as they are; without it
+        what is open already may be closed for a moment.
+        """
+        return self._statements(now or {})[1]
 
-    def _statements(self) -> tuple[list[str], list[str]]:
+    def _statements(self, now: Mapping[tuple[str, str], Held]) -> tuple[list[str], list[str]]:
         shut: list[str] = []
         opened: list[str] = []
         if self.held is None:
@@ -162,8 +164,9 @@ class Fence:
                 [f"ALTER DATABASE {quote(name)} READ ONLY = {value}" for name in self.databases]
                 for value in (1, 0)
             )
-        for (_, account), rights in (self.held or {}).items():
-            entries = [_entry(account, name, rights) for name in self.databases]
+        for name, rights in (self.held or {}).items():
+            account = name[1]
+            entries = [_entry(account, database, rights, now.get(name)) for database in self.databases]
             for closing, opening in (*entries, _everywhere(account, rights)):
                 shut += closing
                 opened += opening
@@ -215,8 +218,10 @@ def _everywhere(account: str, rights: Held) -> tuple[list[str], list[str]]:
     return [instead, f"REVOKE {changes} ON *.* FROM {account}"], opened
 
 
-def _entry(account: str, database: str, rights: Held) -> tuple[list[str], list[str]]:
-    """What closes one database for one account, and what opens it. Each may be run when it was before."""
+def _entry(account: str, database: str, rights: Held, now: Held | None) -> tuple[list[str], list[str]]:
+    """What closes one database for one account, and what opens it. Each may be run when it was before. `now`:
+    the account's rights as they are, where they are known.
+    """
     shut: list[str] = []
     opened: list[str] = []
     for (of, table), own in rights.tables.items():
@@ -238,7 +243,8 @@ def _entry(account: str, database: str, rights: Held) -> tuple[list[str], list[s
         shut.append(f"REVOKE {_listed(own & CHANGES)} ON {scope} FROM {account}")
     if own:
         opened.append(f"GRANT {_listed(own & (CHANGES | _READS | FENCE))} ON {scope} TO {account}")
-    if keeps - own:
+    # an account that has no entry of its own is not shut out: to make one would do that
+    if keeps - own and (own or now is None or name in now.databases):
         added = _listed(keeps - own)
         opened += [f"GRANT {added} ON {scope} TO {account}", f"REVOKE {added} ON {scope} FROM {account}"]
     return shut, opened
@@ -271,8 +277,9 @@ async def close_databases(hosts: Hosts, host: Host, fence: Fence, patience: floa
 
 
 async def open_databases(hosts: Hosts, host: Host, fence: Fence) -> None:
-    """As before."""
-    await _unlogged(hosts, host, fence.open())
+    """As before. What is open stays so all the time: there may be transactions."""
+    now = None if fence.held is None else await _held(hosts, host, {user for user, _ in fence.held})
+    await _unlogged(hosts, host, fence.open(now))
 
 
 async def _locks(hosts: Hosts, host: Host, databases: Iterable[str]) -> list[str]:

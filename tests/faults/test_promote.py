@@ -59,7 +59,7 @@ def test_there_and_back(pairs: Pairs) -> None:
         promote(pairs, new)
         writers.go_on()
     is_promoted(pairs, new, old)
-    assert (writers.problems, writers.retried) == ([], 0)
+    assert (writers.problems, writers.retried) == ([], [])
     for host in (old, new):
         assert sorted(pairs.written(host, FIRST)) == sorted(writers.acknowledged)
     assert pairs.run("verify") == (0, "ok  all is as it should be\n")
@@ -133,7 +133,7 @@ def test_interrupted(pairs: Pairs, tmp_path: Path) -> None:
             promote(pairs, new)
             writers.go_on()
     is_promoted(pairs, new, old)
-    assert (writers.problems, writers.retried) == ([], 0)
+    assert (writers.problems, writers.retried) == ([], [])
     for host in (old, new):
         assert set(pairs.written(host, FIRST)) >= writers.acknowledged
 
@@ -221,7 +221,7 @@ def test_what_goes_wrong_is_taken_back(pairs: Pairs, monkeypatch: pytest.MonkeyP
         assert f"no space left. It was taken back: {old.address} serves as before" in output
         writers.go_on()
         is_promoted(pairs, new, old)
-    assert (writers.problems, writers.retried) == ([], 0)
+    assert (writers.problems, writers.retried) == ([], [])
 
 
 def test_a_dead_master_that_comes_back(pairs: Pairs, tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_interrupted(moving: Moving, tmp_path: Path) -> None:
             assert log.read_text().splitlines()[1:] == [f"shardgate: {said}"], at
             assert (moving.owners("main"), moving.owners("lookup")) == before
             writers.go_on()
-    assert (writers.problems, writers.retried) == ([], 0)
+    assert (writers.problems, writers.retried) == ([], [])
     assert written(moving) == sorted(writers.acknowledged)
     moving.catch_up()
 
@@ -410,7 +410,7 @@ def test_zookeeper_is_restarted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> 
         writers.go_on()
         others.go_on()
     for one in (writers, others):
-        assert (one.problems, one.retried) == ([], 0)
+        assert (one.problems, one.retried) == ([], [])
         assert written(kept.moving, one.places) == sorted(one.acknowledged)
     assert (references.problems, references.rows > 0) == ([], True)
     kept.moving.catch_up()
@@ -460,7 +460,7 @@ def test_proxies_that_do_not_follow(kept: Kept, monkeypatch: pytest.MonkeyPatch)
         others.go_on()
         assert [kept.moving.ask(kept.moving.old, sql) for sql in rows_of(others, sleepers)] == left, old
     assert (references.problems, references.rows > 0) == ([], True)
-    assert (writers.problems, writers.retried) == ([], 0)
+    assert (writers.problems, writers.retried) == ([], [])
     for one in (writers, others, sleepers):
         assert one.problems == []
         rows = written(kept.moving, one.places)

@@ -55,7 +55,7 @@ def test_a_promotion(pairs: Pairs) -> None:
         assert (status, f"{new.address} is the master" in output) == (0, True), output
         writers.go_on()
     assert pairs.pair(0) == (new, old)
-    assert (writers.problems, writers.retried) == ([], 0)
+    assert (writers.problems, writers.retried) == ([], [])
     pairs.has_it_all(old, new)
     for host in (old, new):
         assert sorted(pairs.written(host, places)) == sorted(writers.acknowledged)
@@ -74,7 +74,7 @@ def test_a_split_and_a_definition(pairs: Pairs) -> None:
         status, output = pairs.run(*words, "--yes")
         assert status == 0, output
         writers.go_on()
-    assert (writers.problems, writers.retried) == ([], 0)
+    assert (writers.problems, writers.retried) == ([], [])
     ranges = pairs.document["keyspaces"]["main"]["ranges"]
     assert [one["master"] for one in ranges if one["range"][0] == 2] == [new.address]
     there = pairs.written(new, [moved]) + pairs.written(old, [stays])

@@ -36,7 +36,8 @@ def place(shard: int) -> Place:
 @dataclass
 class Writer:
     """One client. `longest`: seconds that a statement took at most since `reset`. `unknown`: numbers of which
-    nobody knows whether they were written; `problems`: replies that no client should get.
+    nobody knows whether they were written; `retried`: replies after which a transaction is run again;
+    `problems`: replies that no client should get.
     """
 
     address: tuple[str, int]
@@ -47,7 +48,7 @@ class Writer:
     acknowledged: set[int] = field(default_factory=set)
     unknown: set[int] = field(default_factory=set)
     problems: list[object] = field(default_factory=list)
-    retried: int = 0
+    retried: list[object] = field(default_factory=list)
     rounds: int = 0
     longest: float = 0.0
 
@@ -87,7 +88,7 @@ class Writer:
             return True
         code = getattr(reply, "code", 0)
         if code in RETRY:
-            self.retried += 1
+            self.retried.append(reply)
         elif self.tolerant and code in IN_FLIGHT:
             self.unknown.update(numbers)
         else:
@@ -176,8 +177,8 @@ class Writers:
         return [problem for one in self.all for problem in one.problems]
 
     @property
-    def retried(self) -> int:
-        return sum(one.retried for one in self.all)
+    def retried(self) -> list[object]:
+        return [reply for one in self.all for reply in one.retried]
 
     @property
     def acknowledged(self) -> set[int]:

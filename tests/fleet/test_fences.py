@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 import pymysql
@@ -102,6 +102,24 @@ def test_databases(server: LocalServer, flavour: str) -> None:
     for number, user in enumerate(USERS):
         with server.connect(user=user, password="x") as new:
             assert writes(new, number) == 0, user
+
+
+def test_opened_while_open(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an interrupted tool does: nobody is shut out, not for a moment."""
+    address = server.address
+    held = run(server, lambda hosts: fence.fence_of(hosts, address, ["fence_00001"], USERS))
+    real, found = Hosts.run, []
+
+    async def one_by_one(hosts: Hosts, host: str, statements: Sequence[str]) -> None:
+        for number, sql in enumerate(statements):
+            await real(hosts, host, [sql])
+            found.append(await asyncio.to_thread(writes, client, number))
+
+    with server.connect(user="sg_pattern", password="x") as client, monkeypatch.context() as patch:
+        patch.setattr(Hosts, "run", one_by_one)
+        run(server, lambda hosts: fence.open_databases(hosts, address, held))
+    assert found
+    assert set(found) == {0}
 
 
 def test_what_is_open_before(server: LocalServer) -> None:
