@@ -10,17 +10,21 @@ Tests that change the rows of `demo` or `plain` put them back, or use rows of th
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import re
 import ssl
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -56,6 +60,9 @@ def _context_of(connection: object, options: Any) -> ssl.SSLContext:
 
 _Connection._create_ssl_ctx = _context_of
 
+# CliRunner makes the tree of all commands anew for each: as much CPU time as many of them take
+typer.testing.__dict__["_get_command"] = functools.cache(typer.main.get_command)
+
 settings.register_profile(
     "shardgate",
     deadline=None,
@@ -65,6 +72,17 @@ settings.register_profile(
 settings.load_profile("shardgate")
 
 StartDemo = Callable[..., Demo]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and hundreds of modules stay to the end: nothing to look for garbage in."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

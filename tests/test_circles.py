@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Iterable, Mapping
 
-from tests.test_imports import FILES, module
+from tests.test_imports import FILES, module, nodes
 
 MODULES = {module(path): path for path in FILES}
 
@@ -24,12 +24,13 @@ FLOORS = (
 )
 
 
+@functools.cache
 def imported(name: str) -> set[str]:
     """The files of our own that a file imports; a name of a package may be a file of it."""
     path = MODULES[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom):

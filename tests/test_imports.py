@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -48,11 +49,18 @@ def module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All that a file consists of."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
 def imports(path: Path) -> set[str]:
     """All modules that a file imports, relative ones resolved; those for type checking only as well."""
     package = module(path) if path.name == "__init__.py" else module(path).rpartition(".")[0]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level:
@@ -91,7 +99,7 @@ def test_no_input_or_output() -> None:
     wrong = []
     for path in FILES:
         if any(within(module(path), room) for room in NO_IO):
-            words = {type(node) for node in ast.walk(ast.parse(path.read_text()))}
+            words = {type(node) for node in nodes(path)}
             waits = words & {ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith}
             if waits or {one.partition(".")[0] for one in imports(path)} & IO:
                 wrong.append(module(path))
@@ -132,7 +140,7 @@ def test_tasks_are_made_where_they_are_kept() -> None:
     """`create_task` elsewhere could lose a task, and what it raised."""
     wrong = []
     for path in FILES:
-        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        calls = [node.func for node in nodes(path) if isinstance(node, ast.Call)]
         names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls}
         if names & {"create_task", "ensure_future", "TaskGroup"} and module(path) not in TASK_MAKERS:
             wrong.append(module(path))
