@@ -34,7 +34,7 @@ from demo.servers import start_all, stop_servers
 from demo.zookeeper import LocalZooKeeper
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
-from tests.support.programs import FLAVOURS, need_program
+from tests.support.programs import FLAVOURS, need_program, program_of
 from tests.support.servers import LocalServer
 from tests.support.template import template_of
 
@@ -85,11 +85,26 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses `flavour` needs servers."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-servers", action="store_true", help="tests marked one_server run on each server")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whatever uses `flavour` needs servers; what is marked `one_server`, the first that is there."""
+    first = next((name for name in FLAVOURS if program_of(name) is not None), FLAVOURS[0])
+    left_out = []
     for item in items:
-        if "flavour" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.integration)
+        if "flavour" not in getattr(item, "fixturenames", ()):
+            continue
+        item.add_marker(pytest.mark.integration)
+        if item.get_closest_marker("one_server") and not config.getoption("all_servers"):
+            assert isinstance(item, pytest.Function)
+            if item.callspec.params["flavour"] != first:
+                left_out.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        without = set(left_out)
+        items[:] = [item for item in items if item not in without]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -215,5 +215,5 @@ class HostMachine(RuleBasedStateMachine):
         assert list(self.world.pool.state.busy.values()).count("a") < SHARED.max_connections
 
 
-HostMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
+HostMachine.TestCase.settings = hypothesis_settings(max_examples=40, stateful_step_count=30, deadline=None)
 TestHostMachine = HostMachine.TestCase

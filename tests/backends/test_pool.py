@@ -370,5 +370,5 @@ class PoolMachine(RuleBasedStateMachine):
             assert self.opening or len(self.lent) == MOST
 
 
-PoolMachine.TestCase.settings = hypothesis_settings(max_examples=80, stateful_step_count=40, deadline=None)
+PoolMachine.TestCase.settings = hypothesis_settings(max_examples=50, stateful_step_count=40, deadline=None)
 TestPoolMachine = PoolMachine.TestCase

@@ -14,6 +14,8 @@ from tests.integration.raw import Raw, packet, query
 from tests.integration.test_compression import COMPRESS, Compressed
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_server
+
 MB = 1 << 20
 #: Two whole packets of a statement that goes on.
 UNFINISHED = b"".join(struct.pack("<I", 0xFFFFFF | seq << 24) + b"\x03" * 0xFFFFFF for seq in (0, 1))

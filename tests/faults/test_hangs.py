@@ -50,6 +50,7 @@ def works(client: Raw, sql: str) -> Callable[[], bool]:
     return lambda: client.ask(sql).kind == "rows"
 
 
+@pytest.mark.one_server
 def test_a_stopped_server(demo: Demo, own: MakeOwn) -> None:
     proxy = own(QUICK, expected=EXPECTED)
     host, other = demo.masters[0], demo.masters[1]
@@ -113,6 +114,7 @@ def test_a_server_at_work_is_left_alone(demo: Demo, own: MakeOwn) -> None:
     assert len(big.reply().rows) == 400, "a client that reads slowly"
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("part", [3, 20, 0.5])
 def test_half_a_reply(faulty: Start, part: float) -> None:
     """The rest is lost on its way, on this one connection: the host says that it has done its work."""
@@ -141,6 +143,7 @@ def test_half_a_reply(faulty: Start, part: float) -> None:
     cluster.proxy.wait_idle(clients=0)
 
 
+@pytest.mark.one_server
 def test_a_way_that_is_cut(faulty: Start) -> None:
     """Nothing passes any more, in either direction, and connections stay open: as with a broken switch."""
     cluster = faulty({"backends": {"hang_timeout": "1s"}}, EXPECTED)

@@ -313,6 +313,7 @@ def test_a_file_for_a_frozen_shard(own: MakeOwn, demo: Demo) -> None:
 # -- who leaves
 
 
+@pytest.mark.one_server
 def test_the_limit_in_count(own: MakeOwn) -> None:
     proxy = own({"limits": {"buffered": 2}})
     clients = [proxy.raw() for _ in range(3)]
@@ -327,6 +328,7 @@ def test_the_limit_in_count(own: MakeOwn) -> None:
     assert [client.reply().kind for client in clients[:2]] == ["ok", "ok"]
 
 
+@pytest.mark.one_server
 def test_one_users_flood_leaves_others_their_place(own: MakeOwn) -> None:
     proxy = own({"limits": {"buffered": 5}})
     flood = [proxy.raw() for _ in range(5)]
@@ -343,6 +345,7 @@ def test_one_users_flood_leaves_others_their_place(own: MakeOwn) -> None:
     assert [client.reply().kind for client in (*flood[:4], reader)] == ["ok"] * 4 + ["rows"]
 
 
+@pytest.mark.one_server
 def test_the_limit_in_time(own: MakeOwn) -> None:
     proxy = own({"timeouts": {"buffer": "300ms"}})
     client = proxy.raw()
@@ -377,6 +380,7 @@ def test_who_kills_it_and_who_goes(own: MakeOwn, demo: Demo) -> None:
     assert written(demo, 0) == [9]
 
 
+@pytest.mark.one_server
 def test_workers_show_all_that_wait(own: MakeOwn) -> None:
     proxy = own({"workers": 2, "timeouts": {"buffer": "60s"}})
     clients = [proxy.raw() for _ in range(8)]

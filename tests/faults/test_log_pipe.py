@@ -17,6 +17,8 @@ from tests.integration.secure import ssl_request
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_server
+
 
 @contextmanager
 def piped(proxy: OwnProxy) -> Iterator[subprocess.Popen[bytes]]:

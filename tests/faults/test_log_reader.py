@@ -7,8 +7,12 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.integration.fixtures import MakeOwn
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.one_server
 
 
 def test_a_log_that_nobody_reads_stops_nobody(own: MakeOwn) -> None:

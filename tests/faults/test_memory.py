@@ -12,6 +12,8 @@ from tests.integration.own import OwnProxy
 from tests.integration.raw import Closed, Raw, packet
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_server
+
 MB = 1 << 20
 
 

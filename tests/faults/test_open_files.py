@@ -7,10 +7,14 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from demo.process import spawn, stop_all
 from tests.integration.fixtures import MakeOwn
 from tests.integration.raw import Raw
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.one_server
 
 
 def test_more_clients_than_files(own: MakeOwn, tmp_path: Path) -> None:

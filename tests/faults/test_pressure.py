@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.faults.cluster import Faulty
 from tests.integration.fixtures import MakeOwn
 from tests.integration.raw import query
 from tests.support.waiting import wait_until, wait_until_is
+
+pytestmark = pytest.mark.one_server
 
 Start = Callable[..., Faulty]
 MB = 1 << 20

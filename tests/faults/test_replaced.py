@@ -21,6 +21,8 @@ from tests.integration.raw import Closed, Raw
 from tests.support.demo import Demo, gone
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_server
+
 EXPECTED = ("a worker ended", "topology refused", "schema refused", "settings refused")
 EMAIL = "test_replaced@x"
 ROUTE = f"EXPLAIN ROUTE SELECT user_id FROM email_to_user WHERE email = '{EMAIL}'"

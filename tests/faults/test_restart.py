@@ -26,6 +26,8 @@ from tests.support.demo import gone
 from tests.support.waiting import wait_until
 from tests.support.zygote import zygote
 
+pytestmark = pytest.mark.one_server
+
 
 class Clients:
     """Applications, a thread each, that work without pause. `errors` are what they have met."""

@@ -25,6 +25,7 @@ def refused(host: str, port: int) -> bool:
         return True
 
 
+@pytest.mark.one_server
 def test_drain(own: MakeOwn) -> None:
     proxy = own()
     user = (proxy.raw().ask("SELECT MAX(id) FROM users").value or b"").decode()
@@ -47,6 +48,7 @@ def test_drain(own: MakeOwn) -> None:
     assert process.wait(60) == 0
 
 
+@pytest.mark.one_server
 def test_a_new_process_takes_over(own: MakeOwn, tmp_path: Path) -> None:
     """It listens beside the old one, which drains and leaves it the clients and the status port."""
     old = own()
@@ -73,6 +75,7 @@ def test_a_new_process_takes_over(own: MakeOwn, tmp_path: Path) -> None:
     assert new.returncode == 0
 
 
+@pytest.mark.one_server
 def test_the_status_page_stays_until_all_workers_are_done(own: MakeOwn) -> None:
     proxy = own({"workers": 2})
     holders = [proxy.raw(database="legacy")]
@@ -101,6 +104,7 @@ def test_the_status_page_stays_until_all_workers_are_done(own: MakeOwn) -> None:
     assert proxy.proxy.process.wait(60) == 0
 
 
+@pytest.mark.one_server
 def test_draining_has_a_limit(own: MakeOwn) -> None:
     proxy = own({"timeouts": {"drain": "500ms"}})
     holder = proxy.raw(database="legacy")

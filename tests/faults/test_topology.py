@@ -71,6 +71,7 @@ def test_a_changed_master_in_the_file(own: MakeOwn, demo: Demo) -> None:
         proxy.wait_idle(clients=0)
 
 
+@pytest.mark.one_server
 def test_clients_at_work_while_the_topology_changes(own: MakeOwn, demo: Demo) -> None:
     """No statement fails while versions come and go."""
     proxy = own()
@@ -130,6 +131,7 @@ def spoilt(document: Document, how: str) -> str:
     return json.dumps(changed)
 
 
+@pytest.mark.one_server
 def test_bad_documents_are_refused_and_the_old_one_stays(own: MakeOwn) -> None:
     proxy = own(expected=REFUSED)
     client = proxy.raw()
@@ -151,6 +153,7 @@ def test_bad_documents_are_refused_and_the_old_one_stays(own: MakeOwn) -> None:
     assert client.ask("SELECT COUNT(*) FROM users").kind == "rows"
 
 
+@pytest.mark.one_server
 def test_a_malformed_topology_is_refused_at_start(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
     """`serve` ends at once, and tells all errors with their places."""
     document = json.loads((demo.directory / "topology.json").read_text())
@@ -173,6 +176,7 @@ def test_a_malformed_topology_is_refused_at_start(own: MakeOwn, demo: Demo, tmp_
         assert word in told.stdout + told.stderr, told
 
 
+@pytest.mark.one_server
 def test_sighup_looks_again(own: MakeOwn) -> None:
     proxy = own()
     client = proxy.raw()
@@ -182,6 +186,7 @@ def test_sighup_looks_again(own: MakeOwn) -> None:
     assert client.ask("SELECT 1").value == b"1"
 
 
+@pytest.mark.one_server
 def test_zookeeper(own: MakeOwn, demo: Demo, tmp_path: Path) -> None:
     """A change in the nodes of topology and schema is used, by two proxies; a bad one, or one that does not
     fit the other, is refused; without ZooKeeper they go on.

@@ -39,8 +39,8 @@ def any_program() -> Program:
 @pytest.fixture
 def start_any(any_program: Program, tmp_path: Path) -> Iterator[StartDemo]:
     with ExitStack() as stack:
-        yield lambda *options: stack.enter_context(
-            running_demo(any_program, tmp_path / "own", *options, as_users_do=True)
+        yield lambda *options, **how: stack.enter_context(
+            running_demo(any_program, tmp_path / "own", *options, **how)
         )
 
 
@@ -117,6 +117,7 @@ def test_what_it_prints_can_be_copied(demo: Demo) -> None:
                 assert ask(demo, statement)
 
 
+@pytest.mark.one_server
 def test_another_demo_beside_it(demo: Demo, start_any: StartDemo) -> None:
     other = start_any(*SMALL, "--no-page")
     assert other.port != demo.port
@@ -182,7 +183,7 @@ def test_zookeeper_and_slaves(start_demo: StartDemo) -> None:
 
 
 def test_ctrl_c_leaves_nothing(start_any: StartDemo) -> None:
-    demo = start_any(*SMALL, "--workers", "2")
+    demo = start_any(*SMALL, "--workers", "2", as_users_do=True)
     assert len(processes_of(demo.directory)) >= 5  # two servers, a supervisor, two workers
     assert demo.stop(signal.SIGINT) == 0
     assert_nothing_left(demo)
@@ -190,7 +191,7 @@ def test_ctrl_c_leaves_nothing(start_any: StartDemo) -> None:
 
 
 def test_a_demo_that_was_killed_leaves_nothing(start_any: StartDemo) -> None:
-    demo = start_any(*SMALL, "--workers", "2")
+    demo = start_any(*SMALL, "--workers", "2", as_users_do=True)
     assert demo.stop(signal.SIGKILL) == -signal.SIGKILL
     assert_nothing_left(demo)
 

@@ -22,6 +22,7 @@ def client(raw: MakeRaw) -> Raw:
     return raw()
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     "sql",
     [
@@ -41,6 +42,7 @@ def test_100_000_ids(client: Raw, sql: str) -> None:
         check(client, sql.format(NUMBERS), 1105, "HY000", "100000 values", "limits.in_list")
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("sql", "each", "between"),
     [
@@ -55,6 +57,7 @@ def test_100_000_ids_elsewhere(client: Raw, sql: str, each: str, between: str) -
     check(client, sql.format(values), 1105, "HY000", "limits.in_list")
 
 
+@pytest.mark.one_server
 def test_values_that_do_not_route(client: Raw) -> None:
     """Any server takes these, so they are answered."""
     some = ",".join(map(str, MANY[:20_000]))
@@ -63,6 +66,7 @@ def test_values_that_do_not_route(client: Raw) -> None:
     assert client.ask(f"SELECT 5 IN ({NUMBERS})").value == b"0"
 
 
+@pytest.mark.one_server
 def test_ids_of_all_kinds(client: Raw) -> None:
     """Strings, NULLs, floats, hex, duplicates, negative and overflowing numbers among IDs: found is what is
     an ID.
@@ -88,6 +92,7 @@ def test_ids_of_all_kinds(client: Raw) -> None:
         assert (reply.kind, reply.affected) == ("ok", 0), (verb, reply)
 
 
+@pytest.mark.one_server
 def test_many_parameters(raw: MakeRaw) -> None:
     binary = Binary(raw())
     marks = ",".join("?" * 10_001)
@@ -100,6 +105,7 @@ def test_many_parameters(raw: MakeRaw) -> None:
         assert binary.execute(fewer.id, values).rows
 
 
+@pytest.mark.one_server
 def test_an_insert_of_many_rows(client: Raw) -> None:
     """Nothing in it is quadratic; over several hosts, with and without IDs."""
     boards = [make_id(n % 64, 2, (1 << 30) + n) for n in range(4_000)]
@@ -120,6 +126,7 @@ def nested(opening: str, inside: str, closing: str, depth: int) -> str:
     return opening * depth + inside + closing * depth
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     "sql",
     [
@@ -164,12 +171,14 @@ def test_the_servers_syntax_error(client: Raw, sql: str) -> None:
     check(client, sql, 1064, "42000")
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("sql", ["", " ", ";", "-- x", "# x", "/* x */", "/* x */;", "\n;\n"])
 def test_nothing_to_run(client: Raw, sql: str) -> None:
     assert client.ask(sql).code in (0, 1065, 1064), sql
     assert client.ask("SELECT 'usable'").value == b"usable"
 
 
+@pytest.mark.one_server
 def test_large_limits(client: Raw) -> None:
     for limit in (
         "9223372036854775808",
@@ -238,6 +247,7 @@ def test_text_that_is_not_utf8(client: Raw) -> None:
         assert client.ask("SELECT 'usable'").value == b"usable"
 
 
+@pytest.mark.one_server
 def test_too_long(own: MakeOwn) -> None:
     client = own({"limits": {"max_statement": "1MB"}}).raw()
     long = "x" * (1 << 20)

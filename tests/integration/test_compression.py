@@ -16,6 +16,8 @@ from tests.integration.raw import LOCAL_FILES, MULTI_STATEMENTS, PING, Closed, R
 from tests.support.demo import Demo
 from tests.support.programs import program_of
 
+pytestmark = pytest.mark.one_server
+
 COMPRESS, ZSTD = 0x20, 0x04000000
 BOTH = pytest.mark.parametrize("algorithm", ["zlib", "zstd"])
 MB = 1 << 20

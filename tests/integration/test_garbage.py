@@ -17,6 +17,8 @@ from tests.integration.own import read_status, wait_idle
 from tests.integration.raw import Closed, Raw, packet, query
 from tests.support.demo import Demo
 
+pytestmark = pytest.mark.one_server
+
 
 def drain(client: Raw) -> bytes:
     """All that comes until the other side closes; what came when it does not within the time-out."""

@@ -9,6 +9,8 @@ from tests.integration.own import OwnProxy
 from tests.integration.raw import Raw, query
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_server
+
 ONE = "UPDATE users SET ts = NOW() WHERE id = 206158430209"
 
 

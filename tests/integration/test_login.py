@@ -66,6 +66,7 @@ def test_greeting(raw: MakeRaw, demo: Demo, flavour: str) -> None:
     assert mine.ask("SELECT CONNECTION_ID()").value == str(mine.id).encode()
 
 
+@pytest.mark.one_server
 def test_both_plugins_cold_and_warm(own: MakeOwn) -> None:
     """A stored SHA-2 hash needs the password once (over RSA), then the fast path will do."""
     users = own({"users": ACCOUNTS})
@@ -102,6 +103,7 @@ def test_drivers_log_in_with_every_kind_of_password(users: OwnProxy) -> None:
         assert cursor.execute("SELECT 1") == 1
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("plugin", [SHA2, NATIVE])
 def test_wrong_passwords(users: OwnProxy, plugin: str) -> None:
     given = (
@@ -124,6 +126,7 @@ def test_wrong_passwords(users: OwnProxy, plugin: str) -> None:
     assert error.value.args[0] == 1045
 
 
+@pytest.mark.one_server
 def test_nothing_behind_a_wrong_password_is_executed(users: OwnProxy) -> None:
     """Commands in the same write, and later ones."""
     with users.connect(database="legacy").cursor() as cursor:
@@ -162,6 +165,7 @@ def count_refused(users: OwnProxy) -> int:
     return len(users.logged("log-in refused", 0)) + sum(int(one["lines"]) for one in left_out)
 
 
+@pytest.mark.one_server
 def test_failed_log_ins_are_answered_later_and_later(users: OwnProxy) -> None:
     times = []
     for _ in range(6):
@@ -231,6 +235,7 @@ def test_a_character_set_that_no_client_may_have(raw: MakeRaw, demo: Demo) -> No
     assert raw().ask("SHOW GLOBAL STATUS LIKE 'Threads_connected'").kind == "rows"
 
 
+@pytest.mark.one_server
 def test_limits_of_connections(users: OwnProxy) -> None:
     held = [users.raw(login=False) for _ in range(2)]
     for client in held:
@@ -243,6 +248,7 @@ def test_limits_of_connections(users: OwnProxy) -> None:
     assert users.raw(login=False).login("two", PASSWORD).kind == "ok"
 
 
+@pytest.mark.one_server
 def test_too_many_connections(own: MakeOwn) -> None:
     proxy = own({"limits": {"max_connections": 3}})
     held = [proxy.raw() for _ in range(3)]
@@ -256,6 +262,7 @@ def test_too_many_connections(own: MakeOwn) -> None:
     assert proxy.raw().ask("SELECT 1").value == b"1"
 
 
+@pytest.mark.one_server
 def test_a_slow_log_in_is_ended(own: MakeOwn) -> None:
     proxy = own({"timeouts": {"login": "1s"}})
     silent, half = proxy.raw(login=False), proxy.raw(login=False)

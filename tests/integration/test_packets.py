@@ -27,6 +27,7 @@ def test_every_cut_of_a_statement(raw: MakeRaw) -> None:
         assert reply.in_order
 
 
+@pytest.mark.one_server
 def test_a_log_in_byte_by_byte(raw: MakeRaw) -> None:
     client = raw(login=False)
     client.greeting()
@@ -60,6 +61,7 @@ def test_several_commands_in_one_write(raw: MakeRaw) -> None:
     assert all(reply.in_order and reply.sequence[0] == 1 for reply in replies)
 
 
+@pytest.mark.one_server
 def test_a_long_pipeline_of_all_kinds(raw: MakeRaw) -> None:
     client = raw()
     number = 2000
@@ -82,6 +84,7 @@ def large(own: MakeOwn) -> OwnProxy:
     return own({"limits": {"max_statement": "64MB", "max_packet": "80MB"}})
 
 
+@pytest.mark.one_server
 def test_statements_over_16_mb(large: OwnProxy) -> None:
     head, tail = b"SELECT LENGTH('", b"')"
     exactly_one_packet = wire.FULL - 1 - len(head) - len(tail)  # so that an empty one must follow
@@ -119,6 +122,7 @@ def test_rows_over_16_mb_through_a_fan_out(large: OwnProxy) -> None:
     assert client.ping().kind == "ok"
 
 
+@pytest.mark.one_server
 def test_too_large_a_packet(own: MakeOwn) -> None:
     proxy = own({"limits": {"max_packet": "1MB", "max_statement": "1MB"}})
     other, client = proxy.raw(), proxy.raw()
@@ -130,6 +134,7 @@ def test_too_large_a_packet(own: MakeOwn) -> None:
     assert other.ask("SELECT 1").value == b"1"
 
 
+@pytest.mark.one_server
 def test_too_long_a_statement_leaves_the_connection_usable(own: MakeOwn) -> None:
     client = own({"limits": {"max_statement": "1MB"}}).raw()
     reply = client.ask(b"SELECT LENGTH('" + b"x" * 2 * MB + b"')")
@@ -185,6 +190,7 @@ def test_what_drivers_send_in_one_write(raw: MakeRaw) -> None:
         assert all(reply.in_order and reply.sequence[0] == 1 for reply in replies)
 
 
+@pytest.mark.one_server
 def test_a_statement_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> None:
     """The reply's numbers follow on those of the client's packets, not on those sent to the server."""
     client = raw()
@@ -214,6 +220,7 @@ def test_an_execute_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> Non
     assert statements.execute(prepared.id, [binary_text(long)]).sequence == [2, 3, 4, 5, 6]
 
 
+@pytest.mark.one_server
 def test_20_megabytes_into_a_table_and_back(raw: MakeRaw) -> None:
     client = raw(database="legacy")
     assert client.ask("CREATE TABLE wide (a INT PRIMARY KEY, b LONGBLOB)").kind == "ok"

@@ -21,6 +21,8 @@ from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 from tests.wire.test_proxy_header import BAD, GOOD
 
+pytestmark = pytest.mark.one_server
+
 V1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 3306\r\n"
 
 

@@ -98,6 +98,7 @@ def test_a_new_table(small: Demo, sessions: list[Connection]) -> None:
         assert tables(one) == before
 
 
+@pytest.mark.one_server
 def test_a_bad_schema_is_refused(small: Demo, sessions: list[Connection]) -> None:
     log = small.directory / "proxy.log"
     good = small.schema.read_text()

@@ -169,6 +169,7 @@ def test_wrong_settings_change_nothing(raw: MakeRaw) -> None:
     assert client.ask("SET GLOBAL max_connections = 'x'").kind == "err"
 
 
+@pytest.mark.one_server
 def test_many_clients_few_connections(own: MakeOwn, isolation: str) -> None:
     """Every client has settings of its own, and four connections serve all; none ever sees another's."""
     proxy = own({"backends": {"max_connections": 2}})

@@ -26,6 +26,8 @@ from tests.integration.test_login import native_hash
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.one_server
+
 PASSWORD = "pässwört"
 USERS: list[dict[str, Any]] = [
     {"name": "demo", "password": "demo", "role": "admin"},

@@ -50,7 +50,7 @@ def texts(draw: st.DrawFn) -> bytes:
     return b"".join([*pieces[:at], draw(st.sampled_from(WORDS)), b" ", *pieces[at:]])
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts(), st.sampled_from(ENVS))
 def test_anything_gets_a_plan(sql: bytes, env: Env) -> None:
     plan, literals = PLANNER.plan(sql, env)
@@ -69,7 +69,7 @@ def test_anything_gets_a_plan(sql: bytes, env: Env) -> None:
         assert statement.host in TOPOLOGY.hosts
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(texts(), st.sampled_from(ENVS))
 def test_anything_can_be_explained(sql: bytes, env: Env) -> None:
     rows = explain(PLANNER, sql, env, TOPOLOGY, lambda name: SLOTS.get(name, b"NULL"))
@@ -77,7 +77,7 @@ def test_anything_can_be_explained(sql: bytes, env: Env) -> None:
     assert all("\n" not in section for section, _ in rows)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(texts(), st.sampled_from(ENVS))
 def test_the_cache_changes_nothing(sql: bytes, env: Env) -> None:
     """A plan found by fingerprint does what a plan made for this very statement does."""
@@ -97,7 +97,7 @@ def _run(plan: Plan, literals: tuple[bytes, ...]) -> object:
         return error.name
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.sampled_from(STATEMENTS), st.data())
 def test_literals_guard_what_they_change(sql: bytes, data: st.DataObject) -> None:
     """A statement of the same fingerprint with other literals gets the plan that a fresh rewriter makes for

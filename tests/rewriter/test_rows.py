@@ -89,7 +89,7 @@ def _run(plan: Plan, literals: tuple[bytes, ...]) -> object:
     return type(plan), bound, probe, plan.effects, plan.databases, plan.access
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(statements(), st.sampled_from([ENV, Env(database="legacy"), Env(database="demo", ansi_quotes=True)]))
 def test_the_first_row_plans_for_all(sql: bytes, env: Env) -> None:
     planner = rewriter()

@@ -224,7 +224,7 @@ def run(sql: str) -> Bound | None:
         pytest.fail(f"{sql}: {error.name} {error.arguments}")
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(conditions)
 def test_no_matching_row_is_left_out(condition: Condition) -> None:
     bound = run(f"SELECT p.id FROM pins p WHERE {condition.sql}")
@@ -235,7 +235,7 @@ def test_no_matching_row_is_left_out(condition: Condition) -> None:
     assert {LAYOUT.shard_of(one) for one in matching} <= asked
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(conditions)
 def test_what_a_shard_is_asked_is_true_for_the_same_rows(condition: Condition) -> None:
     """The rewritten condition, evaluated by SQLite over a shard's stored rows, has the same rows."""

@@ -117,7 +117,7 @@ def told(sql: str, **changes: Any) -> str | list[str]:
 # --- conditions route -----------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(conditions)
 def test_no_row_is_left_out(condition: Condition) -> None:
     """Rows lie on the shard of their album's ID, whatever their own."""
@@ -191,7 +191,7 @@ def may_be(own: int | None, album: int | None, hint: int | None) -> bool:
     return album in range(SHARDS) and home in (None, album)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(st.tuples(SHARD, ALBUMS), min_size=1, max_size=4), SHARD, VERBS)
 def test_a_row_is_on_its_albums_shard(
     rows: list[tuple[int | None, int | None]], hint: int | None, verb: tuple[str, str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import string
 
@@ -12,6 +13,11 @@ from proxy.errors import REGISTRY, ErrorKind, ProxyError
 from .errors_doc import DOCUMENT, cell, document
 
 
+@functools.cache
+def lines() -> list[str]:
+    return DOCUMENT.read_text().splitlines()
+
+
 def test_the_table_is_the_registry() -> None:
     current = DOCUMENT.read_text()
     assert current == document(current), "run: python -m tests.status.errors_doc"
@@ -19,7 +25,7 @@ def test_the_table_is_the_registry() -> None:
 
 @pytest.mark.parametrize("kind", REGISTRY.values(), ids=REGISTRY)
 def test_every_error_is_documented(kind: ErrorKind) -> None:
-    row = next(line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{kind.name}` |"))
+    row = next(line for line in lines() if line.startswith(f"| `{kind.name}` |"))
     cells = [one.strip() for one in re.split(r"(?<!\\)\|", row)[1:-1]]
     assert cells == [f"`{kind.name}`", str(kind.code), kind.sqlstate, cell(kind.text), cell(kind.remedy)]
 

@@ -35,7 +35,7 @@ ALL = (
     | Capability.ZSTD_COMPRESSION_ALGORITHM
 )
 
-any_bytes = settings(max_examples=500, deadline=None)
+any_bytes = settings(max_examples=200, deadline=None)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
 names = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=30)
 flags = st.integers(0, 2**32 - 1).map(Capability)

@@ -303,7 +303,7 @@ packets = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(packets, max_size=6), st.booleans(), st.sampled_from(Tls), st.booleans())
 def test_no_server_can_make_it_raise(payloads: list[bytes], greet: bool, tls: Tls, secure: bool) -> None:
     machine = BackendLogin(replace(OPTIONS, tls=tls, secure=secure))
