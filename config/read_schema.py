@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
@@ -32,17 +32,17 @@ from config.column_sql import index_problem
 from config.columns import Draft
 from config.document import Document, Spot
 from config.fields import Entries, Text, check_name, like, within
-from config.schema import IDENTIFIER, Colocation, Database, Kind, Schema, Table
+from config.schema import IDENTIFIER, Colocation, Database, Kind, Schema, SoftDelete, Table
 from config.table_checks import check_references, check_table
 from config.validation import Part, validated
 
 MAX_TYPE: Final = 1023
 
 _FIELDS: Final[Mapping[Kind, tuple[str, ...]]] = {
-    Kind.OBJECT: ("type", "colocate", "unique"),
-    Kind.MAPPING: ("from", "to", "sequence", "orderable", "procedure", "unique"),
-    Kind.TIMED: ("shard_key", "unique"),
-    Kind.HASHED: ("key", "unique"),
+    Kind.OBJECT: ("type", "colocate", "unique", "soft_delete"),
+    Kind.MAPPING: ("from", "to", "sequence", "orderable", "procedure", "unique", "soft_delete"),
+    Kind.TIMED: ("shard_key", "unique", "soft_delete"),
+    Kind.HASHED: ("key", "unique", "soft_delete"),
     Kind.SINGLE: (),
     Kind.REFERENCE: (),
 }
@@ -80,6 +80,18 @@ def _colocate(value: Any) -> Any:
     return {"column": column, "path": path if colon else None}
 
 
+def _soft_delete(value: Any) -> Any:
+    """`$.active` is short for `data:$.active`, and that for `{column: data, path: $.active}`."""
+    if isinstance(value, dict):
+        return value
+    text = f"data:{value}" if isinstance(value, str) and value.startswith("$") else value
+    column, colon, path = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if not IDENTIFIER.fullmatch(column) or (colon and not re.fullmatch(_JSON_PATH, path)):
+        message = "must be a JSON path like $.active, a column and a path like data:$.active, or a column"
+        raise ValueError(f"{message}, not {value!r:.60}")
+    return {"column": column, "path": path if colon else None}
+
+
 _Column = Annotated[str, like(IDENTIFIER.pattern, "must be a column's name: 1 to 64 letters, digits, _ or $")]
 
 _Procedure = Annotated[
@@ -96,6 +108,13 @@ class ColocateFields(Part):
     stored: bool = True
 
 
+class SoftDeleteFields(Part):
+    """The flag that hides rows where it is false."""
+
+    column: _Column | None
+    path: Annotated[str, like(_JSON_PATH, "must be a JSON path like $.active")] | None = None
+
+
 class TableFields(Part):
     """A table. Which of the fields it may have, and needs, depends on its kind."""
 
@@ -108,6 +127,7 @@ class TableFields(Part):
     unique: Annotated[dict[str, Literal["per_shard"]], BeforeValidator(_unique)] | None = None
     type: Annotated[int, within(1, MAX_TYPE)] | None = None
     colocate: Annotated[ColocateFields, BeforeValidator(_colocate)] | None = None
+    soft_delete: Annotated[SoftDeleteFields, BeforeValidator(_soft_delete)] | None = None
     from_: _Column | None = Field(default=None, alias="from")
     to: _Column | None = None
     sequence: _Column | None = None
@@ -250,7 +270,7 @@ def _read_table(table: Table, fields: TableFields, draft: Draft) -> Table:
             table = columns.single_table(table, draft)
         case Kind.REFERENCE:
             table = columns.reference_table(table, draft)
-    return check_table(table, draft)
+    return check_table(replace(table, soft_delete=_read_soft_delete(table, fields, spot)), draft)
 
 
 def _check_fields(spot: Spot, kind: Kind) -> None:
@@ -321,6 +341,21 @@ def _read_unique(draft: Draft) -> tuple[tuple[str, ...], ...]:
                 place.refuse(f"there is no column {column!r}")
         keys.append(key)
     return tuple(keys)
+
+
+def _read_soft_delete(table: Table, fields: TableFields, spot: Spot) -> SoftDelete | None:
+    """The flag, whose column must hold texts (with a path) or integers."""
+    found = fields.soft_delete
+    if found is None or found.column is None or "soft_delete" not in _FIELDS[table.kind]:
+        return None
+    place, column = spot.inner("soft_delete"), table.column(found.column)
+    if column is None:
+        place.refuse(f"there is no column {found.column!r}")
+    elif found.path is not None and column.type.family not in ("json", "text", "string"):
+        place.refuse(f"the path {found.path} needs a column of JSON or text, and {found.column!r} is none")
+    elif found.path is None and not column.type.integer:
+        place.refuse(f"column {found.column!r} is no integer: a flag is BOOLEAN, or a path in a JSON text")
+    return SoftDelete(found.column, found.path)
 
 
 def _read_colocation(fields: TableFields, spot: Spot) -> Colocation | None:

@@ -85,6 +85,20 @@ class Colocation:
     strict: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SoftDelete:
+    """The flag by which rows are hidden from reads: where it is false they are.
+
+    `path` is a JSON path (`$.active`) inside the column; None: the column itself is the flag, an integer.
+    """
+
+    column: str
+    path: str | None = None
+
+    def __str__(self) -> str:
+        return self.column if self.path is None else f"{self.column}:{self.path}"
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """One logical table. Fields that its kind does not have are None, False or empty.
@@ -96,8 +110,8 @@ class Table:
     length of a text key in characters or of a binary key in bytes. `unique_keys` are the columns (lower case)
     of the unique keys that were declared, and `per_shard` those of which the schema says `unique: per_shard`,
     each in order of their names; one without columns: all of them. `procedure`: what an orderable mapping is
-    reordered by (CALL), "" for other tables. `learnt`: the schema does not name it, the
-    servers have it (see `Database.others`).
+    reordered by (CALL), "" for other tables. `soft_delete`: reads do not see rows whose flag is false.
+    `learnt`: the schema does not name it, the servers have it (see `Database.others`).
     """
 
     database: str
@@ -119,6 +133,7 @@ class Table:
     indexes: tuple[str, ...] = ()
     unique_keys: tuple[tuple[str, ...], ...] = ()
     per_shard: tuple[tuple[str, ...], ...] = ()
+    soft_delete: SoftDelete | None = None
     learnt: bool = False
     logical_columns: tuple[str, ...] = field(init=False)
     """What `SELECT *` shows: the stored columns, with `id` in the place of an object's `local_id`."""

@@ -25,6 +25,8 @@ class Env:
     ignore_space: bool = False
     scatter_writes: bool = False
     """Whether an UPDATE or DELETE that names no ID may run on all shards."""
+    with_deleted: bool = False
+    """Whether reads see the rows that `soft_delete` hides."""
     server_version: int = 80000
     """As in executable comments: 8.0.36 is 80036, 10.11.6 is 101106."""
     flavour: Flavour = MYSQL
@@ -61,6 +63,7 @@ class Env:
             self.high_not_precedence,
             self.ignore_space,
             self.scatter_writes,
+            self.with_deleted,
             self.parameters,
             self.each_shard,
             self.database is not None,

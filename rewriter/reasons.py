@@ -8,6 +8,7 @@ from __future__ import annotations
 from .reads.pieces import bounded, narrowing_terms
 from .reads.through import Through
 from .route.context import Splicer, Statement
+from .route.hidden import WITH_DELETED, hiding
 from .route.outer import strengthen
 from .route.scope import Refuse, Scope
 from .text.facts import Block, Query, Span, TableRef
@@ -40,13 +41,13 @@ def _reasons(statement: Statement) -> Reasons:
         return []
     strengthen(statement, scope, query.all_blocks())
     splicer = Splicer(statement, scope)
+    found = _hidden(splicer, refs)
     if splicer.hints.shard is not None or splicer.hints.same_shard_as is not None:
-        return []
+        return found
     splicer.columns.blocks(query.all_blocks())
     through = Through(source, scope, {}, statement.second)
     routes = dict(zip(refs, splicer.routes(refs, through.kept), strict=True))
     by_pieces, few = narrowing_terms(statement, query, scope), bounded(statement, query, scope)
-    found: Reasons = []
     for ref in refs:
         spans = _own_terms(splicer, ref) or by_pieces.get(ref, [])
         told = [("narrowed by", f"{_label(ref)}: {_text(statement, span)}") for span in spans]
@@ -65,6 +66,17 @@ def _query(statement: Statement) -> Query | None:
         return None
     parser = Parser(source)
     return parser.query(None)
+
+
+def _hidden(splicer: Splicer, refs: list[TableRef]) -> Reasons:
+    """The tables of which a read does not see all rows."""
+    if not splicer.hides or splicer.source.is_word(0, "UPDATE", "DELETE"):
+        return []
+    told = f"({WITH_DELETED.decode()} shows them)"
+    return [
+        ("hides", f"{_label(ref)}: rows whose {flag} is false {told}")
+        for ref, flag in hiding(splicer.scope, refs).items()
+    ]
 
 
 def _own_terms(splicer: Splicer, ref: TableRef) -> list[Span]:

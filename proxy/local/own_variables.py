@@ -64,6 +64,10 @@ def check_setting(name: str, text: bytes | None) -> None:
         raise ProxyError("not_supported_yet", what=f"SET {name}", reason=reason, alternative=alternative)
 
 
+OWN = ("transaction_mode", "scatter_writes", "with_deleted")
+"""The proxy's own variables, of which no server knows."""
+
+
 def check_own(name: str, value: str) -> None:
     """Refuse what is no value of the proxy's own variable. Raises ProxyError."""
     allowed = ("single", "multi") if name == "transaction_mode" else tuple(one.lower() for one in _ON | _OFF)
@@ -78,5 +82,7 @@ def set_own(client: Exchange, name: str, value: str) -> None:
         session.transaction_mode = value.lower() or session.user.transaction_mode
     elif name == "scatter_writes":
         session.scatter_writes = value.upper() in _ON
+    elif name == "with_deleted":
+        session.with_deleted = value.upper() in _ON
     else:
         session.apply(Outcome(insert_id=int(value)))

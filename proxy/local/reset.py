@@ -21,7 +21,7 @@ def reset_connection(client: Exchange) -> None:
     if session.env.flavour.resets_to_server_charset:  # its character sets are the server's own then
         session.settings = Settings.of(client.services.collations.settings_for(0) | session.reading)
     session.apply(Outcome(0, 0, diagnostics=[]))
-    session.scatter_writes = False
+    session.scatter_writes = session.with_deleted = False
     session.transaction_mode = session.user.transaction_mode
     session.refresh_env()
     client.reply_ok()

@@ -32,7 +32,7 @@ from rewriter.plans.characteristics import Characteristics
 from rewriter.text.effects import Effects
 from rewriter.text.tokens import quote_name
 
-from .own_variables import characteristic, check_own, check_setting, set_own, switch, word
+from .own_variables import OWN, characteristic, check_own, check_setting, set_own, switch, word
 from .read_back import read_back, shown_by
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Simple:
             self.autocommit = self.client.session.default_autocommit if text is None else switch(name, text)
             self.settings["autocommit"] = b"1" if self.autocommit else b"0"
             return True
-        if name in ("transaction_mode", "scatter_writes"):
+        if name in OWN:
             self.own.append((name, word(text)))
             check_own(name, word(text))
             return True
@@ -238,10 +238,7 @@ async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -
             await ask_left_behind(session, conn, effects, asks=bool(effects.insert_id))
         simple = _Simple(client, values)
         for assignment in plan.assignments:
-            if (
-                assignment.name in ("autocommit", "transaction_mode", "scatter_writes")
-                or assignment.scope is SetScope.NEXT
-            ):
+            if assignment.name in ("autocommit", *OWN) or assignment.scope is SetScope.NEXT:
                 simple.takes(assignment)
         own = [one for one in plan.assignments if one.scope is SetScope.SESSION]
         defaults = {one.name for one in own if one.value is None} - _HELD
@@ -358,7 +355,7 @@ def _statement(
     for assignment in plan.assignments:
         value = assignment.value.render(values) if assignment.value is not None else b"DEFAULT"
         name = _server_name(client, assignment.name)
-        if name in ("transaction_mode", "scatter_writes") or assignment.scope is SetScope.NEXT:
+        if name in OWN or assignment.scope is SetScope.NEXT:
             continue
         if assignment.scope in FOR_ALL:
             everywhere.append(b"%s %s = %s" % (assignment.scope.upper().encode(), _quoted(name), value))

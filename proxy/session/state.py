@@ -97,6 +97,7 @@ class Session:
     no_backslash_escapes: bool = False
     transaction_mode: str = "multi"
     scatter_writes: bool = False
+    with_deleted: bool = False
     last_insert_id: int = 0
     row_count: int = -1
     found_rows: int = 0
@@ -301,6 +302,7 @@ class Session:
             high_not_precedence="HIGH_NOT_PRECEDENCE" in modes,
             ignore_space="IGNORE_SPACE" in modes,
             scatter_writes=self.scatter_writes,
+            with_deleted=self.with_deleted,
             server_version=_version_number(self.server_version),
             flavour=flavour_of(self.server_version),
             charset=charset,

@@ -139,7 +139,7 @@ class Piece:
     instead; `named` is the reference's name in `source`. `top`: each shard gives its first rows only. `lock`
     is what a locking read of it ends in. `in_order`: the answer may depend on the order in which a server
     looks at the rows, so that the copy must have that of the primary key, too.
-    `database` is the table's, as clients know it.
+    `database` is the table's, as clients know it. `hint` stands behind the SELECT.
     """
 
     label: str
@@ -159,6 +159,7 @@ class Piece:
     in_order: bool = False
     database: bytes = b""
     top: Top | None = None
+    hint: bytes = b""
 
     @property
     def each_shard(self) -> bool:
@@ -172,8 +173,12 @@ class Piece:
             source += (b" AND " if self.filtered else b" WHERE ") + self.link.column + b" IN (" + ids + b")"
         if self.groups is None:
             first = b"" if self.top is None else self.top.sql(values)
-            return b"SELECT " + columns + source + first + (b" " + self.lock if self.lock else b"")
-        return b"SELECT " + columns + b" FROM (" + self.groups.over(values, source) + b") AS sg"
+            return self._select + columns + source + first + (b" " + self.lock if self.lock else b"")
+        return self._select + columns + b" FROM (" + self.groups.over(values, source) + b") AS sg"
+
+    @property
+    def _select(self) -> bytes:
+        return b"SELECT " + self.hint + (b" " if self.hint else b"")
 
     def typed(self, values: Values, table: bytes) -> bytes:
         """The SELECT that gives the types of the groups' columns, over an empty copy of the table."""

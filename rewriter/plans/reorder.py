@@ -48,18 +48,24 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OrderedRows:
-    """The statements on one table; `name` is the table as they name it. All are about one from-ID."""
+    """The statements on one table; `name` is the table as they name it. All are about one from-ID. `hint`:
+    they see rows that are hidden from reads, which have their place in the list, too.
+    """
 
     name: str
     from_column: str
     to_column: str
     sequence_column: str
+    hint: str = ""
 
     @classmethod
     def of(cls, table: Table, database: str) -> OrderedRows:
         """Those on an orderable table, in a logical or physical database."""
         columns = table.from_column, table.to_column, table.sequence_column
-        return cls(f"{quote(database)}.{quote(table.name)}", *[quote(one or "") for one in columns])
+        hidden = table.soft_delete is not None and database == table.database
+        hint = "/*+ with_deleted */ " if hidden else ""
+        from_column, to_column, sequence = [quote(one or "") for one in columns]
+        return cls(f"{quote(database)}.{quote(table.name)}", from_column, to_column, sequence, hint)
 
     def find(self, source: int, targets: Iterable[int], *, lock: bool = False) -> bytes:
         """Reads to-ID and sequence of some rows."""
@@ -100,7 +106,7 @@ class OrderedRows:
 
     def _select(self, source: int) -> str:
         columns = f"{self.to_column}, {self.sequence_column}"
-        return f"SELECT {columns} FROM {self.name} WHERE {self.from_column} = {source}"
+        return f"SELECT {self.hint}{columns} FROM {self.name} WHERE {self.from_column} = {source}"
 
     def _from(
         self, source: int, way: tuple[str, str], sequence: int, target: int, rows: int, *, at_once: bool

@@ -18,6 +18,7 @@ from rewriter.plans.join import Join
 from rewriter.plans.sharded import ShardSelect
 from rewriter.route.columns import add_labels
 from rewriter.route.context import Splicer, Statement
+from rewriter.route.hidden import WITH_DELETED, hiding
 from rewriter.route.predicates import Relation
 from rewriter.route.scope import Chain, Refuse, Scope, chains
 from rewriter.route.values import slot_at
@@ -349,6 +350,7 @@ class _Gathering:
             is_object=target.is_object and target.form == "sharded",
             routing=routing,
             lock=lock_of(self.source, ref, self.scope.blocks[ref]),
+            hint=b"" if self.splicer.hides or not hiding(self.scope, [ref]) else WITH_DELETED,
         )
 
     def _label(self, ref: TableRef) -> str:

@@ -8,6 +8,7 @@ from rewriter.route.binding import Routing
 from rewriter.route.column_metadata import column_metadata_of
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, keyspace_of, not_yet, table_names
+from rewriter.route.hidden import hide, hiding
 from rewriter.route.routing import Route
 from rewriter.route.scope import Scope, Unsupported
 from rewriter.splice import Template
@@ -33,6 +34,8 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
     if not explain:
         _check_groups(splicer, query)
     both_ways(splicer, query)
+    if splicer.hides:
+        _hide(splicer, query)
     through = Through(statement.source, scope, {}, statement.second)
     routes = splicer.routes(refs, None if explain else through.kept)
     block = together(splicer, query, refs)
@@ -111,6 +114,19 @@ def _check(statement: Statement, query: Query) -> None:
             reason="the rows come from shards",
             alternative="Use SET.",
         )
+
+
+def _hide(splicer: Splicer, query: Query) -> None:
+    """Have the statement see no hidden rows: behind all else that is written behind conditions. Both readers
+    must see the same clauses there.
+    """
+    for block in query.all_blocks():
+        if not hiding(splicer.scope, block.tables):
+            continue
+        if not splicer.statement.second.agreed(block):
+            reason = "where its clauses end is not certain, and some tables have hidden rows"
+            raise Unsupported(what="this statement", reason=reason, alternative="")
+        hide(block, splicer.scope, splicer.edits)
 
 
 def _check_groups(splicer: Splicer, query: Query) -> None:

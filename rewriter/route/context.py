@@ -97,6 +97,8 @@ class Splicer:
         self.columns = Columns(
             source, scope, self.edits, self.extras, self.conditions, statement.guard, statement.spaces
         )
+        #: Whether reads see no hidden rows, see hidden.py.
+        self.hides = not (self.hints.with_deleted or names.env.with_deleted)
 
     def routes(self, refs: list[TableRef], kept: Kept | None = None) -> list[Route]:
         """The route of each of these references to sharded tables, as WHERE, ON and hints narrow them; with

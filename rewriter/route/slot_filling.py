@@ -21,15 +21,17 @@ from .values import LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """shardgate's own optimizer hints: `shard(N)`, `same_shard_as(ID)`, `scatter`."""
+    """shardgate's own optimizer hints: `shard(N)`, `same_shard_as(ID)`, `scatter`, `with_deleted`."""
 
     shard: int | None = None
     same_shard_as: int | None = None
     scatter: bool = False
+    with_deleted: bool = False
 
 
 _OWN_HINTS: Final = re.compile(
-    r"\b(?:(shard)\s*\(\s*([0-9]{1,20})\s*\)|(same_shard_as)\s*\(\s*([0-9]{1,20})\s*\)|(scatter)\b(?!\s*\())",
+    r"\b(?:(shard)\s*\(\s*([0-9]{1,20})\s*\)|(same_shard_as)\s*\(\s*([0-9]{1,20})\s*\)"
+    r"|(scatter)\b(?!\s*\()|(with_deleted)\b(?!\s*\())",
     re.IGNORECASE,
 )
 
@@ -37,7 +39,7 @@ _OWN_HINTS: Final = re.compile(
 def take_hints(source: Source, edits: Edits) -> Hints:
     """Our hints in the statement, which are taken out of it."""
     shard = same = None
-    scatter = False
+    scatter = with_deleted = False
     for at, token in enumerate(source.tokens):
         if token.kind != HINT:
             continue
@@ -46,11 +48,12 @@ def take_hints(source: Source, edits: Edits) -> Hints:
             shard = int(one[2]) if one[1] else shard
             same = int(one[4]) if one[3] else same
             scatter = scatter or bool(one[5])
+            with_deleted = with_deleted or bool(one[6])
         if found:
             rest = _OWN_HINTS.sub(" ", token.text[3:-2]).strip()
             text = f"/*+ {rest} */" if rest else " "
             edits.replace(Span(at, at + 1), text.encode("utf-8", "surrogateescape"))
-    return Hints(shard, same, scatter)
+    return Hints(shard, same, scatter, with_deleted)
 
 
 def fill_slots(

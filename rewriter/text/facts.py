@@ -86,7 +86,9 @@ class Block:
 
     `outer`: the block whose columns it also sees. `queries`: the subqueries in its expressions; those of
     derived tables are in `tables`. `odd_joins`: the ON conditions restrict nothing that is known. `nullable`
-    are the tables (indexes) that an outer join may give rows of NULLs.
+    are the tables (indexes) that an outer join may give rows of NULLs, and `outer_on` has those of them that
+    it does give such rows by the text, each with the ON of the innermost such join (None: it has USING, or is
+    NATURAL). `from_end` is the token behind the tables of FROM; 0 without FROM.
     """
 
     first: int
@@ -98,6 +100,8 @@ class Block:
     conditions: list[Condition] = field(default_factory=list)
     odd_joins: bool = False
     nullable: set[int] = field(default_factory=set)
+    outer_on: dict[int, Span | None] = field(default_factory=dict)
+    from_end: int = 0
     shared_columns: list[str] = field(default_factory=list)  # of USING, upper case; "*" for NATURAL
     where: Span | None = None
     group: list[SortItem] = field(default_factory=list)

@@ -198,6 +198,7 @@ class Parser(TableReader):
         self.at += 1
         if word == "FROM":
             self.tables(block)
+            block.from_end = self.at
         elif word == "WHERE":
             block.where = self.filled(self.expression(block, self.at_clause))
         elif word == "HAVING":

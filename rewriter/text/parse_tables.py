@@ -35,16 +35,21 @@ class TableReader(Reader):
         joined = self._factor(block)
         left, right, natural, kind = frozenset[int](), joined, False, ""
         nullable = frozenset[int]()
+        near = joined  # those behind the last comma, which a RIGHT JOIN has on its left
+        filled = frozenset[int]()  # those to which the join at hand, and none within, gives rows of NULLs
         while self.at < self.end and not self.at_clause():
             if self.take_op(","):
                 left, right, kind = joined, self._factor(block), ","
                 nullable = frozenset(block.nullable)
                 joined = left | right
+                near, filled = right, frozenset()
             elif self.source.is_word(self.at, "ON") and kind:
                 self.at += 1
                 span = self.filled(self.expression(block, self._after_on))
                 narrows = {"LEFT": right, "RIGHT": left}.get(kind, joined)
                 block.conditions.append(Condition(span, narrows, narrows - nullable))
+                block.outer_on |= dict.fromkeys(filled, span)
+                filled = frozenset()
                 block.odd_joins = block.odd_joins or kind == ","
                 kind = ","
             elif self.source.is_word(self.at, "USING") and kind:
@@ -58,6 +63,9 @@ class TableReader(Reader):
                 joined = left | right
                 nullable = frozenset(block.nullable)
                 block.nullable |= {"LEFT": right, "RIGHT": left}.get(kind, frozenset())
+                filled = {"LEFT": right, "RIGHT": near}.get(kind, frozenset()) - block.outer_on.keys()
+                block.outer_on |= dict.fromkeys(filled, None)
+                near |= right
         return joined
 
     def _after_on(self) -> bool:

@@ -15,7 +15,7 @@ from rewriter.splice import Part, Template
 from rewriter.text.facts import Query, Span
 from rewriter.text.parse_write import Insertion
 
-from .read_write import databases_of, edits_of, parts_of
+from .read_write import databases_of, edits_of, hint_for, parts_of
 
 _TABLES: Final = frozenset({"sharded", "single", "passthrough", "physical", "system", "default"})
 
@@ -33,7 +33,7 @@ def plan_filled(statement: Statement, found: Insertion, scope: Scope, asks: Iter
     """The plan of asking first; of several for one value the first counts. Raises Refuse."""
     edits, slots = edits_of(statement.source)
     wanted = list({ask.value: ask for ask in reversed([*asks])}.values())[::-1]
-    parts: list[Part] = [b"SELECT "]
+    parts: list[Part] = [b"SELECT " + hint_for(statement.source, scope)]
     for number, ask in enumerate(wanted):
         text = parts_of(statement.source, edits, *ask.value)
         parts += [b", "] if number else []

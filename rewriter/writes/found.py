@@ -16,6 +16,7 @@ from rewriter.plans.rowkeys import RowKey, row_key
 from rewriter.plans.unchanged import fixed_columns, is_itself
 from rewriter.reads.pieces import bounded
 from rewriter.route.context import Splicer, Statement
+from rewriter.route.hidden import WITH_DELETED, hiding
 from rewriter.route.scope import Refuse, Scope, Unsupported, chain_at, chains, chains_within
 from rewriter.splice import Part, Template
 from rewriter.text.edits import Edits
@@ -152,7 +153,8 @@ class _Finding:
         distinct = b"" if self.read or limited or len(self.targets) > 1 else b"DISTINCT "
         if len(self.block.tables) == 1:
             distinct = b""
-        parts: list[Part] = [b"SELECT " + distinct]
+        hint = WITH_DELETED + b" " if hiding(self.scope, list(self.scope.targets)) else b""
+        parts: list[Part] = [b"SELECT " + hint + distinct]
         if found.first:
             parts = [*parts_of(source, self.edits, 0, found.first), b" ", *parts]
         for number, shown in enumerate(self.shown):
