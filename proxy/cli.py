@@ -21,6 +21,7 @@ from config.schema import Schema
 from config.settings import Settings, ZooKeeper
 from config.topology import Topology
 from fleet.cli import app as fleet_app
+from fleet.importing.cli import import_rows, propose
 from fleet.schema_cli import app as schema_app
 from fleet.topology_cli import app as topology_app
 
@@ -83,6 +84,8 @@ def serve(config: ConfigOption = _DEFAULT) -> None:
 app.add_typer(fleet_app, name="fleet")
 app.add_typer(topology_app, name="topology")
 app.add_typer(schema_app, name="schema")
+app.command()(propose)
+fleet_app.command(name="import")(import_rows)
 
 
 @app.command()

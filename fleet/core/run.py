@@ -63,6 +63,8 @@ class Tool:
     """What is said when it was taken back."""
     no_way_back: Callable[[], str] = lambda: ""
     """What is said when a `final` step was taken, and others are left."""
+    stays_open: bool = False
+    """Its steps are not the end of it: another command goes on with the operation, or takes it back."""
 
     def goes_on_with(self, operation: Operation) -> bool:
         """Whether an unfinished operation is this tool's to finish."""
@@ -232,7 +234,7 @@ class Runner:
             outcome = tool.undone if undo else "done"
             if self._broken is not None and not operation.final:
                 outcome = "undone" if await self._take_back(tool, operation, report) else ""
-            elif report.problems:
+            elif report.problems or (tool.stays_open and not undo):
                 outcome = ""
             if operation.final and not outcome and (text := tool.no_way_back()):
                 report.problems[-1] += f". {text}"

@@ -13,13 +13,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 #: What changes something: on the hosts, in the store.
 POINTS: dict[str, dict[str, tuple[str, ...]]] = {
     "fleet.core.hosts": {"Hosts": ("run",)},
+    "fleet.importing.writing": {"": ("_once",)},  # a function of the module
+    "fleet.importing.importing": {"Importing": ("_copy", "_pass", "_close", "_release")},
     "fleet.altering": {"Altering": ("_made", "_run")},
     "fleet.core.store": {"FileStore": ("lock", "unlock", "append", "put", "create", "publish")},
     "fleet.core.zookeeper": {"ZooKeeperStore": ("lock", "unlock", "append", "put", "create", "publish")},
@@ -44,14 +46,20 @@ class Killer:
         self._process.wait()
 
     def run(
-        self, arguments: Sequence[str], log: Path, kill_at: int = 0, by: signal.Signals = signal.SIGKILL
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        kill_at: int = 0,
+        by: signal.Signals = signal.SIGKILL,
+        constants: Mapping[str, float] | None = None,
     ) -> int:
         """Exit status of `shardgate ARGUMENTS`, or -9 when killed: at its `kill_at`th point, from 1. `by`:
-        another signal that it gets there.
+        another signal that it gets there. `constants`: others for those of modules, as `fleet.create.X`.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"arguments": list(arguments), "log": str(log), "at": kill_at, "by": int(by)}
+        asked: dict[str, Any] = {"arguments": list(arguments), "log": str(log), "at": kill_at, "by": int(by)}
+        asked["constants"] = dict(constants or {})
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
@@ -97,9 +105,12 @@ def _child(asked: dict[str, Any]) -> None:
     counter = _Counter(asked["at"], asked["by"])
     for module, classes in POINTS.items():
         for name, methods in classes.items():
-            owner = getattr(sys.modules[module], name)
+            owner = getattr(sys.modules[module], name) if name else sys.modules[module]
             for method in methods:
                 setattr(owner, method, _counted(counter, getattr(owner, method)))
+    for name, value in asked["constants"].items():
+        module, _, constant = name.rpartition(".")
+        setattr(sys.modules[module], constant, value)
     sys.argv = ["shardgate", *asked["arguments"]]
     try:
         sys.modules["proxy.cli"].main()
@@ -111,7 +122,14 @@ def _child(asked: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    for name in ("fleet.command", "fleet.creating", "fleet.altering", "fleet.failover", "proxy.cli"):
+    for name in (
+        "fleet.command",
+        "fleet.creating",
+        "fleet.altering",
+        "fleet.failover",
+        "fleet.importing.command",
+        "proxy.cli",
+    ):
         importlib.import_module(name)
     for line in sys.stdin.buffer:
         asked = json.loads(line)

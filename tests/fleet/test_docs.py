@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 import typer
 
+import proxy.cli  # which has commands of rooms beside fleet.cli, too
 from fleet import cli, faults, schema_cli, topology_cli
 
 TEXT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text()
+
+
+assert proxy.cli.app
 
 
 def commands() -> dict[str, Any]:

@@ -1,0 +1,295 @@
+"""`shardgate propose` and `shardgate fleet import`: a forum of one server, and the same over shards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from demo.programs import Program
+from fleet.importing import ranges
+from proxy.cli import app
+from tests.support.demo import Demo, running_demo
+from tests.support.forum import Forum
+from tests.support.servers import LocalServer
+
+TABLES = "users forums topics posts attachments tags topic_tags tag_votes likes messages settings sessions"
+#: What the source answers, and the proxy too: with names in the place of IDs, which are others now.
+QUERIES = (
+    *(f"SELECT COUNT(*) FROM {name}" for name in (*TABLES.split(), "countries")),
+    "SELECT f.title, p.title, f.about FROM forums f LEFT JOIN forums p ON p.id = f.parent_id",
+    "SELECT t.title, t.pinned, t.created_at, f.title, u.email FROM topics t"
+    " JOIN forums f ON f.id = t.forum_id JOIN users u ON u.id = t.user_id",
+    "SELECT t.title, p.body, p.edits, p.length, p.updated_at FROM posts p JOIN topics t ON t.id = p.topic_id",
+    "SELECT p.body, u.email FROM posts p LEFT JOIN users u ON u.id = p.user_id",
+    "SELECT c.body, p.body FROM posts c JOIN posts p ON p.id = c.parent_id",
+    "SELECT u.email, u.name, c.name, u.karma, u.avatar, u.born, p.body FROM users u"
+    " LEFT JOIN countries c ON c.code = u.country LEFT JOIN posts p ON p.id = u.best_post",
+    "SELECT p.body, a.name, a.content, a.meta, a.flags + 0 FROM attachments a"
+    " JOIN posts p ON p.id = a.post_id",
+    "SELECT t.title, g.name FROM topic_tags m JOIN topics t ON t.id = m.topic_id"
+    " JOIN tags g ON g.id = m.tag_id",
+    "SELECT t.title, u.email, v.vote FROM tag_votes v JOIN topic_tags m ON m.topic_id = v.topic_id"
+    " AND m.tag_id = v.tag_id JOIN topics t ON t.id = v.topic_id JOIN users u ON u.id = v.user_id",
+    "SELECT u.email, p.body, l.created_at FROM likes l JOIN users u ON u.id = l.user_id"
+    " JOIN posts p ON p.id = l.post_id",
+    "SELECT s.email, r.email, m.body, m.cost, m.sent_at FROM messages m JOIN users s ON s.id = m.sender_id"
+    " JOIN users r ON r.id = m.recipient_id",
+    "SELECT u.email, s.name, s.value FROM settings s JOIN users u ON u.id = s.user_id",
+    "SELECT s.token, s.data, u.email FROM sessions s LEFT JOIN users u ON u.id = s.user_id",
+)
+
+
+@dataclass
+class Place:
+    """A demo to import into, and a source."""
+
+    demo: Demo
+    source: LocalServer
+    folder: Path
+    forum: Forum
+    options: list[str] = field(default_factory=list)
+    target: str = "forum"
+
+    @property
+    def plan(self) -> Path:
+        return self.folder / "proposed" / "plan.yaml"
+
+    def words(self, *arguments: str) -> list[str]:
+        """Of the command that imports."""
+        option_file = self.folder / "source.cnf"
+        option_file.write_text(
+            f'[client]\nuser = root\npassword = "{self.source.password}"\nhost = 127.0.0.1\n'
+            f"port = {self.source.port}\ndatabase = {self.forum.database}\n"
+        )
+        base = ["fleet", "import", "--config", str(self.demo.settings), "--plan", str(self.plan)]
+        return [*base, "--source", str(option_file), "--yes", *arguments]
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        return shardgate(self.words(*arguments))
+
+    def propose(self) -> None:
+        """The proposal is taken as it is, beside what the demo has."""
+        self.words()
+        words = ["propose", "--source", str(self.folder / "source.cnf"), "--out", str(self.plan.parent)]
+        status, text = shardgate([*words, "--first-type", "10", "--database", self.target])
+        assert status == 0, text
+        self._make_room()
+        schema = yaml.safe_load(self.demo.schema.read_text())
+        proposed = yaml.safe_load((self.plan.parent / "schema.yaml").read_text())["databases"]
+        proposed[self.target]["others"]["keyspace"] = "forum_global"
+        for table in proposed[self.target]["tables"].values():
+            table["keyspace"] = f"forum_{table['keyspace']}"
+        schema["databases"] |= proposed
+        self.demo.schema.write_text(json.dumps(schema))
+        status, text = shardgate(["fleet", "create", "--config", str(self.demo.settings), "--yes"])
+        assert status == 0, text
+
+    def _make_room(self) -> None:
+        """Keyspaces beside those of the demo, which has a table `users` itself."""
+        file = self.demo.directory / "topology.json"
+        document = json.loads(file.read_text())
+        document["version"] += 1
+        for name in ("main", "lookup", "global"):
+            made = document["keyspaces"][f"forum_{name}"] = dict(document["keyspaces"][name])
+            if "database" in made:
+                made["database"] = f"f{made['database']}"
+        new = self.folder / "topology.json"
+        new.write_text(json.dumps(document))
+        file.write_text(new.read_text())
+
+    def differences(self) -> dict[str, tuple[list[Any], list[Any]]]:
+        """What the source and the proxy do not answer alike."""
+        wrong = {}
+        with (
+            self.source.connect(database=self.forum.database) as one,
+            self.demo.connect(database=self.target) as other,
+        ):
+            for sql in QUERIES:
+                expected, found = rows_of(one, sql), rows_of(other, sql.replace("m.message_id", "m.id"))
+                if expected != found:
+                    wrong[sql] = (expected[:3], found[:3])
+        return wrong
+
+    def clear(self) -> None:
+        """As before the import, and with another forum."""
+        status, text = self.run("--undo")
+        assert status == 0, text
+
+
+def rows_of(connection: Any, sql: str) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute(sql)
+        return sorted(repr(row) for row in cursor.fetchall())
+
+
+def shardgate(words: Sequence[str]) -> tuple[int, str]:
+    done = CliRunner().invoke(app, list(words))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+@pytest.fixture(scope="module")
+def target(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    options = ("--empty", "--shards", "8", "--no-page")
+    with running_demo(program, tmp_path_factory.mktemp("import"), *options) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def place(
+    target: Demo, servers: list[LocalServer], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """With the schema of the forum, and nothing imported yet."""
+    folder = tmp_path_factory.mktemp("source")
+    connection = servers[0].connect()
+    forum = Forum(connection, size=1200)
+    forum.make()
+    made = Place(target, servers[0], folder, forum)
+    made.propose()
+    yield made
+    with connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL read_only = OFF")
+        cursor.execute("DROP DATABASE forum")
+
+
+@pytest.fixture(autouse=True)
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "ROWS", 150)
+
+
+def test_all_of_a_forum(place: Place) -> None:
+    status, text = place.run("--dry-run")
+    assert status == 0, text
+    assert "copy posts to posts (object)" in text
+    status, text = place.run()
+    assert status == 0, text
+    assert "0 rows differed in the last of 1 passes" in text
+    assert place.differences() == {}
+    status, text = place.run("--cut-over", "stopped")
+    assert status == 0, text
+    assert "verified: every row" in text
+    assert place.run("--undo")[1].startswith("no import is unfinished")
+    status, text = place.run()
+    assert (status, "has rows" in text) == (2, True), text
+
+
+def empty(place: Place) -> None:
+    """What an import that was done has left, which nothing takes back."""
+    with place.demo.connect(database=place.target) as connection, connection.cursor() as cursor:
+        cursor.execute("SET scatter_writes = 1")
+        for name in (*TABLES.split(), "countries", "imported_ids"):
+            cursor.execute(f"DELETE FROM {name}")
+
+
+def test_killed_and_written_meanwhile(place: Place, tmp_path: Path) -> None:
+    """Wherever it is killed, and whatever happens to the source meanwhile, the same command ends it."""
+    empty(place)
+    log = tmp_path / "log"
+    constants = {"fleet.importing.ranges.ROWS": 60, "fleet.importing.importing.KEPT": 0.0}
+    killed = 0
+    with Killer() as killer, place.source.connect() as connection, connection.cursor() as cursor:
+        for at in (3, 6, 10, 15, 23, 34, 46, 58, 71, 90, 120, 160, 210):
+            status = killer.run(place.words(), log, at, constants=constants)
+            killed += status == -9
+            assert status in (-9, 0), log.read_text()
+            for _ in range(10):
+                place.forum.happen(cursor)
+        assert killed > 8
+        done = threading.Event()
+        writer = threading.Thread(target=_write, args=(place, done))
+        writer.start()
+        try:
+            assert killer.run(place.words(), log, constants=constants) == 0, log.read_text()
+        finally:
+            done.set()
+            writer.join()
+        for at in (9, 30):  # while the source is read-only
+            assert killer.run(place.words("--cut-over", "read-only"), log, at, constants=constants) == -9
+        assert killer.run(place.words("--cut-over", "read-only"), log, constants=constants) == 0, (
+            log.read_text()
+        )
+        cursor.execute("SELECT @@GLOBAL.read_only")
+        assert cursor.fetchone() == (1,)
+        cursor.execute("SET GLOBAL read_only = OFF")
+    assert place.differences() == {}
+
+
+def _write(place: Place, done: threading.Event) -> None:
+    with place.source.connect() as connection, connection.cursor() as cursor:
+        while not done.is_set():
+            with suppress(pymysql.OperationalError):
+                place.forum.happen(cursor)
+
+
+def test_dask_does_the_same(place: Place) -> None:
+    """The rows are those, and where those are, that one machine has written."""
+    distributed = pytest.importorskip("distributed")
+    empty(place)
+    assert place.run()[0] == 0
+    expected = everything(place)
+    place.clear()
+    assert not any(rows for name, rows in everything(place).items())
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+    ) as cluster:
+        status, text = place.run("--dask", cluster.scheduler_address)
+        assert status == 0, text
+        status, text = place.run("--dask", cluster.scheduler_address, "--cut-over", "stopped")
+        assert status == 0, text
+    assert everything(place) == expected
+
+
+def everything(place: Place) -> dict[str, list[str]]:
+    """The rows of each database of the shards."""
+    found = {}
+    for index in range(len(place.demo.masters)):
+        with place.demo.direct(index) as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW DATABASES")
+            for (name,) in cursor.fetchall():
+                if name.startswith(("fdb", "fmsdb", "forum_global")):
+                    cursor.execute(f"SHOW TABLES FROM {name}")
+                    for (table,) in cursor.fetchall():
+                        key = f"{index}.{name}.{table}"
+                        found[key] = rows_of(connection, f"SELECT * FROM {name}.{table}")
+    return found
+
+
+def test_ids_of_rows_that_are_not_there(place: Place) -> None:
+    """It is told, and the plan says what is done with them."""
+    empty(place)
+    plan = yaml.safe_load(place.plan.read_text())
+    before = place.plan.read_text()
+    with place.source.connect(database="forum") as connection, connection.cursor() as cursor:
+        cursor.execute("SET foreign_key_checks = 0")
+        cursor.execute("INSERT INTO likes VALUES (1, 999999, NOW())")
+        cursor.execute(
+            "INSERT INTO posts (topic_id, user_id, parent_id, body) VALUES (1, 999999, 888888, 'lost')"
+        )
+        try:
+            status, text = place.run()
+            assert status == 1
+            assert "likes (1, 999999): post_id = 999999" in text.replace(
+                "likes (1,999999)", "likes (1, 999999)"
+            )
+            assert "user_id = 999999" in text
+            plan["tables"]["likes"]["dangling"] = {"post_id": "skip"}
+            plan["tables"]["posts"]["dangling"] = {"user_id": "null", "parent_id": "keep"}
+            place.plan.write_text(yaml.safe_dump(plan))
+            status, text = place.run("--cut-over", "stopped")
+            assert status == 0, text
+            assert "likes.post_id: 1 IDs of rows that are not there" in text
+            with place.demo.connect(database="forum") as proxy:
+                found = rows_of(proxy, "SELECT user_id, parent_id FROM posts WHERE body = 'lost'")
+                assert found == ["(None, 888888)"]
+        finally:
+            place.plan.write_text(before)
+            cursor.execute("DELETE FROM likes WHERE post_id = 999999")
+            cursor.execute("DELETE FROM posts WHERE body = 'lost'")
