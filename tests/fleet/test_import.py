@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -15,6 +18,7 @@ from typer.testing import CliRunner
 from demo.programs import Program
 from fleet.importing import ranges
 from proxy.cli import app
+from tests.fleet.killed import Killer
 from tests.support.demo import Demo, running_demo
 from tests.support.forum import Forum
 from tests.support.servers import LocalServer
