@@ -28,7 +28,7 @@ def main() -> None:
         folder = Path(name)
         server = LocalServer(program, folder / "source", name="source", template=template_of(program))
         with server, running_demo(program, folder / "target", "--empty", "--no-page") as demo:
-            forum = Forum(server.connect(), size=size * 10 // 21)
+            forum = Forum(server.connect(), size=size * 81 // 100)
             timed("make the rows", forum.make)
             place = Place(demo, server, folder, forum)
             timed("propose and create", place.propose)
@@ -36,7 +36,7 @@ def main() -> None:
                 words = [sys.executable, "-m", "proxy", *place.words(*arguments)]
                 timed(
                     "import " + " ".join(arguments),
-                    lambda words=words: subprocess.run(words, check=True),  # type: ignore[misc]
+                    lambda words=words: subprocess.run(words, check=True),
                 )
 
 

@@ -289,8 +289,8 @@ class Importing:
             for column, some in outcome.dangling.items():
                 self.told.dangling[f"{table.source}.{column}"] = some
             if outcome.refused:
+                outcome.examples = [f"{table.source} {one}" for one in outcome.examples]
                 refused.add(outcome)
-                refused.examples = [f"{table.source} {one}" for one in outcome.examples]
         self.told.passes, self.told.differed = number, differed
         self.told.seconds = time.monotonic() - began
         self._progress(f"pass {number}: {differed} rows differed, {self.told.seconds:.1f} s", now=True)

@@ -124,15 +124,22 @@ def _columns(one: Proposed, lost: list[str]) -> Iterator[tuple[str, str]]:
             lost.append(
                 f"{column.name} cannot be a column of an object table: rename it, here and in the plan"
             )
-        if column.name in one.ids or (one.kind is Kind.MAPPING and column.name == one.to):
-            yield column.name, _id_column(column)
-        elif one.kind is Kind.HASHED and column.name == one.routing and not column.facts.type.integer:
-            yield column.name, _key_column(column)
-        else:
+        if not _anew(one, column):
             yield column.name, _kept(one, column)
+        elif column.name in one.ids or one.kind is Kind.MAPPING:
+            yield column.name, _id_column(column)
+        else:
+            yield column.name, _key_column(column)
     if one.kind is Kind.MAPPING:
         lost.append("`sequence` orders the list; rows that are inserted without get the time of now")
         yield "sequence", SEQUENCE
+
+
+def _anew(one: Proposed, column: SourceColumn) -> bool:
+    """Whether its definition is another than in the source: an ID, or the text key of a hashed table."""
+    if column.name in one.ids or (one.kind is Kind.MAPPING and column.name == one.to):
+        return True
+    return one.kind is Kind.HASHED and column.name == one.routing and not column.facts.type.integer
 
 
 def _id_column(column: SourceColumn) -> str:
@@ -176,6 +183,11 @@ def _indexes(one: Proposed, lost: list[str]) -> tuple[list[str], list[str]]:
                 "belongs in a hashed table with that key"
             )
         starts.add(key.columns[:1])
+    kept += [  # columns that are written anew lose what their definition said of keys
+        f"{'PRIMARY' if column.facts.primary else 'UNIQUE'} KEY (`{column.name}`)"
+        for column in table.columns
+        if _anew(one, column) and (column.facts.primary or column.facts.unique)
+    ]
     for element in table.elements:
         lost += [
             f"FOREIGN KEY ({', '.join(reference.columns)}) to {reference.table} is not kept"

@@ -83,7 +83,7 @@ def _of_url(text: str) -> dict[str, str]:
         port = parts.port or 3306
     except ValueError as error:
         raise Refused(f"--source: {error}: {_FORM}") from None
-    if parts.scheme != "mysql" or not parts.hostname:
+    if not text.startswith(_FORM[:8]) or not parts.hostname:
         raise Refused(f"--source: must be {_FORM}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     user, database = unquote(parts.username or "root"), unquote(parts.path.strip("/"))

@@ -15,7 +15,7 @@ from fleet import cli, faults, schema_cli, topology_cli
 TEXT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text()
 
 
-assert proxy.cli.app
+assert proxy.cli.app is not None
 
 
 def commands() -> dict[str, Any]:

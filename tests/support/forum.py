@@ -307,7 +307,7 @@ class Forum:
             case 0:
                 cursor.execute(
                     "INSERT INTO topics (forum_id, user_id, title, created_at) VALUES (1, %s, 'new', NOW())",
-                    user,
+                    (user,),
                 )
                 cursor.execute(
                     "INSERT INTO posts (topic_id, user_id, body) VALUES (LAST_INSERT_ID(), %s, %s)",
@@ -318,22 +318,23 @@ class Forum:
                     "UPDATE posts SET body = %s, edits = edits + 1 WHERE id = %s", (self.text(6), post)
                 )
             case 2:
-                cursor.execute("DELETE FROM posts WHERE id = %s", post)
+                cursor.execute("DELETE FROM posts WHERE id = %s", (post,))
             case 3:
-                cursor.execute("DELETE FROM tag_votes WHERE topic_id = %s", topic)
-                cursor.execute("DELETE FROM topic_tags WHERE topic_id = %s", topic)
+                cursor.execute("DELETE FROM tag_votes WHERE topic_id = %s", (topic,))
+                cursor.execute("DELETE FROM topic_tags WHERE topic_id = %s", (topic,))
             case 4:
-                cursor.execute("UPDATE topics SET forum_id = 2 WHERE id = %s", topic)
+                cursor.execute("UPDATE topics SET forum_id = 2 WHERE id = %s", (topic,))
                 cursor.execute("UPDATE posts SET topic_id = %s WHERE id = %s", (topic, post))
             case 5:
                 cursor.execute("SELECT MAX(id) FROM posts")
                 cursor.execute(
-                    "INSERT IGNORE INTO likes SELECT %s, MAX(id), NOW() FROM posts HAVING COUNT(*)", user
+                    "INSERT IGNORE INTO likes SELECT %s, MAX(id), NOW() FROM posts HAVING COUNT(*)",
+                    (user,),
                 )
             case 6:
                 cursor.execute("UPDATE settings SET value = %s WHERE user_id = %s", (self.text(1), user))
                 cursor.execute("REPLACE INTO settings VALUES (%s, %s, 'x')", (user, self.text(1)))
             case 7:
-                cursor.execute("DELETE FROM sessions WHERE user_id = %s", user)
+                cursor.execute("DELETE FROM sessions WHERE user_id = %s", (user,))
                 cursor.execute("INSERT INTO users (name, email, created_at) VALUES ('n', UUID(), NOW())")
         cursor.execute("COMMIT")
