@@ -1,0 +1,1 @@
+"""Examples, each a folder with a README: what a newcomer tries first, and copies."""

@@ -1,0 +1,87 @@
+"""SQLAlchemy on the proxy: to an application it is one MySQL server."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import warnings
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import aiomysql
+from sqlalchemy import JSON, URL, FetchedValue, Numeric
+from sqlalchemy.dialects.mysql import BIGINT
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Result = TypeVar("Result")
+Work = Callable[[AsyncSession], Awaitable[Result]]
+
+Id = Annotated[int, mapped_column(BIGINT(unsigned=True))]
+
+LOCK_WAIT, LOST_TRANSACTION, LOST_SERVER, DEADLOCK = 1205, 1053, 1158, 1213
+UNDONE = {LOCK_WAIT, LOST_TRANSACTION, DEADLOCK}  # the transaction is rolled back on all hosts
+ATTEMPTS = 5
+
+# What a statement warns of is for who asks with SHOW WARNINGS; the driver would print it
+warnings.filterwarnings("ignore", category=aiomysql.Warning)
+
+
+class Base(DeclarativeBase):
+    """All tables."""
+
+    type_annotation_map: ClassVar[dict[Any, Any]] = {dict[str, Any]: JSON}
+
+
+class Mapping:
+    """A list of IDs of each ID, newest first: the proxy gives a row that is inserted the sequence of now."""
+
+    sequence: Mapped[Decimal] = mapped_column(Numeric(38, 0), FetchedValue())
+
+
+class Database:
+    """Runs work with a session of its own: `read` without a transaction, `write` in one."""
+
+    def __init__(self, url: URL) -> None:
+        self._engine = create_async_engine(url, pool_pre_ping=True)
+        each_by_itself = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._reads = async_sessionmaker(each_by_itself, expire_on_commit=False)
+        self._writes = async_sessionmaker(self._engine, expire_on_commit=False)
+
+    async def read(self, work: Work[Result]) -> Result:
+        """Each statement by itself. All is read again when a server is lost meanwhile."""
+
+        async def once() -> Result:
+            async with self._reads() as session:
+                return await work(session)
+
+        return await _repeated(once, UNDONE | {LOST_SERVER})
+
+    async def write(self, work: Work[Result]) -> Result:
+        """In one transaction. It is run again, all of it, when the proxy says that it was rolled back: so
+        `work` does nothing but use its session.
+        """
+
+        async def once() -> Result:
+            async with self._writes.begin() as session:
+                return await work(session)
+
+        return await _repeated(once, UNDONE)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._engine.dispose()
+
+
+async def _repeated(once: Callable[[], Awaitable[Result]], codes: set[int]) -> Result:
+    """What `once` gives, tried again after one of these MySQL errors."""
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return await once()
+        except OperationalError as error:
+            if error.orig is None or error.orig.args[0] not in codes:
+                raise
+            await asyncio.sleep(random.uniform(0, 0.05 * 2**attempt))
+    return await once()

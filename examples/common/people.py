@@ -1,0 +1,89 @@
+"""Users. Signing in asks for a name and for no password: put your own in its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from aiohttp import web
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from examples.common.database import Base, Id
+from examples.common.web import USER_COOKIE, Routes, text_field, viewer
+
+NAMES = re.compile(r"[a-z0-9_.]{2,30}")
+
+routes = Routes()
+
+
+class User(Base):
+    """An object: a new one lies on any shard, which its ID names."""
+
+    __tablename__ = "users"
+    id: Mapped[Id] = mapped_column(primary_key=True)
+    data: Mapped[dict[str, Any]]
+
+
+class Username(Base):
+    """On one server, since each must be unique."""
+
+    __tablename__ = "usernames"
+    username: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[Id]
+
+
+def shown(user: User) -> dict[str, str]:
+    """As the page gets it."""
+    known = {name: str(user.data.get(name, "")) for name in ("name", "username", "about")}
+    return {"id": str(user.id), **known}
+
+
+async def users_by_id(session: AsyncSession, ids: Iterable[int]) -> dict[int, dict[str, str]]:
+    """One statement a host, however many shards they are on."""
+    users = await session.scalars(select(User).where(User.id.in_(set(ids))))
+    return {user.id: shown(user) for user in users}
+
+
+async def user_by_id(session: AsyncSession, user_id: int) -> dict[str, str]:
+    """404 if there is none."""
+    user = await session.get(User, user_id)
+    if user is None:
+        raise web.HTTPNotFound(text="There is no such user.")
+    return shown(user)
+
+
+@routes.api("GET", "/api/session")
+async def who(session: AsyncSession, request: web.Request) -> Any:
+    """The user who is signed in, or null and some whom one can be."""
+    if USER_COOKIE in request.cookies and (user := await session.get(User, viewer(request))):
+        return {"user": shown(user)}
+    return {"user": None, "known": list(await session.scalars(select(Username.username).limit(8)))}
+
+
+@routes.api("POST", "/api/session")
+async def sign_in(session: AsyncSession, request: web.Request) -> web.Response:
+    """As the user of that name, who is made if there is none."""
+    username = (await text_field(request, "username", most=30)).lower()
+    if not NAMES.fullmatch(username):
+        raise web.HTTPBadRequest(text="A name has 2 to 30 letters, digits, dots and underscores.")
+    user_id = await session.scalar(select(Username.user_id).where(Username.username == username))
+    if user_id is None:
+        user = User(data={"name": username.capitalize(), "username": username})
+        session.add(user)
+        await session.flush()  # now it has an ID
+        session.add(Username(username=username, user_id=user.id))
+        user_id = user.id
+    response = web.json_response({"id": str(user_id)})
+    response.set_cookie(USER_COOKIE, str(user_id), httponly=True, samesite="Strict")
+    return response
+
+
+@routes.api("DELETE", "/api/session")
+async def sign_out(session: AsyncSession, request: web.Request) -> web.Response:
+    """As nobody."""
+    response = web.json_response({})
+    response.del_cookie(USER_COOKIE, httponly=True, samesite="Strict")
+    return response

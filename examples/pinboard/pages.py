@@ -1,0 +1,110 @@
+"""Reads of lists: a page of pins, newest first, with all that their cards show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from aiohttp import web
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from examples.pinboard.tables import Board, BoardPin, Pin, PinLike, UserLike
+
+PAGE = 24
+CURSOR = re.compile(r"(\d{1,38})-(\d{1,20})")
+NEWEST_FIRST = (BoardPin.sequence.desc(), BoardPin.pin_id.desc())
+
+Listed = tuple[int, Decimal, Pin]
+"""A pin on a board: the board's ID, the place, the pin."""
+
+
+def behind(cursor: str | None) -> ColumnElement[bool]:
+    """What follows the last row that the client has. Written so that the index finds the place."""
+    if cursor is None:
+        return BoardPin.sequence.is_not(None)
+    if not (match := CURSOR.fullmatch(cursor)):
+        raise web.HTTPBadRequest(text="That is no cursor.")
+    sequence, pin_id = Decimal(match[1]), int(match[2])
+    same = and_(BoardPin.sequence == sequence, BoardPin.pin_id < pin_id)
+    return and_(BoardPin.sequence <= sequence, or_(BoardPin.sequence < sequence, same))
+
+
+async def pins_of_board(session: AsyncSession, board_id: int, cursor: str | None) -> list[Listed]:
+    """One statement: the proxy reads the list on its shard, then the pins from theirs."""
+    rows = await session.execute(
+        select(BoardPin.board_id, BoardPin.sequence, Pin)
+        .join(Pin, Pin.id == BoardPin.pin_id)
+        .where(BoardPin.board_id == board_id, behind(cursor))
+        .order_by(*NEWEST_FIRST)
+        .limit(PAGE + 1)
+    )
+    return [(board, sequence, pin) for board, sequence, pin in rows]
+
+
+async def pins_of_boards(session: AsyncSession, boards: Sequence[int], cursor: str | None) -> list[Listed]:
+    """The same of many boards: a list of IDs goes to all their shards at once and comes back as one list."""
+    rows = await session.execute(
+        select(BoardPin.board_id, BoardPin.sequence, BoardPin.pin_id)
+        .where(BoardPin.board_id.in_(boards), behind(cursor))
+        .order_by(*NEWEST_FIRST)
+        .limit(PAGE + 1)
+    )
+    found = [(board, sequence, pin) for board, sequence, pin in rows]
+    pins = await session.scalars(select(Pin).where(Pin.id.in_({pin for *_, pin in found})))
+    by_id = {pin.id: pin for pin in pins}
+    return [(board, sequence, by_id[pin]) for board, sequence, pin in found if pin in by_id]
+
+
+async def page_of(session: AsyncSession, user_id: int | None, listed: Sequence[Listed]) -> dict[str, Any]:
+    """The cards of up to PAGE pins, and the cursor for what is behind them (null: nothing)."""
+    shown = listed[:PAGE]
+    ids = {pin.id for *_, pin in shown}
+    likes = await likes_of(session, ids)
+    mine = UserLike.user_id == user_id
+    liked = set(await session.scalars(select(UserLike.pin_id).where(mine, UserLike.pin_id.in_(ids))))
+    boards = await boards_by_id(session, {board for board, *_ in shown})
+    cards = [
+        {
+            "id": str(pin.id),
+            "details": pin.data.get("details", ""),
+            "link": pin.data.get("link", ""),
+            "board": boards.get(board),
+            "likes": likes.get(pin.id, 0),
+            "liked": pin.id in liked,
+            "shard": shard_of(pin.id),
+        }
+        for board, _, pin in shown
+    ]
+    last = shown[-1] if len(listed) > PAGE else None
+    return {"pins": cards, "cursor": last and f"{last[1]}-{last[2].id}"}
+
+
+async def likes_of(session: AsyncSession, pins: Iterable[int]) -> dict[int, int]:
+    """How many users like each; the shards count."""
+    counts = select(PinLike.pin_id, func.count()).where(PinLike.pin_id.in_(pins)).group_by(PinLike.pin_id)
+    return dict((await session.execute(counts)).tuples().all())
+
+
+async def boards_by_id(session: AsyncSession, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """As the page gets them."""
+    boards = await session.scalars(select(Board).where(Board.id.in_(ids)))
+    return {board.id: board_shown(board) for board in boards}
+
+
+def board_shown(board: Board) -> dict[str, Any]:
+    """As the page gets it."""
+    return {
+        "id": str(board.id),
+        "name": board.data.get("name", ""),
+        "description": board.data.get("description", ""),
+        "user_id": str(board.data.get("user_id")),
+        "shard": shard_of(board.id),
+    }
+
+
+def shard_of(id: int) -> int:
+    """An ID says where its row is: 2 bits reserved, 16 of shard, 10 of type, 36 of local ID."""
+    return id >> 46 & 0xFFFF
