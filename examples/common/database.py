@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import aiomysql
-from sqlalchemy import JSON, URL, FetchedValue, Numeric
+from sqlalchemy import JSON, URL, FetchedValue, Numeric, select
 from sqlalchemy.dialects.mysql import BIGINT
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
@@ -35,10 +35,29 @@ class Base(DeclarativeBase):
     type_annotation_map: ClassVar[dict[Any, Any]] = {dict[str, Any]: JSON}
 
 
+class Object:
+    """A row that is found by its ID, which the proxy makes at INSERT: it says on which shard the row is."""
+
+    id: Mapped[Id] = mapped_column(primary_key=True)
+    data: Mapped[dict[str, Any]]
+
+
 class Mapping:
     """A list of IDs of each ID, newest first: the proxy gives a row that is inserted the sequence of now."""
 
     sequence: Mapped[Decimal] = mapped_column(Numeric(38, 0), FetchedValue())
+
+
+SomeObject = TypeVar("SomeObject", bound=Object)
+
+
+async def by_id(session: AsyncSession, table: type[SomeObject], ids: Iterable[int]) -> dict[int, SomeObject]:
+    """Objects by their IDs: however many shards they are on, one statement a host. Without IDs there is none:
+    a list that is empty names no shard, so all would be asked.
+    """
+    wanted = set(ids)
+    rows = await session.scalars(select(table).where(table.id.in_(wanted))) if wanted else ()
+    return {row.id: row for row in rows}
 
 
 class Database:

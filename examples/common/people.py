@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
@@ -11,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from examples.common.database import Base, Id
+from examples.common.database import Base, Id, Object
 from examples.common.web import USER_COOKIE, Routes, text_field, viewer
 
 NAMES = re.compile(r"[a-z0-9_.]{2,30}")
@@ -19,12 +18,10 @@ NAMES = re.compile(r"[a-z0-9_.]{2,30}")
 routes = Routes()
 
 
-class User(Base):
-    """An object: a new one lies on any shard, which its ID names."""
+class User(Object, Base):
+    """data: name, username, about. A new one is put on any shard."""
 
     __tablename__ = "users"
-    id: Mapped[Id] = mapped_column(primary_key=True)
-    data: Mapped[dict[str, Any]]
 
 
 class Username(Base):
@@ -41,18 +38,12 @@ def shown(user: User) -> dict[str, str]:
     return {"id": str(user.id), **known}
 
 
-async def users_by_id(session: AsyncSession, ids: Iterable[int]) -> dict[int, dict[str, str]]:
-    """One statement a host, however many shards they are on."""
-    users = await session.scalars(select(User).where(User.id.in_(set(ids))))
-    return {user.id: shown(user) for user in users}
-
-
-async def user_by_id(session: AsyncSession, user_id: int) -> dict[str, str]:
+async def existing_user(session: AsyncSession, user_id: int) -> User:
     """404 if there is none."""
     user = await session.get(User, user_id)
     if user is None:
         raise web.HTTPNotFound(text="There is no such user.")
-    return shown(user)
+    return user
 
 
 @routes.api("GET", "/api/session")
@@ -60,7 +51,8 @@ async def who(session: AsyncSession, request: web.Request) -> Any:
     """The user who is signed in, or null and some whom one can be."""
     if USER_COOKIE in request.cookies and (user := await session.get(User, viewer(request))):
         return {"user": shown(user)}
-    return {"user": None, "known": list(await session.scalars(select(Username.username).limit(8)))}
+    some = select(Username.username).order_by(Username.user_id).limit(8)
+    return {"user": None, "known": list(await session.scalars(some))}
 
 
 @routes.api("POST", "/api/session")

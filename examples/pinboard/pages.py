@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +11,7 @@ from aiohttp import web
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from examples.common.database import by_id
 from examples.pinboard.tables import Board, BoardPin, Pin, PinLike, UserLike
 
 PAGE = 24
@@ -46,6 +47,8 @@ async def pins_of_board(session: AsyncSession, board_id: int, cursor: str | None
 
 async def pins_of_boards(session: AsyncSession, boards: Sequence[int], cursor: str | None) -> list[Listed]:
     """The same of many boards: a list of IDs goes to all their shards at once and comes back as one list."""
+    if not boards:
+        return []
     rows = await session.execute(
         select(BoardPin.board_id, BoardPin.sequence, BoardPin.pin_id)
         .where(BoardPin.board_id.in_(boards), behind(cursor))
@@ -53,25 +56,21 @@ async def pins_of_boards(session: AsyncSession, boards: Sequence[int], cursor: s
         .limit(PAGE + 1)
     )
     found = [(board, sequence, pin) for board, sequence, pin in rows]
-    pins = await session.scalars(select(Pin).where(Pin.id.in_({pin for *_, pin in found})))
-    by_id = {pin.id: pin for pin in pins}
-    return [(board, sequence, by_id[pin]) for board, sequence, pin in found if pin in by_id]
+    pins = await by_id(session, Pin, (pin for *_, pin in found))
+    return [(board, sequence, pins[pin]) for board, sequence, pin in found if pin in pins]
 
 
-async def page_of(session: AsyncSession, user_id: int | None, listed: Sequence[Listed]) -> dict[str, Any]:
+async def page_of(session: AsyncSession, user_id: int, listed: Sequence[Listed]) -> dict[str, Any]:
     """The cards of up to PAGE pins, and the cursor for what is behind them (null: nothing)."""
     shown = listed[:PAGE]
-    ids = {pin.id for *_, pin in shown}
-    likes = await likes_of(session, ids)
-    mine = UserLike.user_id == user_id
-    liked = set(await session.scalars(select(UserLike.pin_id).where(mine, UserLike.pin_id.in_(ids))))
-    boards = await boards_by_id(session, {board for board, *_ in shown})
+    likes, liked = await likes_of(session, user_id, {pin.id for *_, pin in shown})
+    boards = await by_id(session, Board, (board for board, *_ in shown))
     cards = [
         {
             "id": str(pin.id),
             "details": pin.data.get("details", ""),
             "link": pin.data.get("link", ""),
-            "board": boards.get(board),
+            "board": board_shown(boards[board]) if board in boards else None,
             "likes": likes.get(pin.id, 0),
             "liked": pin.id in liked,
             "shard": shard_of(pin.id),
@@ -82,16 +81,15 @@ async def page_of(session: AsyncSession, user_id: int | None, listed: Sequence[L
     return {"pins": cards, "cursor": last and f"{last[1]}-{last[2].id}"}
 
 
-async def likes_of(session: AsyncSession, pins: Iterable[int]) -> dict[int, int]:
-    """How many users like each; the shards count."""
+async def likes_of(
+    session: AsyncSession, user_id: int, pins: Collection[int]
+) -> tuple[dict[int, int], set[int]]:
+    """How many users like each pin, which the shards count; and which of them the user likes."""
+    if not pins:
+        return {}, set()
     counts = select(PinLike.pin_id, func.count()).where(PinLike.pin_id.in_(pins)).group_by(PinLike.pin_id)
-    return dict((await session.execute(counts)).tuples().all())
-
-
-async def boards_by_id(session: AsyncSession, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """As the page gets them."""
-    boards = await session.scalars(select(Board).where(Board.id.in_(ids)))
-    return {board.id: board_shown(board) for board in boards}
+    mine = select(UserLike.pin_id).where(UserLike.user_id == user_id, UserLike.pin_id.in_(pins))
+    return dict((await session.execute(counts)).tuples().all()), set(await session.scalars(mine))
 
 
 def board_shown(board: Board) -> dict[str, Any]:

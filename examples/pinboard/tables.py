@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import TIMESTAMP, FetchedValue
 from sqlalchemy.orm import Mapped, mapped_column
 
-from examples.common.database import Base, Id, Mapping
+from examples.common.database import Base, Id, Mapping, Object
 
 
-class Board(Base):
+class Board(Object, Base):
     """data: name, description, user_id. On the shard of its user."""
 
     __tablename__ = "boards"
-    id: Mapped[Id] = mapped_column(primary_key=True)
-    data: Mapped[dict[str, Any]]
     ts: Mapped[datetime] = mapped_column(TIMESTAMP, FetchedValue())
 
 
-class Pin(Base):
+class Pin(Object, Base):
     """data: details, link, user_id, board_id. On the shard of its board, and so of the user."""
 
     __tablename__ = "pins"
-    id: Mapped[Id] = mapped_column(primary_key=True)
-    data: Mapped[dict[str, Any]]
 
 
 class UserBoard(Mapping, Base):

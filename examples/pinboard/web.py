@@ -10,9 +10,10 @@ from sqlalchemy import delete, func, insert, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from examples.common.people import User, user_by_id, users_by_id
+from examples.common.database import by_id
+from examples.common.people import User, existing_user, shown
 from examples.common.web import Routes, id_field, id_in_path, text_field, viewer
-from examples.pinboard.pages import board_shown, boards_by_id, page_of, pins_of_board, pins_of_boards
+from examples.pinboard.pages import board_shown, page_of, pins_of_board, pins_of_boards
 from examples.pinboard.tables import Board, BoardPin, Pin, PinBoard, PinLike, UserBoard, UserFollow, UserLike
 
 FOLLOWED = 500  # boards in a feed, the latest followed
@@ -30,7 +31,7 @@ async def feed(session: AsyncSession, request: web.Request) -> Any:
     me = viewer(request)
     newest = select(UserFollow.board_id).where(UserFollow.user_id == me).order_by(UserFollow.sequence.desc())
     boards = (await session.scalars(newest.limit(FOLLOWED))).all()
-    listed = await pins_of_boards(session, boards, request.query.get("cursor")) if boards else []
+    listed = await pins_of_boards(session, boards, request.query.get("cursor"))
     return await page_of(session, me, listed)
 
 
@@ -47,24 +48,24 @@ async def user(session: AsyncSession, request: web.Request) -> Any:
     user_id = id_in_path(request)
     mine = select(UserBoard.board_id).where(UserBoard.user_id == user_id).order_by(UserBoard.sequence.desc())
     order = (await session.scalars(mine.limit(200))).all()
-    boards = await boards_by_id(session, order)
+    boards = await by_id(session, Board, order)
     return {
-        "user": await user_by_id(session, user_id),
-        "boards": [boards[board] for board in order if board in boards],
+        "user": shown(await existing_user(session, user_id)),
+        "boards": [board_shown(boards[board]) for board in order if board in boards],
     }
 
 
 @routes.api("GET", "/api/boards/{id}")
 async def board(session: AsyncSession, request: web.Request) -> Any:
     """A board without its pins."""
-    found = await board_by_id(session, id_in_path(request))
+    found = await existing_board(session, id_in_path(request))
     of_board = BoardPin.board_id == found.id
-    follows = select(UserFollow).where(UserFollow.user_id == viewer(request), UserFollow.board_id == found.id)
+    owner = await session.get(User, found.data["user_id"])
     return {
         "board": board_shown(found),
         "pins": await session.scalar(select(func.count()).select_from(BoardPin).where(of_board)),
-        "user": (await users_by_id(session, [found.data["user_id"]])).get(found.data["user_id"]),
-        "following": await session.scalar(follows) is not None,
+        "user": shown(owner) if owner else None,
+        "following": await session.get(UserFollow, (viewer(request), found.id)) is not None,
     }
 
 
@@ -136,7 +137,7 @@ async def move_pin(session: AsyncSession, request: web.Request) -> Any:
 @routes.api("PUT", "/api/boards/{id}/follow")
 async def follow(session: AsyncSession, request: web.Request) -> Any:
     """The primary key of this list makes it idempotent."""
-    board = await board_by_id(session, id_in_path(request))
+    board = await existing_board(session, id_in_path(request))
     row = {"user_id": viewer(request), "board_id": board.id}
     await session.execute(insert(UserFollow).prefix_with("IGNORE").values(row))
     return {"following": True}
@@ -184,7 +185,7 @@ async def likes(session: AsyncSession, pin_id: int, *, liked: bool) -> dict[str,
     return {"liked": liked, "likes": await session.scalar(count)}
 
 
-async def board_by_id(session: AsyncSession, board_id: int) -> Board:
+async def existing_board(session: AsyncSession, board_id: int) -> Board:
     """404 if there is none."""
     board = await session.get(Board, board_id)
     if board is None:
@@ -194,7 +195,7 @@ async def board_by_id(session: AsyncSession, board_id: int) -> Board:
 
 async def own_board(session: AsyncSession, request: web.Request) -> Board:
     """The one that the route names; 403 if it is somebody else's."""
-    board = await board_by_id(session, id_in_path(request))
+    board = await existing_board(session, id_in_path(request))
     if board.data["user_id"] != viewer(request):
         raise web.HTTPForbidden(text="This is not your board.")
     return board

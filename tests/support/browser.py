@@ -32,7 +32,13 @@ async def running_browser(folder: Path) -> AsyncIterator[Browser]:
     program = find_browser()
     assert program, "no browser"
     log, profile = folder / "browser.log", folder / "profile"
-    options = ["--headless", "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server"]
+    options = [
+        "--headless",
+        "--no-first-run",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-proxy-server",
+    ]
     if os.getuid() == 0:
         options.append("--no-sandbox")  # root cannot have it
     process = spawn(
@@ -162,9 +168,7 @@ class Page:
 
     async def evaluate(self, script: str) -> Any:
         """The value of an expression, a promise's awaited; AssertionError if it throws."""
-        answer = await self.send(
-            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
-        )
+        answer = await self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -233,7 +237,6 @@ class Page:
             await self.send("Input.dispatchDragEvent", type=kind, **end, data=data)
         await self.mouse("mouseReleased", end, clickCount=1)
 
-    async def screenshot(self, path: Path) -> None:
+    async def screenshot(self) -> bytes:
         """A PNG of what is in sight."""
-        found = await self.send("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(found["data"]))
+        return base64.b64decode((await self.send("Page.captureScreenshot", format="png"))["data"])

@@ -14,7 +14,7 @@ export function element(tag, attributes = {}, ...children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value != null) made.setAttribute(name, value);
   }
-  made.append(...children.flat().filter((child) => child != null));
+  made.append(...children.flat().filter((child) => child != null && child !== false));
   return made;
 }
 
@@ -154,7 +154,7 @@ export async function start(views) {
       if (!match) continue;
       const made = await view(match, user);
       // another one may have been asked for meanwhile
-      if (address === (location.hash || "#/")) main.replaceChildren(...made);
+      if (address === (location.hash || "#/")) main.replaceChildren(...made.filter(Boolean));
       return;
     }
     main.replaceChildren(element("p", { class: "empty" }, "There is no such page."));

@@ -13,7 +13,7 @@ start([
 
 async function feed() {
   const list = element("ol", { class: "pins" });
-  const rows = pages(list, (cursor) => readPins("/api/feed", cursor), (pin) => card(pin));
+  const rows = pages(list, (cursor) => readPins("/api/feed", cursor), (pin) => card(pin, { board: pin.board }));
   await rows.more();
   if (list.children.length) return [element("h1", {}, "New on the boards you follow"), list, rows.button];
   return [
@@ -36,7 +36,7 @@ async function userPage([, id], me) {
     element("div", {}, element("h1", {}, user.id === me.id ? "My boards" : user.name), element("p", { class: "soft" }, user.about)),
     user.id === me.id && element("section", { class: "panel" }, add),
     boards.length ? boardList(boards) : element("p", { class: "empty" }, "No boards yet."),
-  ].filter(Boolean);
+  ];
 }
 
 async function boardPage([, id], me) {
@@ -44,7 +44,7 @@ async function boardPage([, id], me) {
   const { board, pins, user, following } = await ask("GET", path);
   const mine = board.user_id === me.id;
   const list = element("ol", { class: "pins" });
-  const rows = pages(list, (cursor) => readPins(`${path}/pins`, cursor), (pin) => card(pin, mine && moves));
+  const rows = pages(list, (cursor) => readPins(`${path}/pins`, cursor), (pin) => card(pin, { moves: mine && moves }));
   const move = mover(list, rows, path);
   const moves = { earlier: (pin) => move.step(pin, -1), later: (pin) => move.step(pin, 1) };
   const showWhole = () => list.classList.toggle("whole", rows.whole());
@@ -72,7 +72,7 @@ async function boardPage([, id], me) {
     mine && element("section", { class: "panel" }, add, element("p", { class: "soft" }, "Drag a pin to another place, or use its arrows.")),
     list,
     rows.button,
-  ].filter(Boolean);
+  ];
 }
 
 // --- pieces -----------------------------------------------------------------------------------------
@@ -82,7 +82,8 @@ async function readPins(path, cursor) {
   return { items: answer.pins, cursor: answer.cursor };
 }
 
-function card(pin, moves) {
+// `board`: the one to name. `moves`: what its arrows do, if it can be moved.
+function card(pin, { board, moves }) {
   const item = element(
     "li",
     { class: "pin", draggable: moves ? "true" : null, "data-id": pin.id },
@@ -92,7 +93,7 @@ function card(pin, moves) {
       { class: "words" },
       element("h3", {}, pin.details),
       link(pin.link),
-      !moves && pin.board && element("a", { class: "soft", href: `#/boards/${pin.board.id}`, draggable: "false" }, pin.board.name),
+      board && element("a", { class: "soft", href: `#/boards/${board.id}` }, board.name),
     ),
     element("div", { class: "foot" }, shard(pin), element("span", { class: "end" }, heart(pin, `/api/pins/${pin.id}/like`))),
   );

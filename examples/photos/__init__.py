@@ -1,0 +1,1 @@
+"""Photos with IDs that sort by time: Instagram's scheme. README.md says how to start it."""
