@@ -114,7 +114,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\n{report.nodeid} [{report.when}]: {crash.message if crash else report.longrepr}"[:2000])
 
 
-CLUSTERS = ("tests/drivers/", "tests/faults/", "tests/fleet/")
+CLUSTERS = ("tests/drivers/", "tests/examples/", "tests/faults/", "tests/fleet/")
 """Their tests mostly wait for clusters of their own: beside those that keep the shared servers busy."""
 
 

@@ -64,7 +64,8 @@ class Database:
     """Runs work with a session of its own: `read` without a transaction, `write` in one."""
 
     def __init__(self, url: URL) -> None:
-        self._engine = create_async_engine(url, pool_pre_ping=True)
+        # What is read behind a lock must be what is there now, not what was when the transaction began
+        self._engine = create_async_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
         each_by_itself = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reads = async_sessionmaker(each_by_itself, expire_on_commit=False)
         self._writes = async_sessionmaker(self._engine, expire_on_commit=False)

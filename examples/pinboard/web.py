@@ -17,7 +17,9 @@ from examples.pinboard.pages import board_shown, page_of, pins_of_board, pins_of
 from examples.pinboard.tables import Board, BoardPin, Pin, PinBoard, PinLike, UserBoard, UserFollow, UserLike
 
 FOLLOWED = 500  # boards in a feed, the latest followed
-MOVED, GONE = 1020, 1032
+STALE = {1020, 1032, 1210}
+"""MySQL errors of a list that is not what the page shows: neighbours have changed places, are gone, or came."""
+MEANWHILE = "Somebody else has changed this board meanwhile: this is its order now."
 
 routes = Routes()
 
@@ -125,13 +127,11 @@ async def move_pin(session: AsyncSession, request: web.Request) -> Any:
     try:
         await session.execute(call, {"board": board.id, **places})
     except OperationalError as error:
-        if error.orig is None or error.orig.args[0] not in (MOVED, GONE):
+        if error.orig is None or error.orig.args[0] not in STALE:
             raise
-        text_ = "Somebody else has moved these pins meanwhile: this is their order now."
-        raise web.HTTPConflict(text=text_) from None
+        raise web.HTTPConflict(text=MEANWHILE) from None
     warnings = (await session.execute(text("SHOW WARNINGS"))).all()
-    note = "Somebody else has moved pins meanwhile: this is their order now."
-    return {"note": note if warnings else None}
+    return {"note": MEANWHILE if warnings else None}
 
 
 @routes.api("PUT", "/api/boards/{id}/follow")

@@ -2,6 +2,7 @@ import { ask, element, form, heart, pages, start, toggle } from "/common/common.
 
 start([
   [/^#\/$/, feed],
+  [/^#\/discover$/, discover],
   [/^#\/users\/(\d+)$/, userPage],
   [/^#\/photos\/(\d+)$/, photoPage],
   [/^#\/ids$/, lookUp],
@@ -13,18 +14,24 @@ async function feed() {
   const list = element("ol", { class: "feed" });
   const rows = pages(list, (cursor) => readPhotos("/api/feed", cursor), card);
   await rows.more();
+  const none = element("p", { class: "empty" }, "Take one, or follow somebody whose photos you ", element("a", { href: "#/discover" }, "discover"), ".");
   const take = form("Take a photo", [["caption", "What is to be seen?", { required: true, maxlength: 255 }]], async (fields) => {
     list.prepend(card(await ask("POST", "/api/photos", fields)));
   });
-  return [element("div", { class: "column" }, element("section", { class: "panel" }, take), list, rows.button)];
+  return [element("div", { class: "column" }, element("section", { class: "panel" }, take), list.children.length ? null : none, list, rows.button)];
+}
+
+async function discover() {
+  const list = element("ol", { class: "grid" });
+  const rows = pages(list, (cursor) => readPhotos("/api/photos", cursor), square);
+  await rows.more();
+  return [element("h1", {}, "The newest photos"), list, rows.button];
 }
 
 async function userPage([, id], me) {
   const path = `/api/users/${id}`;
   const { user, photos, followers, follows, following } = await ask("GET", path);
   const list = element("ol", { class: "grid" });
-  const square = (photo) =>
-    element("li", {}, element("a", { href: `#/photos/${photo.id}`, "aria-label": photo.caption }, art(photo)));
   const rows = pages(list, (cursor) => readPhotos(`${path}/photos`, cursor), square);
   await rows.more();
   return [
@@ -37,7 +44,7 @@ async function userPage([, id], me) {
     element(
       "p",
       { class: "numbers soft" },
-      [[photos, "photos"], [followers, "followers"], [follows, "followed"]].map(([number, of]) => element("span", {}, `${number} ${of}`)),
+      [["Photos", photos], ["Followers", followers], ["Following", follows]].map(([of, number]) => element("span", {}, `${of} `, element("b", {}, String(number)))),
     ),
     photos ? list : element("p", { class: "empty" }, "No photos yet."),
     rows.button,
@@ -78,7 +85,6 @@ async function readPhotos(path, cursor) {
 
 function card(photo) {
   const { id, caption, user, parts } = photo;
-  const taken = new Date(parts.time);
   return element(
     "li",
     { class: "photo" },
@@ -90,13 +96,16 @@ function card(photo) {
         "div",
         { class: "row" },
         user && element("a", { href: `#/users/${user.id}` }, user.name),
-        element("time", { class: "soft", datetime: parts.time }, taken.toLocaleDateString()),
         element("span", { class: "end" }, heart(photo, `/api/photos/${id}/like`)),
       ),
       element("p", {}, caption),
       strip(parts),
     ),
   );
+}
+
+function square(photo) {
+  return element("li", {}, element("a", { href: `#/photos/${photo.id}`, "aria-label": photo.caption }, art(photo)));
 }
 
 const clock = ({ time }) => time.slice(0, 23).replace("T", " ");
@@ -121,7 +130,7 @@ function explanation(id, parts) {
     element(
       "p",
       { class: "soft" },
-      "41 bits of milliseconds since 2011-08-24, 13 of shard, 10 of the shard’s own sequence: IDs sort by time, and none needs to be asked for where it is. The picture is drawn from them: the time makes the light, the shard the colour, the sequence the hills.",
+      "41 bits of milliseconds since 2011-08-24, 13 of shard, 10 of the shard’s own sequence: IDs sort by time, and each says by itself where its photo is. The picture is drawn from it: the time makes the light, the shard the colour, the sequence the hills.",
     ),
   );
 }
