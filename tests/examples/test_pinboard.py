@@ -16,7 +16,7 @@ from config.layout import PINTEREST
 from tests.examples.conftest import Visitor, new_board, new_user, order_of, rows
 from tests.support.demo import Demo
 
-MS = 10**25
+MS, NOW_MS = 10**25, 1_700_000_000_000
 
 
 def test_boards_and_pins_are_on_their_users_shard(fleet: Demo, pinboard: str) -> None:
@@ -135,22 +135,30 @@ def test_moving(fleet: Demo, pinboard: str) -> None:
 
 
 def test_a_board_of_ten_thousand_pins(fleet: Demo, pinboard: str) -> None:
+    """Two have one sequence each, so that pages end between them. No page reads what is ahead of it."""
     ada, _ = new_user(pinboard)
-    board, [pin] = new_board(ada, 1)
+    board, _ = new_board(ada)
+    base = PINTEREST.base(PINTEREST.decompose(board)["shard"], 1)
+    pins = [base + 1_000_000_000 - number for number in range(10_000)]
     with closing(fleet.connect()) as connection, connection.cursor() as cursor:
-        # two have one sequence each
-        values = ", ".join(f"({board}, {pin}, {MS * (1_600_000_000_000 - n // 2)})" for n in range(24 * 3))
-        others = ", ".join(f"({board}, 5, {MS * (1_500_000_000_000 - n)})" for n in range(10_000))
-        cursor.execute(f"INSERT INTO board_has_pins (board_id, pin_id, sequence) VALUES {values}, {others}")
-    assert ada.get(f"/api/boards/{board}")["pins"] == 10_073
-    found, cursor_ = 0, ""
-    while page := ada.get(f"/api/boards/{board}/pins?{cursor_}"):
-        found += len(page["pins"])
-        if not page["cursor"]:
-            break
-        cursor_ = f"cursor={page['cursor']}"
-    # of rows with the same place and pin a page may end between the two
-    assert 37 <= found <= 73
+        objects = ", ".join(f"""({pin}, '{{"details": "One of many"}}')""" for pin in pins)
+        cursor.execute(f"INSERT INTO pins (id, data) VALUES {objects}")
+        places = ", ".join(
+            f"({board}, {pin}, {MS * (NOW_MS - place // 2)})" for place, pin in enumerate(pins)
+        )
+        cursor.execute(f"INSERT INTO board_has_pins (board_id, pin_id, sequence) VALUES {places}")
+    assert ada.get(f"/api/boards/{board}")["pins"] == 10_000
+
+    def walk(cursor: str, pages: int) -> list[int]:
+        found = []
+        for _ in range(pages):
+            page = ada.get(f"/api/boards/{board}/pins?cursor={cursor}")
+            found += [int(pin["id"]) for pin in page["pins"]]
+            cursor = page["cursor"]
+        return found
+
+    assert walk(f"{MS * NOW_MS * 2}-0", 5) == pins[: 5 * 24]
+    assert walk(f"{MS * (NOW_MS - 4974)}-{pins[9948]}", 3) == pins[9949:]
 
 
 def test_what_is_refused(pinboard: str) -> None:

@@ -233,7 +233,8 @@ class Page:
         await self.mouse("mouseMoved", near, buttons=1)
         data = (await self.event("Input.dragIntercepted"))["data"]
         end = await self.where(target, x)
-        for kind in ("dragEnter", "dragOver", "drop"):
+        # over it again and again, as long as it is held there: the page may have moved things meanwhile
+        for kind in ("dragEnter", "dragOver", "dragOver", "drop"):
             await self.send("Input.dispatchDragEvent", type=kind, **end, data=data)
         await self.mouse("mouseReleased", end, clickCount=1)
 
