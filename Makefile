@@ -1,5 +1,6 @@
 # make setup   .venv and the programs needed          make test    all tests, on the servers found
 # make demo    a local cluster; ARGS="--zookeeper"    make lint    ruff and mypy
+# make pinboard, make photos   the examples, while a demo runs
 # make bench   the benchmark; ARGS="…"                make format  let ruff format the code
 # make fuzz    generated statements against one plain server; ARGS="--seed 7 --count 2000"
 #              or on random schemas: ARGS="--schemas 20 --count 300"; as prepared statements: --binary
@@ -19,14 +20,17 @@ FUZZ_packets := fuzz
 FUZZ_readings := fuzz.readings
 FUZZ_conditions := fuzz.conditions
 
-.PHONY: setup demo fuzz test lint format bench clean
+.PHONY: setup demo pinboard photos fuzz test lint format bench clean
 .DEFAULT_GOAL := setup
 
 setup:
 	@.ci/setup
 
 demo: setup
-	@exec $(PYTHON_BIN)/shardgate demo $(ARGS)
+	@exec $(PYTHON_BIN)/shardgate demo --ready-file .demo.json $(ARGS)
+
+pinboard photos: setup
+	@exec $(PYTHON_BIN)/python -m examples.$@ $(ARGS)
 
 test: setup
 	@.ci/drivers
