@@ -18,7 +18,7 @@ from examples.pinboard.tables import Board, BoardPin, Pin, PinBoard, PinLike, Us
 
 FOLLOWED = 500  # boards in a feed, the latest followed
 STALE = {1020, 1032, 1210}
-"""MySQL errors of a list that is not what the page shows: neighbours have changed places, are gone, or came."""
+"""MySQL errors of a list that is not what the page shows: pins have changed places, are gone, or came."""
 MEANWHILE = "Somebody else has changed this board meanwhile: this is its order now."
 
 routes = Routes()
