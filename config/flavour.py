@@ -143,6 +143,8 @@ class Flavour:
     calls_need_database: bool
     """A function that is not known is so (1305) only where there is a current database: else 1046. Elsewhere
     nobody may EXECUTE in information_schema."""
+    recovers_freely: bool
+    """XA RECOVER takes no right of its own."""
     persists_variables: bool
     """SET PERSIST: what is set stays over a restart."""
     routines_in_proc: bool
@@ -227,6 +229,7 @@ MARIADB: Final = Flavour(
     passes_read_only=True,
     read_only_databases=False,
     calls_need_database=False,
+    recovers_freely=True,
     persists_variables=False,
     routines_in_proc=True,
     gtid_positions=True,
@@ -298,6 +301,7 @@ MYSQL: Final = Flavour(
     passes_read_only=False,
     read_only_databases=True,
     calls_need_database=True,
+    recovers_freely=False,
     persists_variables=True,
     routines_in_proc=False,
     gtid_positions=False,

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from config import columns
+from config import columns, xa
 from config.column_sql import index_problem
 from config.columns import Draft
 from config.document import Document, Spot
@@ -47,7 +47,7 @@ _FIELDS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.REFERENCE: (),
 }
 _NEEDED: Final = {"type", "from", "to", "key"}
-_SYSTEM: Final = ("information_schema", "mysql", "performance_schema", "sys")
+_SYSTEM: Final = ("information_schema", "mysql", "performance_schema", "sys", xa.DATABASE)
 
 _INDEX: Final = re.compile(r"(PRIMARY|UNIQUE|INDEX|KEY|FULLTEXT|SPATIAL|CONSTRAINT|CHECK|FOREIGN)\b", re.I)
 _JSON_PATH: Final = r'\$(?:\.(?:[A-Za-z_$][0-9A-Za-z_$]*|"[^"\\]+")|\[[0-9]+\])+'

@@ -79,7 +79,7 @@ class User(Credentials):
     databases: Annotated[tuple[str, ...], BeforeValidator(database_names)] = ("*",)
     max_connections: Count = 0
     scatter: Annotated[Scatter, BeforeValidator(_scatter)] = Scatter()
-    transaction_mode: Literal["single", "multi"] = "multi"
+    transaction_mode: Literal["single", "multi", "xa"] = "multi"
     require_tls: bool = False
 
     @field_validator("password_hash")
@@ -242,6 +242,16 @@ class Reorder(Model):
         return self
 
 
+class Xa(Model):
+    """Transactions over several hosts that commit all or none. In seconds: after `resolve_after` a branch
+    that is prepared is taken to be left; decisions are kept for `keep`.
+    """
+
+    enabled: bool = False
+    resolve_after: Annotated[Duration, Field(gt=0)] = 3.0
+    keep: Annotated[Duration, Field(ge=1)] = 600.0
+
+
 class Timeouts(Model):
     """In seconds; 0 is no limit where it says so in the documentation."""
 
@@ -311,6 +321,7 @@ class Settings(Model):
     timeouts: Timeouts = Timeouts()
     placement: Placement = Placement()
     reorder: Reorder = Reorder()
+    xa: Xa = Xa()
     plan_cache_size: Positive = 10_000
     logging: Logging = Logging()
     server_version: ServerVersion | None = None
@@ -319,6 +330,13 @@ class Settings(Model):
         "zstd",
     )
     layouts: dict[str, LayoutSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_modes(self) -> Self:
+        names = [one.name for one in self.users if one.transaction_mode == "xa"]
+        if names and not self.xa.enabled:
+            raise ValueError(f"transaction_mode: xa (user {names[0]}) needs xa: {{enabled: true}}")
+        return self
 
     @property
     def schema_place(self) -> str:

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from config import xa
 from config.backends import Backends
 from config.load import load_schema, load_topology
 from config.schema import Schema
@@ -145,12 +146,14 @@ class Cluster:
         backends = Backends.model_validate(self._backends)
         async with hosts_of(self.servers, logged=False) as hosts:
             for server in self.servers:
-                wanted = accounts_on(backends, server.address)
+                wanted = accounts_on(backends, server.address, distributed=True)
                 await make_accounts(hosts, server.address, wanted, self.schema, self.topology)
 
     async def _create(self, step: Step) -> str:
         async with hosts_of(self.masters) as hosts:
             made = await create(self.schema, self.topology, hosts, Counted(step))
+            for server in self.masters:
+                await hosts.run(server.address, xa.create_sql())
         if made.problems:
             raise ServerError("\n".join(made.problems))
         return f"{made.databases} databases, {made.tables} tables"

@@ -92,6 +92,7 @@ def settings_document(
         "backends": dict(backends),
         "topology": topology,
         "schema": "schema.yaml",
+        "xa": {"enabled": True},
         "status": {"listen": None if status_port is None else f"127.0.0.1:{status_port}"},
         **fleet,
         **tls,

@@ -29,16 +29,18 @@ class Wanted:
     account: Account | None
     user: str
     password: str = field(repr=False)
+    distributed: bool = False
+    """It takes part in distributed transactions."""
 
 
-def accounts_on(backends: Backends, host: Host) -> list[Wanted]:
+def accounts_on(backends: Backends, host: Host, *, distributed: bool = False) -> list[Wanted]:
     """The accounts that `host` should have: the proxy's own first. None without `backends.accounts`: then one
-    account is the operator's to make.
+    account is the operator's to make. `distributed`: as `xa.enabled` of the settings.
     """
     if not backends.accounts:
         return []
-    others = [Wanted(one, *backends.user_for(host, one.user)) for one in backends.accounts]
-    return [Wanted(None, *backends.user_for(host)), *others]
+    others = [Wanted(one, *backends.user_for(host, one.user), distributed) for one in backends.accounts]
+    return [Wanted(None, *backends.user_for(host), distributed), *others]
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def steps(
     for one in wanted:
         name = quoted_account(one.user, client)
         new = (one.user, client) not in actual.existing
-        rights = grants(schema, topology, host, one.account, server)
+        rights = grants(schema, topology, host, one.account, server, distributed=one.distributed)
         sql = [grant.sql(name) for grant in rights]
         if not new:
             found = missing(rights, read_grants(actual.grants[one.user]), name)

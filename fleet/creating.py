@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
-from fleet import accounts, create
+from fleet import accounts, create, distributed
 from fleet.accounts import Accounts, accounts_on
 from fleet.core.errors import HostError
 from fleet.core.hosts import Hosts
@@ -31,6 +31,9 @@ class Creating:
         self._accounts: Mapping[Host, Accounts] = {}
         self._problems: list[str] = []
 
+    def _wanted(self, host: Host) -> list[accounts.Wanted]:
+        return accounts_on(self._settings.backends, host, distributed=self._settings.xa.enabled)
+
     def tool(self) -> Tool:
         """For the runner."""
         arguments = {} if self._client == "%" else {"from": self._client}
@@ -41,9 +44,12 @@ class Creating:
         self._accounts = await self._look_at_accounts()
         self._problems[:] = [*self._problems, *self._actual.problems, *create.left_over(self._actual)]
         steps = create.steps(self._plan, self._actual)
+        if self._settings.xa.enabled:
+            masters = self._topology.hosts
+            steps += distributed.steps({host: self._actual.found[host] for host in masters if host in self._actual.found})
         for host, found in self._accounts.items():
             steps += accounts.steps(
-                accounts_on(self._settings.backends, host),
+                self._wanted(host),
                 self._schema,
                 self._topology,
                 host,
@@ -58,7 +64,7 @@ class Creating:
         """Of the hosts that could be asked what databases they have."""
 
         async def of(host: Host) -> tuple[Host, Accounts | None]:
-            users = [one.user for one in accounts_on(self._settings.backends, host)]
+            users = [one.user for one in self._wanted(host)]
             try:
                 return host, await accounts.look(self._hosts, host, users, self._client)
             except HostError as error:
@@ -96,7 +102,7 @@ class Creating:
         for host, having in self._accounts.items():
             mine = [one for one in report.done if one.host == host and one.key.startswith("account\t")]
             new = sum(one.text.startswith("make") for one in mine)
-            wanted = accounts_on(self._settings.backends, host)
+            wanted = self._wanted(host)
             there = sum((one.user, self._client) in having.existing for one in wanted)
             mended = len(mine) - new
             lacked = f", {mended} of them {'would get' if dry_run else 'got'} rights" if mended else ""

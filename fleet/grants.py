@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from config import xa
 from config.backends import Account
 from config.credentials import Role
 from config.flavour import Flavour
@@ -35,6 +36,7 @@ _LOOK: Final = frozenset({"SELECT", "SHOW VIEW", "TRIGGER"})
 _COUNT: Final = frozenset({"INSERT", "UPDATE"})
 _READ: Final = frozenset({"SELECT", "SHOW VIEW", "LOCK TABLES"})
 _WRITE: Final = _READ | {"INSERT", "UPDATE", "DELETE", "EXECUTE", "CREATE TEMPORARY TABLES"}
+_DECIDE: Final = frozenset({"SELECT", "INSERT"})
 _GATHER: Final = frozenset({"SELECT", "INSERT", "CREATE", "DROP", "CREATE TEMPORARY TABLES"})
 PASSES: Final = frozenset({"READ_ONLY ADMIN"})
 CHANGES: Final = frozenset(
@@ -132,11 +134,39 @@ def quoted_account(user: str, client: str = "%") -> str:
 
 
 def grants(
-    schema: Schema, topology: Topology, host: Host, account: Account | None, server: Server
+    schema: Schema,
+    topology: Topology,
+    host: Host,
+    account: Account | None,
+    server: Server,
+    *,
+    distributed: bool = False,
 ) -> list[Grant]:
-    """What `account`, or the proxy's own when it is None, needs on `host`, in the order to be run."""
+    """What `account`, or the proxy's own when it is None, needs on `host`, in the order to be run.
+    `distributed`: for distributed transactions, too.
+    """
+    more = _distributed(account, server) if distributed else []
     if account is None:
-        return _own(schema, topology, host, server)
+        return _own(schema, topology, host, server) + more
+    return _of_users(schema, topology, host, account, server) + more
+
+
+def _distributed(account: Account | None, server: Server) -> list[Grant]:
+    """The proxy's own account reads, makes impossible and deletes decisions, and finishes branches; those that
+    write decide.
+    """
+    name = literal_if(server, xa.DATABASE)
+    if account is None:
+        found = [Grant(_LOOK | _DECIDE | {"DELETE"}, name, covers=(xa.DATABASE,))]
+        return found if server.flavour.recovers_freely else [*found, Grant(frozenset({"XA_RECOVER_ADMIN"}))]
+    if account.role is Role.READ or (account.role is Role.ADMIN and "*" in account.databases):
+        return []
+    return [Grant(_DECIDE, name, covers=(xa.DATABASE,))]
+
+
+def _of_users(
+    schema: Schema, topology: Topology, host: Host, account: Account, server: Server
+) -> list[Grant]:
     everywhere = "*" in account.databases
     if account.role is Role.ADMIN and everywhere:
         return _administrator(server)
@@ -204,7 +234,7 @@ def _own(schema: Schema, topology: Topology, host: Host, server: Server) -> list
 def _any(rights: frozenset[str], server: Server) -> list[Grant]:
     """In every database that is there or will be, but for the servers' own."""
     if not server.patterns:
-        names = [name for name in server.databases if name not in (*SYSTEM, "information_schema", SCRATCH)]
+        names = [name for name in server.databases if name not in (*SYSTEM, "information_schema", SCRATCH, xa.DATABASE)]
         return [Grant(rights, name, covers=(name,)) for name in names]
     return [Grant(rights, EVERYTHING), *(Grant(FENCE, literal(name), covers=(name,)) for name in SYSTEM)]
 

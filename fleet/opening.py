@@ -186,7 +186,9 @@ class Opening:
             )
 
     async def _accounts(self, new: Topology) -> list[Step]:
-        wanted = accounts_on(self._settings.backends, self._master)
+        wanted = accounts_on(
+            self._settings.backends, self._master, distributed=self._settings.xa.enabled
+        )
         held = await accounts.look(self._hosts, self._master, [one.user for one in wanted])
         names = [one.name for one in self._plan(new)[self._master]]
         return accounts.steps(wanted, self._schema, new, self._master, held, databases=names, stage=1)

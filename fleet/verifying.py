@@ -151,7 +151,9 @@ class Verifying:
                 self._faults.append(Fault("reference", host, what, remedy, name[0]))
 
     async def _accounts(self, host: Host) -> None:
-        needed = accounts_on(self._settings.backends, host)
+        needed = accounts_on(
+            self._settings.backends, host, distributed=self._settings.xa.enabled
+        )
         try:
             held = await accounts.look(self._hosts, host, [one.user for one in needed]) if needed else None
             names = [str(name) for (name,) in await self._hosts.query(host, "SHOW DATABASES")]
@@ -165,7 +167,9 @@ class Verifying:
                 text, remedy = f"the account {name} is missing", "make it: shardgate fleet create"
                 self._faults.append(Fault("grants", host, text, remedy))
                 continue
-            rights = grants(self._schema, self._topology, host, one.account, held.server)
+            rights = grants(
+                self._schema, self._topology, host, one.account, held.server, distributed=one.distributed
+            )
             findings = compare(
                 rights,
                 read_grants(held.grants[one.user]),

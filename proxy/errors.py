@@ -362,6 +362,24 @@ _KINDS = (
         "Say ROLLBACK, and look at what it should have written before you run any of it again.",
     ),
     ErrorKind(
+        "xa_off", 1231, "42000", "Variable 'transaction_mode' can't be set to the value of 'xa': distributed transactions are not enabled here.",
+        "Write `xa: {{enabled: true}}` in the settings, run `shardgate fleet create`, and restart the proxy.",
+    ),
+    ErrorKind(
+        "xa_not_ready", 1105, "HY000",
+        "The transaction cannot be on several hosts with transaction_mode = 'xa': {hosts} cannot hold its decision, or could not be asked yet.",
+        "Run `shardgate fleet create`; `shardgate check --connect` shows what is missing. Or use transaction_mode = 'multi'.",
+    ),
+    ErrorKind(
+        "xa_unknown", 1105, "HY000",
+        "Whether the transaction {gtrid} is committed cannot be told now: {reason}. It is so on all of its hosts or on none.",
+        "SHOW PROXY TRANSACTIONS tells it when the host is back; do not run it again before you know.",
+    ),
+    ErrorKind(
+        "xa_later", 1105, "HY000",
+        "The transaction is committed; what it wrote on {host} is not to be seen there before the host has been told, which the proxy goes on trying.",
+    ),
+    ErrorKind(
         "transaction_idle", 1213, "40001",
         "The transaction was rolled back after {reason} s without a statement (timeouts.idle_transaction); try restarting transaction.",
     ),

@@ -209,7 +209,7 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
 def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values) -> bool:
     """Send a statement that one ID routes, which is the usual case: there is nothing to check or merge."""
     snapshot = client.snapshot
-    if not snapshot.all_serving or client.session.transaction_mode == "single":
+    if not snapshot.all_serving or client.session.transaction_mode != "multi":
         return False
     point = plan.at_point(values, snapshot.topology)
     if point is None:

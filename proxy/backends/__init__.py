@@ -44,6 +44,11 @@ class Backends:
         """The account of connections of this variant."""
         return self._accounts[capability_set // CAPABILITY_SETS]
 
+    @property
+    def every_account(self) -> Iterable[int]:
+        """A variant of connections of each account."""
+        return range(0, len(self._accounts) * CAPABILITY_SETS, CAPABILITY_SETS)
+
     def pool(self, host: str) -> HostPool:
         found = self._pools.get(host)
         if found is None:

@@ -33,6 +33,8 @@ _AUTOCOMMIT = int(Status.AUTOCOMMIT)
 _CHANGED = int(Status.SESSION_STATE_CHANGED)
 _WATCHED = _IN_TRANS | _AUTOCOMMIT | _CHANGED
 _HOLD_LIMIT = 1 << 20
+#: Errors by which a branch is rolled back: deadlock, and XA_RBROLLBACK, XA_RBTIMEOUT, XA_RBDEADLOCK.
+_BRANCH_UNDONE = frozenset({1213, 1402, 1613, 1614})
 _AUTOCOMMIT_IS = {b"0": "autocommit is off", b"1": "autocommit is on"}
 
 
@@ -111,6 +113,7 @@ class BackendConnection(asyncio.Protocol):
         "_sync_tail",
         "_torn",
         "begun",
+        "branch",
         "capability_set",
         "closed",
         "database",
@@ -123,6 +126,7 @@ class BackendConnection(asyncio.Protocol):
         "offers",
         "owner",
         "pinned",
+        "prepared",
         "receiver",
         "replies",
         "resetting",
@@ -132,6 +136,7 @@ class BackendConnection(asyncio.Protocol):
         "thread_id",
         "transport",
         "unclean",
+        "undone",
         "unread",
         "version",
         "without_autocommit",
@@ -151,6 +156,10 @@ class BackendConnection(asyncio.Protocol):
         self.offers = 0  # the server's MariaCapability flags
         self.pinned = False  # the server keeps state for one session: never shared before a reset
         self.unclean = False  # nobody knows what state it is in: reset before another session gets it
+        #: What XA statements call the branch of a distributed transaction that is open on it, or b"".
+        self.branch = b""
+        self.prepared = False  # XA PREPARE of the branch was sent: it may outlive the connection
+        self.undone = False  # the server has rolled the branch back, and waits to be told XA ROLLBACK
         self.unread = False  # the server may know of a change that its last reply could not tell
         self.without_autocommit = (
             False  # the server's own default, which holds where no setting says otherwise
@@ -329,6 +338,7 @@ class BackendConnection(asyncio.Protocol):
         scanner = self.scanner
         if scanner.err is not None:
             self.unclean = self.unclean or not receiver.own  # an error does not tell what was done before it
+            self.undone = self.undone or (self.branch != b"" and scanner.err.code in _BRANCH_UNDONE)
         elif scanner.status & _WATCHED != self.settings.status:
             data = self._judged(receiver, data)
             if not data:

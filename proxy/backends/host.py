@@ -254,10 +254,11 @@ class HostPool:
             self.discard(conn, kill=True)
             error = ProxyError("host_lost", host=self.host, reason="the statement was given up")
             receiver.reply_lost(conn, error, clean)
-        elif conn.doomed or (self.retired and not self.state.waiting):
-            conn.close()
+        elif conn.doomed or conn.prepared or (self.retired and not self.state.waiting):
+            conn.close()  # MariaDB loses a prepared transaction by a reset, and keeps it by this
         elif conn.pinned or conn.unclean or conn.scanner.status & _IN_TRANS:
             conn.resetting = True
+            conn.branch, conn.undone = b"", False
             self._spawn(self._reset(conn), f"reset {self.host}")
         elif conn.unread:
             conn.resetting, conn.unread, conn.begun = True, False, self._now()

@@ -235,6 +235,23 @@ def check_single(placed: Placed) -> Verdict:
     return PROCEED
 
 
+def check_distributed(placed: Placed) -> Verdict:
+    """transaction_mode = 'xa': which host holds the decision must be known before a second one takes part."""
+    session = placed.session
+    if session.transaction_mode != "xa" or not placed.joins:
+        return PROCEED
+    transaction = session.transaction
+    if not (transaction.explicit or not session.autocommit):
+        return PROCEED
+    hosts = {spot.host for spot in placed.spots}
+    if transaction.explicit:
+        hosts |= transaction.opened
+    unknown = [host for host in sorted(hosts) if host not in session.identities]
+    if len(hosts) < 2 or not unknown or session.in_read_only:
+        return PROCEED
+    return Refuse(ProxyError("xa_not_ready", hosts=", ".join(unknown)))
+
+
 def _stays(session: Session) -> bool:
     """Whether the statement is of a transaction that may be on one shard only."""
     within = session.transaction.explicit or not session.autocommit
@@ -276,7 +293,7 @@ def check_begins(sent: Sent) -> Verdict:
 
 RIGHTS: Final = (check_reserved, check_role, check_databases, check_unseen)
 PLANNED: Final = (*RIGHTS, check_lost)
-PLACED: Final = (check_scatter, check_states, check_single)
+PLACED: Final = (check_scatter, check_states, check_single, check_distributed)
 SENT: Final = (check_results, check_begins)
 
 Known = TypeVar("Known", Planned, Placed, Sent)
@@ -343,7 +360,7 @@ def admit_host(client: Exchange, plan: OneHost, host: str) -> None:
 
 def _free(client: Exchange) -> bool:
     """The usual case: neither a shard's state nor the transaction's mode restricts anything."""
-    return client.snapshot.all_serving and client.session.transaction_mode != "single"
+    return client.snapshot.all_serving and client.session.transaction_mode == "multi"
 
 
 def _admit_placed(

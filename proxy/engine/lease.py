@@ -202,7 +202,7 @@ def give_all_back(
         if conn.closed:
             gone.append((conn, None))
             continue
-        if conn.in_transaction:
+        if conn.in_transaction and not conn.undone:
             transaction.held[conn.host] = conn
             continue
         if transaction.held.get(conn.host) is conn:
@@ -234,13 +234,27 @@ def end_on_kept(client: Exchange, sql: bytes) -> None:
     """COMMIT or ROLLBACK on the connections that the session keeps beyond its transaction, which is over."""
     for conn in client.session.transaction.held.values():
         if conn.in_transaction and not conn.closed and conn.receiver is None:
-            conn.tell(query_packet(sql + PLAINLY))
+            for statement in ending(conn, sql):
+                conn.tell(query_packet(statement))
+            conn.branch, conn.undone = b"", False
             conn.scanner.status &= ~_IN_TRANS
+
+
+def ending(conn: BackendConnection, sql: bytes) -> list[bytes]:
+    """COMMIT or ROLLBACK as the statements that end what is open on `conn` alone."""
+    if not conn.branch:
+        return [sql + PLAINLY]
+    end = [] if conn.undone else [b"XA END " + conn.branch]
+    if sql == b"ROLLBACK" or conn.undone:
+        return [*end, b"XA ROLLBACK " + conn.branch]
+    return [*end, b"XA COMMIT " + conn.branch + b" ONE PHASE"]
 
 
 def release_all(client: Exchange) -> None:
     """Free every connection that the session keeps, whatever it is pinned to."""
     transaction = client.session.transaction
+    for host in [host for host, kept in transaction.pins.items() if XA in kept]:
+        _let_go(transaction.held.get(host))
     kept = [*transaction.end(), *transaction.held.values()]
     transaction.held.clear()
     transaction.pins.clear()
@@ -252,8 +266,19 @@ def leave(client: Exchange) -> None:
     """The client is gone: free what its session keeps. It stays noted what that was: whoever is still at work
     for the client frees only what he has taken himself.
     """
+    pins = client.session.transaction.pins
     for conn in client.session.transaction.held.values():
+        if XA in pins.get(conn.host, ()):
+            _let_go(conn)
         free(conn)
+
+
+def _let_go(conn: BackendConnection | None) -> None:
+    """Close a connection with an XA transaction of the client's own: one that is prepared outlives it, but on
+    MariaDB it would be lost by the reset.
+    """
+    if conn is not None and conn.receiver is None:
+        conn.close()
 
 
 def discard(client: Exchange, conn: BackendConnection) -> None:
@@ -281,8 +306,10 @@ def transaction_ended_by_server(client: Exchange, rolled_back: bool) -> None:
 
 
 async def _commit(client: Exchange, conn: BackendConnection) -> None:
+    statements = [query_packet(one) for one in ending(conn, b"COMMIT")]
     try:
-        await Collector().run(conn, query_packet(b"COMMIT"))
+        await Collector().run(conn, b"".join(statements), len(statements) - 1)
+        conn.branch = b""
     except ProxyError:
         conn.close()
     free(conn)

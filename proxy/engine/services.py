@@ -35,6 +35,7 @@ from proxy.stats import Stats
 from proxy.tasks import Tasks
 from proxy.wire.compression import Algorithm
 from proxy.wire.server_auth import Authority
+from proxy.xa.resolver import Resolver
 from rewriter.planner import LONG, Rewriter
 
 log = structlog.get_logger("proxy")
@@ -115,6 +116,10 @@ class Services:
         )
         wish = Wish(settings.reorder.threshold, settings.reorder.bisections)
         self.respacing = Respacing(backends, tasks, lambda: self.serving.topology, wish)
+        #: Finishes what is left of distributed transactions; that of one worker does it by itself.
+        self.resolver = Resolver(
+            backends, tasks, lambda: self.serving.topology, settings.xa, regular=worker == 0
+        )
         self.routines = KnownRoutines(backends, tasks, peers)
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))
         most = open_files.room(settings.limits.max_connections, pools, open_files.limit())
@@ -159,6 +164,7 @@ class Services:
             client, id, user, address, server_version=version, defaults=defaults
         )
         session.lock_holders = self.lock_holders
+        session.identities = self.resolver.decisions.identities
         session.tls = self.client_tls is not None
         return session
 
@@ -173,6 +179,7 @@ class Services:
         self.waiting_room.tick()
         self.planners.tend()
         self.respacing.tick()
+        self.resolver.tick()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
             self.stats.forget({plan for plan, _, _ in self.serving.snapshot.rewriter.kept()})
 
@@ -209,6 +216,11 @@ class Services:
             "Shard_problems": self.serving.problems.counts.total(),
             "Rows_respaced": self.respacing.done,
             "Rows_to_respace": len(self.respacing),
+            "Distributed_committed": self.resolver.counts["committed"],
+            "Distributed_aborted": self.resolver.counts["aborted"],
+            "Distributed_unknown": self.resolver.counts["unknown"],
+            "Distributed_resolved": self.resolver.resolved.total(),
+            "Distributed_prepared": len(self.resolver.prepared),
             "Plan_cache_entries": self.serving.snapshot.rewriter.entries,
         }
         for (kind, outcome), count in sorted(self.stats.statements.items()):

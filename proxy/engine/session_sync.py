@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
-from proxy.session.transaction import XA
+from proxy.session.transaction import XA, modes_of
 from proxy.wire.packets import query_packet
 from rewriter.text.effects import Effects
 from rewriter.text.found_rows import PRIMED
@@ -77,15 +77,20 @@ def sync_packets(
     if conn.settings is not settings:
         packets, count = settings.packets_from(conn.settings)
         conn.settings = settings
-    transaction = session.transaction
+    transaction, branch = session.transaction, b""
     if transaction.explicit:
         opens = conn.host not in transaction.opened
     elif session.autocommit:
         opens = opens and session.settings is not settings
     else:
         opens = opens and not conn.in_transaction
+        if opens and session.transaction_mode == "xa":
+            transaction.begin_implicitly(modes_of(session.settings))
     if opens:
-        opening, more = transaction.opening(settings)
+        if transaction.explicit and (session.transaction_mode == "xa" or transaction.first is not None):
+            transaction.distribute(conn, session.identities)
+            branch = conn.branch
+        opening, more = transaction.opening(settings, branch)
         packets += opening
         count += more
         if transaction.next and not transaction.explicit:

@@ -14,6 +14,7 @@ from proxy.engine.locks import host_of
 from proxy.engine.outside_transaction import syntax_error
 from proxy.engine.session_sync import sync_packets
 from proxy.engine.task import TaskWork
+from proxy.engine.two_phase import Committing, end_branch, later_warnings
 from proxy.engine.waiting_room import read_only
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Diagnostic, Outcome
@@ -60,6 +61,7 @@ def _begun(client: Exchange, said: Characteristics) -> None:
     session = client.session
     unlock_tables(client)
     session.transaction.start(said, modes_of(session.settings))
+    session.transaction.since = client.begun
     session.use_up()
     session.apply(Outcome(0, diagnostics=session.without_tables()))
     if said.snapshot:
@@ -136,6 +138,7 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
     if gone and sql == b"COMMIT":
         raise _cut(client, gone)
     hosts = [host for host, conn in transaction.held.items() if conn.in_transaction]
+    later: list[str] = []
 
     def after() -> None:
         if completion is Completion.CHAIN:
@@ -145,8 +148,8 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
             transaction.next = next_
             if client.session.tracker is not None:
                 client.session.tracker.ended()
-        session.apply(Outcome(0, diagnostics=session.without_tables()))
-        client.reply_ok()
+        session.apply(Outcome(0, diagnostics=session.without_tables(later_warnings(later))))
+        client.reply_ok(warnings=len(later))
         if completion is Completion.RELEASE:
             client.close()
 
@@ -157,7 +160,11 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
             conn.tell(query_packet(sql))
         lease.end_transaction(client)
         after()
-    elif len(hosts) == 1 and completion is Completion.NO_CHAIN and not session.tracks_replies:
+    elif (
+        len(hosts) == 1
+        and completion is Completion.NO_CHAIN
+        and not (session.tracks_replies or transaction.held[hosts[0]].branch)
+    ):
         # the usual case: the host's own OK packet goes to the client
         transaction.explicit = False
         transaction.savepoints.clear()
@@ -167,7 +174,7 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
         sql = sql + PLAINLY if session.settings.get("completion_type") else sql
         client.relay.run(hosts[0], sql, nature=plan.nature)
     else:
-        TaskWork(client, steady=True).start(_end_on_all(client, sql, after))
+        TaskWork(client, steady=True).start(_end_on_all(client, sql, after, later))
 
 
 def _drop_gone(client: Exchange) -> str:
@@ -235,16 +242,27 @@ async def _commit_if_read(client: Exchange, go_on: Callable[[], None]) -> None:
         await _end_on_all(client, b"COMMIT", go_on)
 
 
-def _end_on_all(client: Exchange, sql: bytes, go_on: Callable[[], None]) -> Coroutine[Any, Any, None]:
-    """COMMIT or ROLLBACK on one host after another. A COMMIT that fails halfway says which hosts have
-    committed. When one's connection is gone already, none commits. At once, before the first is asked, the
-    connections are the session's no more: a client that goes away does not roll back the rest.
+def _end_on_all(
+    client: Exchange, sql: bytes, go_on: Callable[[], None], later: list[str] | None = None
+) -> Coroutine[Any, Any, None]:
+    """COMMIT or ROLLBACK on one host after another; a distributed transaction is committed as one. A COMMIT
+    that fails halfway says which hosts have committed. When one's connection is gone already, none commits.
+    At once, before the first is asked, the connections are the session's no more: a client that goes away
+    does not roll back the rest. `later` gets the hosts where a committed transaction is not seen yet.
     """
     transaction = client.session.transaction
     if client.session.settings.get("completion_type"):
         sql += PLAINLY
     conns = {host: conn for host, conn in transaction.held.items() if conn.in_transaction}
-    return _ended(client, sql, go_on, conns, transaction.end())
+    gtrid, first = transaction.gtrid, transaction.first
+    ended = transaction.end()
+    branches = [conn for conn in conns.values() if conn.branch]
+    committing = None
+    if branches and first is not None and len(conns) > 1:
+        own = first if conns.get(first.host) is first else None
+        committing = Committing(client, gtrid, own, first.host, branches, ended)
+        committing.later = [] if later is None else later
+    return _ended(client, sql, go_on, conns, ended, committing)
 
 
 async def _ended(
@@ -253,20 +271,29 @@ async def _ended(
     go_on: Callable[[], None],
     conns: dict[str, BackendConnection],
     ended: list[BackendConnection],
+    committing: Committing | None = None,
 ) -> None:
     done: list[str] = []
     failure: ProxyError | Err | None = None
     failed_on = next((host for host, conn in conns.items() if conn.closed), "")
     if failed_on and sql.startswith(b"COMMIT"):
         failure = ProxyError("transaction_cut", reason=f"Lost connection to MySQL server {failed_on}")
+    together = committing is not None and sql.startswith(b"COMMIT") and failure is None
+    if committing is not None and together:
+        try:
+            await committing.run()
+        except ProxyError as error:
+            failure = error
     for host, conn in conns.items():
-        if failure is not None:
+        if failure is not None or together:
             break
         if client.closed and conn not in ended:
             continue  # the session was pinned to it: it is free already, and so rolled back
         try:
-            reply = await Collector().query(conn, sql)
-            failure = reply.err
+            if conn.branch:
+                failure = await end_branch(conn, sql.removesuffix(PLAINLY))
+            else:
+                failure = (await Collector().query(conn, sql)).err
         except ProxyError as error:
             failure = error
         if failure is None:
@@ -283,6 +310,9 @@ async def _ended(
     lease.end_on_kept(client, b"ROLLBACK")  # what the session needs for more, and has not been ended
     if failure is not None and sql.startswith(b"COMMIT"):
         reason = failure.text() if isinstance(failure, Err) else failure.text
+        if together:
+            assert isinstance(failure, ProxyError)
+            raise failure
         unsure = [failed_on] if isinstance(failure, ProxyError) and failure.unsure else []
         left = [host for host in conns if host not in done and host not in unsure]
         if done or (unsure and left):

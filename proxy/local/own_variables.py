@@ -67,12 +67,22 @@ def check_setting(name: str, text: bytes | None) -> None:
 OWN = ("transaction_mode", "scatter_writes", "with_deleted")
 """The proxy's own variables, of which no server knows."""
 
+_MODES = ("single", "multi", "xa")
 
-def check_own(name: str, value: str) -> None:
-    """Refuse what is no value of the proxy's own variable. Raises ProxyError."""
-    allowed = ("single", "multi") if name == "transaction_mode" else tuple(one.lower() for one in _ON | _OFF)
+
+def check_own(client: Exchange, name: str, value: str) -> None:
+    """Refuse what is no value of the proxy's own variable, or not now. Raises ProxyError."""
+    allowed = _MODES if name == "transaction_mode" else tuple(one.lower() for one in _ON | _OFF)
     if value and value.lower() not in allowed:
         raise ProxyError("wrong_variable_value", variable=name, value=value)
+    if name != "transaction_mode":
+        return
+    session = client.session
+    before, after = session.transaction_mode, value.lower() or session.user.transaction_mode
+    if after == "xa" and not client.services.settings.xa.enabled:
+        raise ProxyError("xa_off")
+    if before != after and "xa" in (before, after) and session.transaction.open:
+        raise ProxyError("transaction_in_progress")  # it is committed as it was begun
 
 
 def set_own(client: Exchange, name: str, value: str) -> None:

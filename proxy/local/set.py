@@ -123,7 +123,7 @@ class _Simple:
             return True
         if name in OWN:
             self.own.append((name, word(text)))
-            check_own(name, word(text))
+            check_own(self.client, name, word(text))
             return True
         if name in ("last_insert_id", "identity") and text is not None and text.isdigit():
             self.own.append(("last_insert_id", text.decode()))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from config import xa
 from config.schema import Database, Kind, Table
 from config.topology import Keyspace, State
 from proxy.backends.collect import Collector
@@ -107,7 +108,7 @@ def shown_databases(
     shown = []
     for row in found:
         name = (row[0] or b"").decode("utf-8", "replace")
-        if name == SCRATCH.decode():
+        if name in (SCRATCH.decode(), xa.DATABASE):
             continue
         own = topology.default is not None and name not in schema.databases
         if name in SYSTEM_DATABASES or (own and topology.physical(name) is None):

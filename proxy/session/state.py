@@ -121,6 +121,8 @@ class Session:
     memory_limit: int = 0  # bytes that it may keep
     variables_limit: int = 4 << 20  # and in user variables
     accounted: int = 0  # what the books say that it keeps
+    #: Of the hosts that can hold decisions of distributed transactions, which are known: it is the worker's.
+    identities: Mapping[str, str] = field(default_factory=dict)
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
     tracks_replies: bool = False  # and servers' own OK packets have something to tell it as well
 

@@ -9,9 +9,11 @@ does I/O.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from config import xa
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
@@ -31,6 +33,9 @@ PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
 LOCKED = ("tables", "")
 #: And XA START.
 XA = ("xa", "")
+UNKNOWN_IDENTITY: Final = "0" * 16
+#: A consistent read, by which a branch gets its snapshot.
+_SNAPSHOT: Final = f"DO (SELECT COUNT(*) FROM `{xa.DATABASE}`.`{xa.DECISIONS}` WHERE gtrid = '')".encode()
 
 
 _LEVELS = {level.literal: level for level in Isolation}
@@ -90,6 +95,8 @@ class Transaction:
         "begin",
         "ending",
         "explicit",
+        "first",
+        "gtrid",
         "held",
         "lost",
         "lost_by",
@@ -98,6 +105,7 @@ class Transaction:
         "opened",
         "pins",
         "savepoints",
+        "since",
         "spots",
         "told",
     )
@@ -118,6 +126,11 @@ class Transaction:
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
         self.lost_by = _LOST  # the error that says so
         self.told = False  # the client has been told of it
+        #: With transaction_mode = 'xa': the connection that holds the decision, while it may be on more hosts
+        #: than its own; and its name, as soon as it is.
+        self.first: BackendConnection | None = None
+        self.gtrid = b""
+        self.since = 0.0  # when BEGIN was said, by the loop's clock; 0.0: it was not
 
     @property
     def open(self) -> bool:
@@ -150,6 +163,15 @@ class Transaction:
         self.savepoints.clear()
         self.spots = []
         self.lost, self.lost_by, self.ending = "", _LOST, b""
+        self.first, self.gtrid = None, b""
+
+    def begin_implicitly(self, modes: Characteristics) -> None:
+        """Autocommit is off, and the next statement is its first: with transaction_mode = 'xa' it is begun as
+        by BEGIN, so that it is known where it is open.
+        """
+        self.explicit, self.begin, self.modes = True, PLAIN, modes
+        self.opened.clear()
+        self.first, self.gtrid = None, b""
 
     def refuse(self, error: str, reason: str) -> None:
         """Refuse all that follows with this error, until ROLLBACK."""
@@ -171,6 +193,7 @@ class Transaction:
         self.savepoints.clear()
         self.spots = []
         self.lost, self.lost_by, self.ending = "", _LOST, b""
+        self.first, self.gtrid, self.since = None, b"", 0.0
         return held
 
     @property
@@ -178,9 +201,27 @@ class Transaction:
         """What was said of the explicit transaction, before it and by START TRANSACTION."""
         return self.begin if self.next is None else self.begin.over(self.next)
 
-    def opening(self, settings: Settings) -> tuple[bytes, int]:
+    def distribute(self, conn: BackendConnection, identities: Mapping[str, str]) -> None:
+        """`conn` is the next one that it is opened on, with transaction_mode = 'xa'. On the first it is an
+        ordinary transaction, on each further one a branch of its own. `identities`: of hosts.
+        """
+        first = self.first
+        if not self.opened:
+            self.first, self.gtrid = conn, b""
+        elif first is not None and self.read_only is not True:  # None: it was begun in another mode
+            if not self.gtrid:
+                # one that nobody knows is told at COMMIT: nothing can be decided there
+                self.gtrid = xa.new_gtrid(identities.get(first.host, UNKNOWN_IDENTITY), first.thread_id)
+            conn.branch = xa.literal(self.gtrid, xa.new_bqual(conn.thread_id, first.host))
+
+    @property
+    def read_only(self) -> bool | None:
+        """Whether it is READ ONLY, as far as the session has said it."""
+        return self.said.over(self.modes or PLAIN).read_only
+
+    def opening(self, settings: Settings, branch: bytes = b"") -> tuple[bytes, int]:
         """The packets that open this transaction on one more host, and how many they are. With autocommit off
-        the statement itself opens it. `settings`: what the connection has.
+        the statement itself opens it. `settings`: what the connection has. `branch`: what XA START names.
         """
         statements = [self.next.set] if self.next is not None else []
         if self.explicit:
@@ -191,6 +232,13 @@ class Transaction:
                     statements.append(_level(self.modes, settings))
                 if self.modes.read_only != now.read_only and said.read_only is None:
                     begin = replace(begin, read_only=self.modes.read_only)
-            statements.append(begin.start)
+            if not branch:
+                statements.append(begin.start)
+            else:  # XA START says nothing of all that
+                if begin.read_only is not None:
+                    statements.append(Characteristics(read_only=begin.read_only).set)
+                statements.append(b"XA START " + branch)
+                if begin.snapshot:
+                    statements.append(_SNAPSHOT)
         statements.extend(b"SAVEPOINT " + name for name in self.savepoints)
         return b"".join(frame(b"\x03" + sql) for sql in statements), len(statements)

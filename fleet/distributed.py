@@ -1,0 +1,83 @@
+"""What distributed transactions need of the hosts: the tables of their decisions on every master, and that the
+tools wait for those that are prepared. A branch that is prepared holds its rows, replicas have it, too, and it
+can be committed where it is fenced off: nothing may be moved away under it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from config import xa
+from config.topology import Host
+from config.xa import BranchName
+from fleet.core.errors import Failed, HostError
+from fleet.core.hosts import Hosts
+from fleet.core.steps import Step
+
+PATIENCE: Final = 15.0
+"""Seconds that prepared transactions get to be finished by the proxies."""
+_LOOK: Final = 0.1
+
+
+def steps(found: Mapping[Host, Mapping[str, frozenset[str]]]) -> list[Step]:
+    """What makes the tables on hosts that lack some. `found`: the databases of each host and their tables. A
+    host with tables and no identity gets that, too: who makes them is asked again by `lacking`.
+    """
+    return [
+        Step(f"xa\t{host}", f"make {xa.DATABASE}", host, tuple(xa.create_sql()))
+        for host, databases in found.items()
+        if not lacks_nothing(databases)
+    ]
+
+
+def lacks_nothing(databases: Mapping[str, frozenset[str]]) -> bool:
+    """Whether a host with these databases and tables has those of the decisions."""
+    return databases.get(xa.DATABASE, frozenset()) >= xa.TABLES.keys()
+
+
+async def prepared(hosts: Hosts, host: Host) -> list[BranchName]:
+    """The branches of the proxies' transactions that are prepared on `host`. HostError."""
+    names = []
+    for format_id, length, _, data in await hosts.query(host, "XA RECOVER"):
+        text = _bytes(data)
+        name = BranchName.read(int(format_id), text[: int(length)], text[int(length) :])
+        names += [name] if name is not None else []
+    return names
+
+
+def _bytes(data: Any) -> bytes:
+    return data if isinstance(data, bytes) else str(data).encode("utf-8", "surrogateescape")
+
+
+async def finished(hosts: Hosts, host: Host, patience: float = PATIENCE) -> None:
+    """Wait until what is prepared on `host` now is committed or rolled back there, which the proxies do.
+    Raises Failed, HostError.
+    """
+    left = {(one.gtrid, one.bqual) for one in await prepared(hosts, host)}
+    until = time.monotonic() + patience
+    while left:
+        if time.monotonic() > until:
+            raise Failed(told(host, [gtrid for gtrid, _ in left]))
+        await asyncio.sleep(_LOOK)
+        left &= {(one.gtrid, one.bqual) for one in await prepared(hosts, host)}
+
+
+def told(host: Host, gtrids: Iterable[bytes]) -> str:
+    """For people: what is prepared, and what to do about it."""
+    names = ", ".join(sorted(one.decode() for one in gtrids))
+    return (
+        f"{host}: prepared transactions are not finished: {names}. SHOW PROXY TRANSACTIONS on a proxy tells"
+        " why; docs/operations.md says what to do about one"
+    )
+
+
+async def look(hosts: Hosts, host: Host) -> str:
+    """What is prepared there, as a sentence; "" for nothing, or when it cannot be asked."""
+    try:
+        names = await prepared(hosts, host)
+    except HostError:
+        return ""
+    return told(host, [one.gtrid for one in names]) if names else ""

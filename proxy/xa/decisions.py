@@ -1,0 +1,178 @@
+"""The decisions of distributed transactions: where they are kept, read, and made impossible.
+
+A decision is a row of the first host's table, committed with the first host's own part. Who finds a branch
+and no decision writes that it is aborted, under the same key: that waits for a transaction that is about to
+decide, and afterwards nobody can decide any more. So no time-out is needed to be right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+import structlog
+
+from config import xa
+from config.topology import Topology
+from config.xa import ABORTED, COMMITTED, BranchName
+from proxy.backends import Backends
+from proxy.backends.collect import Collector, ServerError
+from proxy.backends.connection import BackendConnection
+from proxy.backends.own import own_connection
+from proxy.errors import ProxyError
+from proxy.wire.packets import query_packet
+
+log = structlog.get_logger("proxy")
+
+_TABLE: Final = f"`{xa.DATABASE}`.`{xa.DECISIONS}`".encode()
+_OF_HOST: Final = f"`{xa.DATABASE}`.`{xa.IDENTITY}`".encode()
+_IDENTITY: Final = b"SELECT id FROM " + _OF_HOST
+_DUPLICATE: Final = 1062
+_PATIENCE: Final = 5.0
+"""Seconds that a host may take to answer."""
+
+
+class Undecided(Exception):
+    """It cannot be told now whether a transaction is committed; the text says why."""
+
+
+def decision(gtrid: bytes, hosts: Iterable[str]) -> bytes:
+    """The statement that decides to commit, within the first host's transaction. It writes one row, or none
+    on a host that has not the identity of the name. `hosts`: the identities of those that have branches.
+    """
+    return _insert(gtrid, COMMITTED, b",".join(sorted({one.encode() for one in hosts})))
+
+
+def _insert(gtrid: bytes, committed: int, hosts: bytes) -> bytes:
+    return b"INSERT INTO %s (gtrid, committed, hosts) SELECT X'%s', %d, X'%s' FROM %s WHERE id = X'%s'" % (
+        _TABLE, gtrid.hex().encode(), committed, hosts[:4096].hex().encode(),
+        _OF_HOST, gtrid.partition(b".")[0].hex().encode(),
+    )  # fmt: skip
+
+
+async def ask(conn: BackendConnection, sql: bytes) -> list[list[bytes | None]]:
+    """A statement's rows. Raises ServerError, ProxyError."""
+    reply = await Collector().run(conn, query_packet(sql))
+    if reply.err is not None:
+        raise ServerError(reply.err)
+    return reply.values() if reply.ok is None else []
+
+
+class Decided(NamedTuple):
+    """A row. `hosts`: the identities of those that have branches."""
+
+    gtrid: bytes
+    committed: bool
+    hosts: frozenset[str]
+
+
+class Decisions:
+    """The tables of all masters. `identities`: those of the hosts that were looked at, which sessions read."""
+
+    def __init__(self, backends: Backends, topology: Callable[[], Topology]) -> None:
+        self.identities: dict[str, str] = {}
+        self._backends = backends
+        self._topology = topology
+        self._refused: dict[str, str] = {}  # by host, why its table cannot be used, as the log has it
+
+    async def learn(self, hosts: Iterable[str]) -> None:
+        """Ask these hosts for their identities, unless they are known."""
+        missing = [host for host in hosts if host not in self.identities]
+        await asyncio.gather(*map(self._learn, missing))
+
+    def forget(self, host: str) -> None:
+        """It may be another server by now."""
+        self.identities.pop(host, None)
+
+    async def _learn(self, host: str) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
+                rows = await ask(conn, _IDENTITY)
+        except (ProxyError, TimeoutError):
+            return  # the pool tells of hosts that are away
+        except ServerError as error:
+            self._tell(host, str(error))
+            return
+        if len(rows) == 1 and rows[0][0] is not None:
+            self.identities[host] = rows[0][0].decode("latin-1")
+            self._refused.pop(host, None)
+        else:
+            self._tell(host, f"{xa.DATABASE}.{xa.IDENTITY} has {len(rows)} rows")
+
+    def _tell(self, host: str, reason: str) -> None:
+        if self._refused.get(host) != reason:
+            self._refused[host] = reason
+            remedy = "run shardgate fleet create"
+            log.warning("no distributed transactions there", host=host, reason=reason, remedy=remedy)
+
+    async def settle(self, name: BranchName) -> bool:
+        """Whether the transaction is committed; from now on that is so for good. Raises Undecided."""
+        hosts = self._holders(name)
+        found = await asyncio.gather(*(self._settle(host, name) for host in hosts), return_exceptions=True)
+        if any(one is True for one in found):
+            return True
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
+        return False
+
+    def _holders(self, name: BranchName) -> list[str]:
+        """The hosts that may have the decision: the one that the name has, or, where that is a master no
+        more, those that have its identity: who was made the master in its place.
+        """
+        masters = self._topology().hosts
+        for host in masters:
+            if name.is_of(host):
+                if host not in self.identities:
+                    raise Undecided(f"{host} cannot be asked")
+                if self.identities[host] == name.identity:
+                    return [host]
+        unknown = [host for host in masters if host not in self.identities]
+        if unknown:
+            raise Undecided(f"{', '.join(unknown)} cannot be asked")
+        found = [host for host in masters if self.identities[host] == name.identity]
+        if not found:
+            raise Undecided(f"no master is, or has replicated from, {name.first}")
+        return found
+
+    async def _settle(self, host: str, name: BranchName) -> bool:
+        try:
+            async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
+                rows = await ask(conn, _IDENTITY)
+                if [row[0] for row in rows] != [name.identity.encode()]:
+                    self.forget(host)
+                    raise Undecided(f"{host} is another server by now")
+                look = b"SELECT committed FROM %s WHERE gtrid = X'%s'" % (_TABLE, name.gtrid.hex().encode())
+                rows = await ask(conn, look)
+                if not rows:
+                    try:
+                        await ask(conn, _insert(name.gtrid, ABORTED, b""))
+                        return False
+                    except ServerError as error:
+                        if error.err.code != _DUPLICATE:
+                            raise
+                    rows = await ask(conn, look)
+        except TimeoutError:
+            raise Undecided(f"{host} does not answer, or a transaction there is about to decide") from None
+        except (ProxyError, ServerError) as error:
+            raise Undecided(f"{host}: {error}") from None
+        if not rows:
+            raise Undecided(f"{host} has forgotten it meanwhile")
+        return rows[0][0] == b"1"
+
+    async def old(self, host: str, seconds: float) -> list[Decided]:
+        """The decisions of a host that are older than so many seconds, a thousand at most."""
+        sql = b"SELECT gtrid, committed, hosts FROM %s WHERE made < NOW() - INTERVAL %d SECOND LIMIT 1000"
+        async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
+            rows = await ask(conn, sql % (_TABLE, max(1, int(seconds))))
+        return [
+            Decided(gtrid or b"", committed == b"1", frozenset((hosts or b"").decode().split(",")))
+            for gtrid, committed, hosts in rows
+        ]
+
+    async def delete(self, host: str, gtrids: Iterable[bytes]) -> None:
+        """Forget decisions of a host."""
+        keys = b", ".join(b"X'%s'" % one.hex().encode() for one in gtrids)
+        async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
+            await ask(conn, b"DELETE FROM %s WHERE gtrid IN (%s)" % (_TABLE, keys))
