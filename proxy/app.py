@@ -41,6 +41,7 @@ from .certificates import CertificateStore
 from .errors import ProxyError
 from .in_use import Agreement, InUse, Shared
 from .listening import Door, serve_clients
+from .local.distributed import transactions
 from .local.kill import end
 from .local.processes import processes
 from .local.show import sessions
@@ -379,6 +380,7 @@ class Worker:
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["sessions"] = lambda request: sessions(services, **request)
+        peers.handlers["transactions"] = lambda request: transactions(services, **request)
         spawn, serving = self.tasks.spawn, services.serving
         peers.handlers["tables"] = lambda _: spawn(serving.look_at_tables(), "tables") is not None
         peers.handlers["routines"] = lambda request: (

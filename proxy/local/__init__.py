@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from proxy.engine import transactions
 from rewriter.plans import Values, builtins
 
-from . import catalog, explain, kill, locks, processes, set, show, status, use
+from . import catalog, distributed, explain, kill, locks, processes, set, show, status, use
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -34,6 +34,7 @@ BUILTINS: Final[dict[type[builtins.Builtin], Callable[[Exchange, Any, Values], N
     builtins.ShowProxyStatus: show.proxy_status,
     builtins.ShowProxyQueries: show.proxy_queries,
     builtins.ShowProxySessions: show.proxy_sessions,
+    builtins.ShowProxyTransactions: distributed.proxy_transactions,
     builtins.ShowStatus: status.show_status,
     builtins.ShowVariables: status.show_variables,
     builtins.ShowWarnings: show.warnings,

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from proxy.engine.services import Services
 
 
-def _answer(client: Exchange, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
+def answer_rows(client: Exchange, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
+    """A result set of the proxy's own, and the statement is done."""
     session = client.session
     client.write(
         text_resultset(columns, rows, session.status(), seq=client.seq + 1, extended=session.extended)
@@ -35,7 +36,7 @@ def _answer(client: Exchange, columns: Sequence[Column], rows: Iterable[Iterable
     client.finish("ok")
 
 
-def _liked(plan: Listing, values: Values, rows: list[list[object]], *columns: int) -> list[list[object]]:
+def liked(plan: Listing, values: Values, rows: list[list[object]], *columns: int) -> list[list[object]]:
     """The rows of which one of these columns (the first) is LIKE what the statement says."""
     if plan.like is None:
         return rows
@@ -72,7 +73,7 @@ def shards(client: Exchange, plan: Listing, values: Values) -> None:
         text_column("State"),
         text_column("Open"),
     ]
-    _answer(client, columns, _liked(plan, values, rows, 0, 2))
+    answer_rows(client, columns, liked(plan, values, rows, 0, 2))
 
 
 def topology(client: Exchange, plan: Listing, values: Values) -> None:
@@ -94,7 +95,7 @@ def topology(client: Exchange, plan: Listing, values: Values) -> None:
         text_column("Slave"),
         text_column("State"),
     ]
-    _answer(client, columns, _liked(plan, values, rows, 1))
+    answer_rows(client, columns, liked(plan, values, rows, 1))
 
 
 def _ranges(keyspace: Keyspace, version: int) -> list[list[object]]:
@@ -139,13 +140,13 @@ def pools(client: Exchange, plan: Listing, values: Values) -> None:
         integer_column("Failures"),
         text_column("Error"),
     ]
-    _answer(client, columns, _liked(plan, values, rows))
+    answer_rows(client, columns, liked(plan, values, rows))
 
 
 def proxy_status(client: Exchange, plan: Listing, values: Values) -> None:
     """Counters of this worker process."""
     rows: list[list[object]] = [[name, value] for name, value in client.services.status_values().items()]
-    _answer(client, [text_column("Variable_name"), text_column("Value")], _liked(plan, values, rows))
+    answer_rows(client, [text_column("Variable_name"), text_column("Value")], liked(plan, values, rows))
 
 
 def proxy_sessions(client: Exchange, plan: Listing, values: Values) -> None:
@@ -171,7 +172,7 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
     if client.services.peers is not None:
         answers = await client.services.peers.ask_others("sessions", user=user.name, admin=admin)
         found += [row for answer in answers for row in answer]
-    _answer(client, columns, _liked(plan, values, sorted(found, key=lambda row: int(str(row[0]))), 1))
+    answer_rows(client, columns, liked(plan, values, sorted(found, key=lambda row: int(str(row[0]))), 1))
 
 
 def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
@@ -235,7 +236,7 @@ def proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
         text_column("Mean_ms"),
         text_column("Max_ms"),
     ]
-    _answer(client, columns, _liked(plan, values, rows))
+    answer_rows(client, columns, liked(plan, values, rows))
 
 
 def _milliseconds(seconds: float) -> str:
@@ -260,7 +261,7 @@ def _diagnostics(client: Exchange, plan: ShowDiagnostics, values: Values, *, err
     client.session.apply(Outcome(RESULT_SET))
     if plan.count:
         name = "@@session.error_count" if errors_only else "@@session.warning_count"
-        _answer(
+        answer_rows(
             client,
             [_count(name)],
             [[client.session.error_count if errors_only else client.session.warning_count]],
@@ -275,7 +276,7 @@ def _diagnostics(client: Exchange, plan: ShowDiagnostics, values: Values, *, err
     columns = _diagnostics_columns(client.session.env.flavour, number)
     codec = codec_of(number)
     rows = [[item.level.encode(codec), item.code, item.message.encode(codec, "replace")] for item in found]
-    _answer(client, columns, rows)
+    answer_rows(client, columns, rows)
 
 
 def _count(name: str) -> Column:

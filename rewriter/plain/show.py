@@ -22,6 +22,7 @@ from rewriter.plans.builtins import (
     ShowProxyQueries,
     ShowProxySessions,
     ShowProxyStatus,
+    ShowProxyTransactions,
     ShowShards,
     ShowStatus,
     ShowTables,
@@ -47,6 +48,7 @@ _OWN: Final[dict[tuple[str, ...], type[Listing]]] = {
     ("PROXY", "STATUS"): ShowProxyStatus,
     ("PROXY", "QUERIES"): ShowProxyQueries,
     ("PROXY", "SESSIONS"): ShowProxySessions,
+    ("PROXY", "TRANSACTIONS"): ShowProxyTransactions,
 }
 
 

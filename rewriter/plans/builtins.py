@@ -257,6 +257,13 @@ class ShowProxySessions(Listing):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ShowProxyTransactions(Listing):
+    """SHOW PROXY TRANSACTIONS."""
+
+    title: ClassVar[str] = "show proxy transactions"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShowStatus(Show):
     """SHOW [SESSION] STATUS. `text` is the statement."""
 

@@ -1,0 +1,90 @@
+"""`Trap`: a TCP proxy in front of a database server that does something when a statement goes by.
+
+    arm(pattern, before=True, then=kill)    `kill()` runs when a client is about to send what has the pattern:
+                                            the server does not get it, or (before=False) its reply stays away
+
+It works once. What comes after it on that connection goes nowhere; other connections go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from tests.faults.link import Link
+
+_CHUNK = 1 << 16
+
+
+class Trap(Link):
+    """A `Link` besides. `sprung` is set when it has worked."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, port)
+        self.sprung = threading.Event()
+        self._pattern = b""
+        self._before = True
+        self._then: Callable[[], None] = lambda: None
+        self._caught: set[asyncio.StreamReader] = set()  # of connections on which the reply is waited for
+
+    def arm(self, pattern: bytes, then: Callable[[], None], *, before: bool) -> None:
+        """From now on; `then` runs in the link's thread."""
+
+        def change() -> None:
+            self.sprung.clear()
+            self._pattern, self._before, self._then = pattern, before, then
+
+        self._call(change)
+
+    def disarm(self) -> None:
+        self.arm(b"", lambda: None, before=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        self._writers.add(writer)
+        behind: asyncio.StreamWriter | None = None
+        try:
+            answers, behind = await asyncio.open_connection(*self.target, limit=_CHUNK)
+            self._writers.add(behind)
+            await asyncio.gather(self._there(reader, answers, behind), self._back(answers, writer))
+        except OSError:
+            pass
+        finally:
+            for one in (writer, behind):
+                if one is not None:
+                    self._writers.discard(one)
+                    one.transport.abort()
+
+    async def _there(
+        self, reader: asyncio.StreamReader, answers: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        while data := await reader.read(_CHUNK):
+            if self._pattern and self._pattern in data:
+                self._pattern = b""
+                if not self._before:
+                    self._caught.add(answers)
+                    writer.write(data)
+                    await reader.read()  # until the client is gone, or the reply has come
+                    break
+                self._spring()
+                break
+            writer.write(data)
+            await writer.drain()
+        writer.transport.abort()
+
+    async def _back(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await answers.read(_CHUNK):
+                if answers in self._caught:
+                    self._caught.discard(answers)
+                    self._spring()
+                    break
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
+
+    def _spring(self) -> None:
+        self._then()
+        self.sprung.set()
