@@ -143,6 +143,8 @@ class Flavour:
     calls_need_database: bool
     """A function that is not known is so (1305) only where there is a current database: else 1046. Elsewhere
     nobody may EXECUTE in information_schema."""
+    fence_holds_prepared: bool
+    """A server that is read_only commits and rolls back no transaction that is prepared."""
     recovers_freely: bool
     """XA RECOVER takes no right of its own."""
     persists_variables: bool
@@ -229,6 +231,7 @@ MARIADB: Final = Flavour(
     passes_read_only=True,
     read_only_databases=False,
     calls_need_database=False,
+    fence_holds_prepared=True,
     recovers_freely=True,
     persists_variables=False,
     routines_in_proc=True,
@@ -301,6 +304,7 @@ MYSQL: Final = Flavour(
     passes_read_only=False,
     read_only_databases=True,
     calls_need_database=True,
+    fence_holds_prepared=False,
     recovers_freely=False,
     persists_variables=True,
     routines_in_proc=False,

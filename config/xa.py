@@ -43,7 +43,7 @@ _MOST: Final = 64
 
 
 def create_sql() -> list[str]:
-    """The statements that make the database, its tables and the host's identity; run again they do nothing."""
+    """The statements that make the database, its tables and the host's identity; once there, they stay."""
     identity = os.urandom(8).hex()
     return [
         f"CREATE DATABASE IF NOT EXISTS `{DATABASE}` CHARACTER SET utf8mb4",

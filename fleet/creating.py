@@ -46,7 +46,9 @@ class Creating:
         steps = create.steps(self._plan, self._actual)
         if self._settings.xa.enabled:
             masters = self._topology.hosts
-            steps += distributed.steps({host: self._actual.found[host] for host in masters if host in self._actual.found})
+            steps += distributed.steps(
+                {host: self._actual.found[host] for host in masters if host in self._actual.found}
+            )
         for host, found in self._accounts.items():
             steps += accounts.steps(
                 self._wanted(host),

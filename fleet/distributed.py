@@ -1,6 +1,6 @@
-"""What distributed transactions need of the hosts: the tables of their decisions on every master, and that the
-tools wait for those that are prepared. A branch that is prepared holds its rows, replicas have it, too, and it
-can be committed where it is fenced off: nothing may be moved away under it.
+"""What distributed transactions need of the hosts: the tables of their decisions on every master, and that
+the tools wait for those that are prepared. A branch that is prepared holds its rows, replicas have it, too,
+and it can be committed where it is fenced off: nothing may be moved away under it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from fleet.core.steps import Step
 PATIENCE: Final = 15.0
 """Seconds that prepared transactions get to be finished by the proxies."""
 _LOOK: Final = 0.1
+_DENIED: Final = 1401
 
 
 def steps(found: Mapping[Host, Mapping[str, frozenset[str]]]) -> list[Step]:
@@ -38,10 +39,21 @@ def lacks_nothing(databases: Mapping[str, frozenset[str]]) -> bool:
     return databases.get(xa.DATABASE, frozenset()) >= xa.TABLES.keys()
 
 
+async def used(hosts: Hosts, host: Host) -> bool:
+    """Whether there may be distributed transactions on `host`. HostError."""
+    return bool(await hosts.query(host, f"SHOW DATABASES LIKE '{xa.DATABASE.replace('_', chr(92) + '_')}'"))
+
+
 async def prepared(hosts: Hosts, host: Host) -> list[BranchName]:
     """The branches of the proxies' transactions that are prepared on `host`. HostError."""
     names = []
-    for format_id, length, _, data in await hosts.query(host, "XA RECOVER"):
+    try:
+        rows = await hosts.query(host, "XA RECOVER")
+    except HostError as error:
+        if error.code != _DENIED:
+            raise
+        rows = []  # the tools may not ask
+    for format_id, length, _, data in rows:
         text = _bytes(data)
         name = BranchName.read(int(format_id), text[: int(length)], text[int(length) :])
         names += [name] if name is not None else []
@@ -60,24 +72,22 @@ async def finished(hosts: Hosts, host: Host, patience: float = PATIENCE) -> None
     until = time.monotonic() + patience
     while left:
         if time.monotonic() > until:
-            raise Failed(told(host, [gtrid for gtrid, _ in left]))
+            why = "SHOW PROXY TRANSACTIONS on a proxy tells why; docs/operations.md says what to do"
+            raise Failed(f"{host}: {told(gtrid for gtrid, _ in left)}. {why}")
         await asyncio.sleep(_LOOK)
         left &= {(one.gtrid, one.bqual) for one in await prepared(hosts, host)}
 
 
-def told(host: Host, gtrids: Iterable[bytes]) -> str:
-    """For people: what is prepared, and what to do about it."""
-    names = ", ".join(sorted(one.decode() for one in gtrids))
-    return (
-        f"{host}: prepared transactions are not finished: {names}. SHOW PROXY TRANSACTIONS on a proxy tells"
-        " why; docs/operations.md says what to do about one"
-    )
+def told(gtrids: Iterable[bytes]) -> str:
+    """For people: what is prepared."""
+    names = ", ".join(sorted({one.decode() for one in gtrids}))
+    return f"prepared transactions are not finished: {names}"
 
 
-async def look(hosts: Hosts, host: Host) -> str:
-    """What is prepared there, as a sentence; "" for nothing, or when it cannot be asked."""
-    try:
-        names = await prepared(hosts, host)
-    except HostError:
-        return ""
-    return told(host, [one.gtrid for one in names]) if names else ""
+async def lasting(hosts: Hosts, host: Host) -> str:
+    """What is prepared there for longer than a COMMIT takes, as a sentence; "" for nothing. HostError."""
+    first = {(one.gtrid, one.bqual) for one in await prepared(hosts, host)}
+    if first:
+        await asyncio.sleep(1.0)
+        first &= {(one.gtrid, one.bqual) for one in await prepared(hosts, host)}
+    return told(gtrid for gtrid, _ in first) if first else ""

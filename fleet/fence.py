@@ -31,6 +31,7 @@ from typing import Any, Final
 from config.backends import Backends
 from config.schema import quote
 from config.topology import Host
+from fleet import distributed
 from fleet.core.errors import Failed, HostError
 from fleet.core.hosts import Hosts
 from fleet.grants import CHANGES, FENCE, PASSES, literal, quoted_account, scope_of
@@ -82,6 +83,19 @@ async def close_host(hosts: Hosts, host: Host, users: Collection[str], patience:
         await hosts.rows(conn, host, "SET SESSION lock_wait_timeout = DEFAULT")
     if passed:
         await end_connections(hosts, host, users)
+
+
+async def end_branches(hosts: Hosts, host: Host) -> None:
+    """On a master that was closed: the fence holds back COMMIT, but not XA PREPARE, so who has written
+    already is rolled back. What is prepared stays so, also without its connection, and the replica has it, too; but
+    where it could be committed behind the fence, it is waited for.
+    """
+    if not await distributed.used(hosts, host):
+        return
+    sql = "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 0"
+    await _end(hosts, host, {int(id) for (id,) in await hosts.query(host, sql) if id})
+    if not (await flavour(hosts, host)).fence_holds_prepared:
+        await distributed.finished(hosts, host)
 
 
 async def open_host(hosts: Hosts, host: Host) -> None:
@@ -274,6 +288,8 @@ async def close_databases(hosts: Hosts, host: Host, fence: Fence, patience: floa
             await _insist(hosts, host, conn, locks, patience)
             await hosts.rows(conn, host, "UNLOCK TABLES")
         await hosts.rows(conn, host, "SET SESSION lock_wait_timeout = DEFAULT")
+    if await distributed.used(hosts, host):
+        await distributed.finished(hosts, host)
 
 
 async def open_databases(hosts: Hosts, host: Host, fence: Fence) -> None:

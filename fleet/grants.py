@@ -152,8 +152,8 @@ def grants(
 
 
 def _distributed(account: Account | None, server: Server) -> list[Grant]:
-    """The proxy's own account reads, makes impossible and deletes decisions, and finishes branches; those that
-    write decide.
+    """The proxy's own account reads, makes impossible and deletes decisions, and finishes branches; those
+    that write decide.
     """
     name = literal_if(server, xa.DATABASE)
     if account is None:
@@ -234,7 +234,11 @@ def _own(schema: Schema, topology: Topology, host: Host, server: Server) -> list
 def _any(rights: frozenset[str], server: Server) -> list[Grant]:
     """In every database that is there or will be, but for the servers' own."""
     if not server.patterns:
-        names = [name for name in server.databases if name not in (*SYSTEM, "information_schema", SCRATCH, xa.DATABASE)]
+        names = [
+            name
+            for name in server.databases
+            if name not in (*SYSTEM, "information_schema", SCRATCH, xa.DATABASE)
+        ]
         return [Grant(rights, name, covers=(name,)) for name in names]
     return [Grant(rights, EVERYTHING), *(Grant(FENCE, literal(name), covers=(name,)) for name in SYSTEM)]
 

@@ -16,7 +16,7 @@ from config.load import load_topology
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Keyspace, Range, Topology
-from fleet import accounts, create
+from fleet import accounts, create, distributed
 from fleet.accounts import accounts_on
 from fleet.core.errors import Failed, NoWayBack, Refused
 from fleet.core.hosts import Hosts
@@ -95,6 +95,8 @@ class Opening:
             if problems:
                 raise Refused("; ".join(problems))
             steps += create.steps(plan, actual)
+            if self._settings.xa.enabled:
+                steps += distributed.steps(actual.found)
             steps += await self._accounts(new)
             steps.append(self._step("verify", "verify what was made", 2))
             steps.append(self._step("publish", f"publish {self.what}, closed for new objects", 3))
@@ -186,9 +188,7 @@ class Opening:
             )
 
     async def _accounts(self, new: Topology) -> list[Step]:
-        wanted = accounts_on(
-            self._settings.backends, self._master, distributed=self._settings.xa.enabled
-        )
+        wanted = accounts_on(self._settings.backends, self._master, distributed=self._settings.xa.enabled)
         held = await accounts.look(self._hosts, self._master, [one.user for one in wanted])
         names = [one.name for one in self._plan(new)[self._master]]
         return accounts.steps(wanted, self._schema, new, self._master, held, databases=names, stage=1)

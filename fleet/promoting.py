@@ -290,6 +290,7 @@ class Promoting:
 
     async def _fence(self, step: Step) -> Mapping[str, Any]:
         await self._close(self._old)
+        await fence.end_branches(self._hosts, self._old)
         return {}
 
     async def _close(self, host: Host) -> None:

@@ -264,9 +264,7 @@ class Splitting:
 
     async def _accounts(self, after: Topology, host: Host, *, filled: bool) -> list[Step]:
         """What makes the proxies' accounts on a host of the new pair, in no binary log: each has its own."""
-        needed = accounts_on(
-            self._settings.backends, host, distributed=self._settings.xa.enabled
-        )
+        needed = accounts_on(self._settings.backends, host, distributed=self._settings.xa.enabled)
         if not needed:
             return []
         held = await accounts.look(self._hosts, host, [one.user for one in needed])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
+from config import xa
 from config.backends import Account
 from config.flavour import flavour_of
 from config.references import Name
@@ -97,10 +98,26 @@ def verify(
             host,
             answers,
             lacking.get(host, []),
-            [*rows.get(host, []), *replication.get(host, ())],
+            [
+                *rows.get(host, []),
+                *replication.get(host, ()),
+                *_undecidable(settings, topology, answers, host),
+            ],
         )
         for host in hosts_of(topology)
     ]
+
+
+def _undecidable(
+    settings: Settings, topology: Topology, answers: Mapping[tuple[Host, str], Answer], host: Host
+) -> list[Finding]:
+    """What a master lacks for distributed transactions."""
+    own = answers[host, ""]
+    if not settings.xa.enabled or host not in topology.hosts or own.error or isinstance(own.tables, str):
+        return []
+    if set(own.tables.get(xa.DATABASE, ())) >= xa.TABLES.keys():
+        return []
+    return [Finding(f"{xa.DATABASE} is missing or not whole; make it: shardgate fleet create")]
 
 
 def missing(
@@ -192,7 +209,12 @@ def _verdict(
         name = "" if account is None else account.user
         user = backends.user_for(host, name)[0]
         answer = answers[host, name]
-        wanted = grants(schema, topology, host, account, server) if backends.accounts else []
+        distributed = settings.xa.enabled
+        wanted = (
+            grants(schema, topology, host, account, server, distributed=distributed)
+            if backends.accounts
+            else []
+        )
         every.append(wanted)
         if answer.error:
             found.append(_not_in(user, answer, [one.sql(quoted_account(user)) for one in wanted]))

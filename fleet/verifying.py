@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from config import xa
 from config.flavour import flavour_of
 from config.references import MISSING, count_sql, reference_tables
 from config.schema import Kind, Schema, Table, quote
 from config.settings import Settings
 from config.topology import Host, Keyspace, Topology
-from fleet import accounts
+from fleet import accounts, distributed
 from fleet.accounts import accounts_on
 from fleet.core.errors import HostError
 from fleet.core.hosts import Hosts
@@ -76,12 +77,26 @@ class Verifying:
         for faults in await asyncio.gather(*(slave_faults(self._hosts, *one) for one in mine)):
             self._faults += faults
         await asyncio.gather(*(self._accounts(host) for host in (*found, *(slave for slave, _ in mine))))
+        if self._settings.xa.enabled:
+            await asyncio.gather(*(self._distributed(host) for host in found))
         if self._deep:
             await self._rows(found)
         return self._faults
 
     def _unreachable(self, error: HostError) -> None:
         self._faults.append(_unreachable(error))
+
+    async def _distributed(self, host: Host) -> None:
+        """The tables of decisions, and what is prepared."""
+        try:
+            if not distributed.lacks_nothing(await existing(self._hosts, host)):
+                text, remedy = f"{xa.DATABASE} is missing or not whole", "make it: shardgate fleet create"
+                self._faults.append(Fault("missing", host, text, remedy))
+            elif told := await distributed.lasting(self._hosts, host):
+                remedy = "docs/operations.md says what to do about it"
+                self._faults.append(Fault("prepared", host, told, remedy))
+        except HostError as error:
+            self._unreachable(error)
 
     async def _look(self, host: Host) -> tuple[Host, Found | None]:
         try:
@@ -151,9 +166,7 @@ class Verifying:
                 self._faults.append(Fault("reference", host, what, remedy, name[0]))
 
     async def _accounts(self, host: Host) -> None:
-        needed = accounts_on(
-            self._settings.backends, host, distributed=self._settings.xa.enabled
-        )
+        needed = accounts_on(self._settings.backends, host, distributed=self._settings.xa.enabled)
         try:
             held = await accounts.look(self._hosts, host, [one.user for one in needed]) if needed else None
             names = [str(name) for (name,) in await self._hosts.query(host, "SHOW DATABASES")]

@@ -1,7 +1,7 @@
 """COMMIT of a transaction with branches on further hosts, all or none (docs/decisions/xa.md).
 
     1. XA END and XA PREPARE on every branch, at the same time
-    2. the decision, a row, into the first host's own transaction, and its COMMIT: from here on it is committed
+    2. the decision, a row, into the first host's own transaction, and its COMMIT: so it is committed
     3. XA COMMIT on every branch, at the same time
 
 What fails before the decision rolls everything back. When the answer to its COMMIT is lost, the row tells;
@@ -154,8 +154,8 @@ class Committing:
         return conn
 
     async def _find_out(self, error: ProxyError) -> None:
-        """COMMIT of the decision was not answered by OK: whether it is done, the row tells. Returns when it is
-        committed; raises `error` when it is not and never will be, and xa_unknown when it cannot be told.
+        """COMMIT of the decision was not answered by OK: whether it is done, the row tells. Returns when it
+        is committed; raises `error` when it is not and never will be, and xa_unknown when it cannot be told.
         """
         services = self.client.services
         decisions: Decisions = services.resolver.decisions

@@ -72,6 +72,14 @@ def transactions(services: Services, user: str, *, admin: bool) -> list[list[obj
 async def _prepared(services: Services) -> list[list[object]]:
     now = time.monotonic()
     return [
-        [one.state, None, None, round(now - one.since, 3), one.host, one.name.gtrid.decode(), one.reason or None]
+        [
+            one.state,
+            None,
+            None,
+            round(now - one.since, 3),
+            one.host,
+            one.name.gtrid.decode(),
+            one.reason or None,
+        ]
         for one in await services.resolver.look()
     ]

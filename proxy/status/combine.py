@@ -98,7 +98,11 @@ def _process(parts: Sequence[Process]) -> Process:
 
 def _clients(parts: Sequence[Clients]) -> Clients:
     refused, waited = Counter[str](), Counter[str]()
+    distributed, resolved, prepared = Counter[str](), Counter[str](), Counter[str]()
     for one in parts:
+        distributed.update(one["distributed"])
+        resolved.update(one["resolved"])
+        prepared |= Counter(one["prepared"])  # all see the same
         refused.update(one["refused"])
         waited.update(one["waited"])
     return {
@@ -116,6 +120,9 @@ def _clients(parts: Sequence[Clients]) -> Clients:
         "waiting_limit": sum(one["waiting_limit"] for one in parts),
         "waited": dict(waited),
         "waited_seconds": sum(one["waited_seconds"] for one in parts),
+        "distributed": dict(distributed),
+        "resolved": dict(resolved),
+        "prepared": dict(prepared),
     }
 
 

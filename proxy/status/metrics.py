@@ -134,6 +134,24 @@ def _clients(clients: Clients) -> Iterator[Metric]:
     waited = [((), clients["waited_seconds"])]
     yield _counter("statements_waited_seconds", "Seconds that they have waited, in all.", (), waited)
     yield _counter(
+        "distributed_commits",
+        "COMMITs of distributed transactions, by outcome.",
+        ("outcome",),
+        (((outcome,), count) for outcome, count in sorted(clients["distributed"].items())),
+    )
+    yield _counter(
+        "distributed_resolved",
+        "Branches of transactions that others had left, by outcome.",
+        ("outcome",),
+        (((outcome,), count) for outcome, count in sorted(clients["resolved"].items())),
+    )
+    yield _gauge(
+        "distributed_prepared",
+        "Branches that are prepared on the masters, by what is known of their transactions.",
+        ("state",),
+        (((state,), count) for state, count in sorted(clients["prepared"].items())),
+    )
+    yield _counter(
         "connections_refused",
         "Connections refused before they became a session, by the error they got.",
         ("error",),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from heapq import nlargest
@@ -36,6 +37,8 @@ class Clients(TypedDict):
     """Connections of clients. `sessions` have logged in; `busy` ones have a statement at work; `logins` have
     not logged in yet. `memory`: bytes kept for them, by `limits.client_memory`. `waiting`: statements that
     wait for another topology; `waited`: those that did, by what became of them, with the seconds in all.
+    `distributed`: COMMITs of distributed transactions by outcome, `resolved`: branches that others had left,
+    by outcome, `prepared`: those that were seen last, by state.
     """
 
     connections: int
@@ -52,6 +55,9 @@ class Clients(TypedDict):
     waiting_limit: int
     waited: dict[str, int]
     waited_seconds: float
+    distributed: dict[str, int]
+    resolved: dict[str, int]
+    prepared: dict[str, int]
 
 
 class Statements(TypedDict):
@@ -296,6 +302,9 @@ def _clients(services: Services) -> Clients:
         "waiting_limit": services.waiting_room.limit,
         "waited": dict(services.waiting_room.outcomes),
         "waited_seconds": services.waiting_room.seconds,
+        "distributed": dict(services.resolver.counts),
+        "resolved": dict(services.resolver.resolved),
+        "prepared": dict(Counter(one.state for one in services.resolver.prepared.values())),
     }
 
 

@@ -68,7 +68,7 @@ class Decided(NamedTuple):
 
 
 class Decisions:
-    """The tables of all masters. `identities`: those of the hosts that were looked at, which sessions read."""
+    """The tables of all masters. `identities`: those of hosts that were looked at; sessions read them."""
 
     def __init__(self, backends: Backends, topology: Callable[[], Topology]) -> None:
         self.identities: dict[str, str] = {}

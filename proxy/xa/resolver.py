@@ -72,7 +72,13 @@ class Resolver:
     """That of one worker process. `regular`: it looks by itself, one worker of a proxy does."""
 
     def __init__(
-        self, backends: Backends, tasks: Tasks, topology: Callable[[], Topology], settings: Xa, *, regular: bool
+        self,
+        backends: Backends,
+        tasks: Tasks,
+        topology: Callable[[], Topology],
+        settings: Xa,
+        *,
+        regular: bool,
     ) -> None:
         self.decisions = Decisions(backends, topology)
         self.prepared: dict[tuple[str, bytes, bytes], Found] = {}
@@ -124,7 +130,8 @@ class Resolver:
         """What is prepared now on the masters that answer, as XA RECOVER tells."""
         hosts = self._topology().hosts
         answers = await asyncio.gather(*map(self._recover, hosts))
-        now, found = monotonic(), {}
+        now = monotonic()
+        found: dict[tuple[str, bytes, bytes], Found] = {}
         for host, names in zip(hosts, answers, strict=True):
             if names is None:  # nobody knows: what was there may be there
                 found |= {key: one for key, one in self.prepared.items() if key[0] == host}
@@ -195,7 +202,9 @@ class Resolver:
                     await self._finish(one, committed=committed)
             except (ProxyError, ServerError, TimeoutError) as error:
                 one.reason = str(error) or "it does not answer"
-                log.warning("a branch is not finished", host=one.host, gtrid=name.gtrid.decode(), reason=one.reason)
+                log.warning(
+                    "a branch is not finished", host=one.host, gtrid=name.gtrid.decode(), reason=one.reason
+                )
 
     async def _finish(self, one: Found, *, committed: bool) -> None:
         verb = b"XA COMMIT " if committed else b"XA ROLLBACK "
@@ -216,7 +225,12 @@ class Resolver:
         self.prepared.pop((one.host, one.name.gtrid, one.name.bqual), None)
         outcome = "committed" if committed else "rolled back"
         self.resolved[outcome] += 1
-        log.info("a branch that was left is finished", host=one.host, gtrid=one.name.gtrid.decode(), outcome=outcome)
+        log.info(
+            "a branch that was left is finished",
+            host=one.host,
+            gtrid=one.name.gtrid.decode(),
+            outcome=outcome,
+        )
 
     async def _end_thread(self, host: str, thread: int) -> bool:
         """End a connection of one of the proxy's accounts that has said nothing for a while, and holds up a

@@ -16,9 +16,7 @@ from rewriter.text.spans import unwrapped
 from rewriter.text.tokens import NAME, WORD, Source
 
 INFORMATION_SCHEMA: Final = "information_schema"
-SYSTEM_DATABASES: Final = frozenset(
-    {INFORMATION_SCHEMA, "mysql", "performance_schema", "sys", xa.DATABASE}
-)
+SYSTEM_DATABASES: Final = frozenset({INFORMATION_SCHEMA, "mysql", "performance_schema", "sys", xa.DATABASE})
 _NO_COLUMN_BEHIND: Final = ("AS", "COLLATE", "OVER", "USING", "CHARSET")
 
 

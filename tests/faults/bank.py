@@ -47,7 +47,13 @@ class Bank:
         template = template_of(program)
         self.servers = [
             LocalServer(
-                program, directory / name, name=name, template=template, server_id=n, binlog=True, durable=True
+                program,
+                directory / name,
+                name=name,
+                template=template,
+                server_id=n,
+                binlog=True,
+                durable=True,
             )
             for n, name in enumerate(NAMES, 1)
         ]
@@ -113,7 +119,13 @@ class Bank:
             trap.address: {"user": server.user, "password": server.password}
             for trap, server in zip(self.traps, self.servers, strict=True)
         }
-        return {"user": "root", "password": "", "hosts": hosts, "connect_timeout": "2s", "health_interval": "500ms"}
+        return {
+            "user": "root",
+            "password": "",
+            "hosts": hosts,
+            "connect_timeout": "2s",
+            "health_interval": "500ms",
+        }
 
     # -- killing, and what comes after it
     # ----------------------------------------------------------------------------------------------
@@ -244,8 +256,13 @@ class Bank:
         begun = time.monotonic()
         wait_until(self.settled, "nothing is prepared any more", 40)
         took = time.monotonic() - begun
-        done = [{int(n) for (n,) in self.rows(index, f"SELECT n FROM {NAMES[index]}.done")} for index in (0, 1)]
-        sums = [int(self.rows(index, f"SELECT SUM(amount) FROM {NAMES[index]}.accounts")[0][0]) for index in (0, 1)]
+        done = [
+            {int(n) for (n,) in self.rows(index, f"SELECT n FROM {NAMES[index]}.done")} for index in (0, 1)
+        ]
+        sums = [
+            int(self.rows(index, f"SELECT SUM(amount) FROM {NAMES[index]}.accounts")[0][0])
+            for index in (0, 1)
+        ]
         assert done[0] == done[1], f"on one server only: {sorted(done[0] ^ done[1])}"
         assert sum(sums) == 2 * ACCOUNTS * AMOUNT, sums
         assert self.acknowledged <= done[0], f"acknowledged and lost: {sorted(self.acknowledged - done[0])}"

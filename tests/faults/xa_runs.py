@@ -122,27 +122,28 @@ def main() -> int:
     queue: list[Run] = []
     times: list[float] = []
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="sg-xa-") as folder:
-        with Bank(need_program(options.flavour), Path(folder)) as bank:
-            for number in range(1, options.runs + 1):
-                if not queue:
-                    queue = dice.sample(RUNS, len(RUNS))
-                one, first, begun = queue.pop(), dice.randrange(2), time.monotonic()
-                try:
-                    times.append(run(bank, one, first))
-                except AssertionError as error:
-                    print(f"run {number}: {one}, first host {first}: {error}")
-                    print(bank.proxy.log.read_text()[-6000:])
-                    return 1
-                counts[one.victim] += 1
-                if number % 10 == 0 or number == options.runs:
-                    print(f"{number} runs, the last took {time.monotonic() - begun:.1f} s", flush=True)
-            there = len(bank.rows(0, "SELECT n FROM here.done"))
-            print(
-                f"{options.flavour}: {options.runs} runs of {len(RUNS)} kinds; killed: {dict(counts)};"
-                f" {there} transfers done, {len(bank.acknowledged)} acknowledged, {len(bank.refused)} refused;"
-                f" settled after {sorted(times)[len(times) // 2]:.2f} s (median), {max(times):.2f} s (most)"
-            )
+    with (
+        tempfile.TemporaryDirectory(prefix="sg-xa-") as folder,
+        Bank(need_program(options.flavour), Path(folder)) as bank,
+    ):
+        for number in range(1, options.runs + 1):
+            queue = queue or dice.sample(RUNS, len(RUNS))
+            one, first, begun = queue.pop(), dice.randrange(2), time.monotonic()
+            try:
+                times.append(run(bank, one, first))
+            except AssertionError as error:
+                print(f"run {number}: {one}, first host {first}: {error}")
+                print(bank.proxy.log.read_text()[-6000:])
+                return 1
+            counts[one.victim] += 1
+            if number % 10 == 0 or number == options.runs:
+                print(f"{number} runs, the last took {time.monotonic() - begun:.1f} s", flush=True)
+        there, known = len(bank.rows(0, "SELECT n FROM here.done")), len(bank.acknowledged)
+        print(
+            f"{options.flavour}: {options.runs} runs of {len(RUNS)} kinds; killed: {dict(counts)};"
+            f" {there} transfers done, {known} acknowledged, {len(bank.refused)} refused;"
+            f" settled after {sorted(times)[len(times) // 2]:.2f} s (median), {max(times):.2f} s (most)"
+        )
     return 0
 
 

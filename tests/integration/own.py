@@ -74,7 +74,11 @@ def with_accounts(demo: Demo, settings: Document) -> Document:
     async def make() -> None:
         async with demo.as_hosts() as hosts:
             for host in demo.hosts:
-                wanted = [one for one in accounts_on(made, host.address, distributed=True) if one.account is not None]
+                wanted = [
+                    one
+                    for one in accounts_on(made, host.address, distributed=True)
+                    if one.account is not None
+                ]
                 await make_accounts(hosts, host.address, wanted, schema, topology)
 
     asyncio.run(make())

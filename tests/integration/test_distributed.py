@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from config import xa
 from tests.integration.accounts import flags, number_of, setting
-from tests.integration.fixtures import MakeRaw, Things, shard_of
-from tests.integration.raw import Raw
+from tests.integration.fixtures import MakeOwn, MakeRaw, Things, shard_of
+from tests.integration.raw import IN_TRANS, Raw, query
 from tests.support.demo import Demo
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def decisions(demo: Demo) -> list[int]:
     for number in range(len(demo.masters)):
         with demo.direct(number) as server, server.cursor() as cursor:
             cursor.execute(f"SELECT COUNT(*) FROM {xa.DATABASE}.{xa.DECISIONS} WHERE committed = 1")
-            found.append(int(cursor.fetchone()[0]))
+            found.append(int((cursor.fetchone() or (0,))[0]))
     return found
 
 
@@ -69,3 +69,185 @@ def test_commit_and_rollback(
         first = 0 if order is far else 1
         made = [now - was for now, was in zip(decisions(demo), before, strict=True)]
         assert made == ([0, 0] if end == "ROLLBACK" else [1 - first, first])
+
+
+def test_all_that_a_transaction_can_say(demo: Demo, raw: MakeRaw, client: Raw, far: tuple[int, int]) -> None:
+    """Savepoints, what was said of it, both hosts at once, AND CHAIN, and what commits implicitly."""
+    other = raw()
+    client.ask("BEGIN")
+    client.ask(setting(far[0], 10))
+    client.ask("SAVEPOINT a")
+    client.ask(setting(far[1], 20))
+    assert client.ask("ROLLBACK TO a").kind == "ok"
+    assert [number_of(client, user) for user in far] == [10, 1]
+    assert client.ask("COMMIT AND CHAIN").kind == "ok"
+    assert [number_of(other, user) for user in far] == [10, 1]
+    both = f"UPDATE users SET data = JSON_SET(data, '$.n', 30) WHERE id IN ({far[0]}, {far[1]})"
+    assert client.ask(both).affected == 2
+    assert client.ask("ROLLBACK").kind == "ok"
+    assert [number_of(other, user) for user in far] == [10, 1]
+
+    client.ask("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    client.ask("BEGIN")
+    assert [number_of(client, user) for user in far] == [10, 1]
+    assert other.ask(both).affected == 2
+    assert [number_of(client, user) for user in far] == [30, 30]  # on the branch, too
+    client.ask("COMMIT")
+
+    client.ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    for user in far:
+        assert other.ask(setting(user, 40)).kind == "ok"
+    assert [number_of(client, user) for user in far] == [30, 30]
+    client.ask(setting(far[0], 50))
+    client.ask("COMMIT")
+    assert [number_of(other, user) for user in far] == [50, 40]
+
+    before = decisions(demo)
+    client.ask("START TRANSACTION READ ONLY")
+    assert [number_of(client, user) for user in far] == [50, 40]
+    assert client.ask(setting(far[1], 1)).code == 1792
+    client.ask("COMMIT")
+    assert decisions(demo) == before  # which has nothing to decide
+
+    client.ask("BEGIN")
+    client.ask(both)
+    client.ask("BEGIN")  # which commits
+    assert [number_of(other, user) for user in far] == [30, 30]
+    client.ask("ROLLBACK")
+    client.ask("BEGIN")
+    for user in far:
+        client.ask(setting(user, 60))
+    assert client.ask("CREATE TABLE legacy.committing (n INT)").kind == "ok"
+    assert client.ask("DROP TABLE legacy.committing").kind == "ok"
+    assert [number_of(other, user) for user in far] == [60, 60]
+    assert prepared(demo) == []
+
+
+def test_a_client_that_goes_away(demo: Demo, raw: MakeRaw, client: Raw, far: tuple[int, int]) -> None:
+    client.ask("BEGIN")
+    for user in far:
+        client.ask(setting(user, 5))
+    client.close()
+    other = raw()
+    for user in far:
+        assert other.ask(setting(user, 6)).kind == "ok"  # its locks are gone
+    assert [number_of(other, user) for user in far] == [6, 6]
+
+
+def test_a_deadlock_on_a_branch_rolls_back_everywhere(
+    demo: Demo, raw: MakeRaw, things: Things, client: Raw
+) -> None:
+    """It is one of the other host's, and both hosts are free again."""
+    here, there = things.insert("users", {"n": 1}), things.insert("users", {"n": 1})
+    while shard_of(here) >= 32:
+        here = things.insert("users", {"n": 1})
+    while shard_of(there) < 32:
+        there = things.insert("users", {"n": 1})
+    second = things.insert("users", {"n": 1})
+    while shard_of(second) < 32:
+        second = things.insert("users", {"n": 1})
+    other = raw()
+    client.ask("BEGIN")
+    client.ask(setting(here, 2))
+    client.ask(setting(there, 2))
+    other.ask("BEGIN")
+    for _ in range(3):  # it has more to undo, so it is not the victim
+        other.ask(setting(second, 3))
+        other.ask(f"UPDATE users SET ts = ts + INTERVAL 1 SECOND WHERE id = {second}")
+    more = things.insert("boards", {"user_id": second})
+    other.ask(f"UPDATE boards SET data = JSON_SET(data, '$.x', 1) WHERE id = {more}")
+    other.write(query(setting(there, 3)))
+    with demo.direct(1) as server, server.cursor() as cursor:
+        waits = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+        wait_until(lambda: cursor.execute(waits), "it waits for the row")
+    reply = client.ask(setting(second, 2))
+    if reply.kind == "ok":  # the other one is the victim
+        assert other.reply().code == 1213
+        assert client.ask("COMMIT").kind == "ok"
+        return
+    assert reply.code == 1213, reply
+    assert not client.ping().status & IN_TRANS
+    assert other.reply().kind == "ok"
+    other.ask("ROLLBACK")
+    assert [number_of(other, user) for user in (here, there, second)] == [1, 1, 1]
+    client.ask("BEGIN")
+    for user in (here, there):
+        assert client.ask(setting(user, 4)).kind == "ok"
+    assert client.ask("COMMIT").kind == "ok"
+    assert [number_of(other, user) for user in (here, there)] == [4, 4]
+
+
+def test_who_may(demo: Demo, own: MakeOwn, raw: MakeRaw, far: tuple[int, int]) -> None:
+    """A user of a list, with role write, whose account has only what xa needs; nobody reads the decisions but
+    admins; without `xa.enabled` nobody is distributed.
+    """
+    users = [
+        {"name": "writer", "password": "w", "role": "write", "databases": ["demo"], "transaction_mode": "xa"},
+        {"name": "demo", "password": "demo", "role": "admin"},
+    ]
+    with own({"users": users}).raw(login=False) as writer:
+        assert writer.login("writer", "w", database="demo").kind == "ok"
+        writer.ask("BEGIN")
+        for user in far:
+            assert writer.ask(setting(user, 7)).kind == "ok"
+        assert writer.ask("COMMIT").kind == "ok"
+        assert [number_of(writer, user) for user in far] == [7, 7]
+        for sql in (f"SELECT * FROM {xa.DATABASE}.{xa.DECISIONS}", f"USE {xa.DATABASE}"):
+            assert writer.ask(sql).code == 1044
+    admin = raw()
+    assert admin.ask(f"SELECT COUNT(*) FROM {xa.DATABASE}.{xa.DECISIONS}").kind == "rows"
+    assert xa.DATABASE.encode() not in [row[0] for row in admin.ask("SHOW DATABASES").rows]
+
+    off = own({"xa": {"enabled": False}}).raw()
+    refused = off.ask("SET transaction_mode = 'xa'")
+    assert (refused.code, "xa: {enabled: true}" in refused.message) == (1231, True)
+
+
+def test_the_mode_stays_for_the_transaction(client: Raw, far: tuple[int, int]) -> None:
+    client.ask("BEGIN")
+    client.ask(setting(far[0], 2))
+    for mode in ("'multi'", "'single'", "DEFAULT"):
+        assert client.ask(f"SET transaction_mode = {mode}").code == 1568
+    assert client.ask("SET transaction_mode = 'xa'").kind == "ok"
+    client.ask("ROLLBACK")
+    assert client.ask("SET transaction_mode = 'multi'").kind == "ok"
+
+
+def test_what_is_shown(demo: Demo, raw: MakeRaw, client: Raw, far: tuple[int, int]) -> None:
+    other = raw()
+    client.ask("BEGIN")
+    for user in far:
+        client.ask(setting(user, 3))
+    (row,) = other.ask("SHOW PROXY TRANSACTIONS").rows
+    state, _, user_, age, hosts, gtrid, reason = row
+    assert (state, user_, reason) == (b"open", b"demo", None)
+    assert float(age or b"-1") >= 0
+    assert (hosts or b"").decode() == ", ".join(one.address for one in demo.masters)
+    assert gtrid is not None
+    client.ask("ROLLBACK")
+    assert other.ask("SHOW PROXY TRANSACTIONS").rows == []
+
+
+def test_those_of_applications_are_left_alone(demo: Demo, own: MakeOwn) -> None:
+    """Prepared past the proxy or through it, whatever their names look like."""
+    names = ("'application'", "'0123456789abcdef.1.0123456789abcdef0123','1.x',7")
+    proxy = own({"xa": {"resolve_after": "50ms"}})
+    client = proxy.raw(database="legacy")
+    with demo.direct(0) as server, server.cursor() as cursor:
+        for number, name in enumerate(names, 1):
+            for sql in (
+                f"XA START {name}",
+                f"UPDATE customers SET city = 'Prepared' WHERE id = {number}",
+                f"XA END {name}",
+                f"XA PREPARE {name}",
+            ):
+                assert client.ask(sql).kind == "ok", sql
+            client.close()
+            client = proxy.raw(database="legacy")
+        looks = proxy.metric("shardgate_uptime_seconds")
+        wait_until(lambda: proxy.metric("shardgate_uptime_seconds") > looks + 0.5, "it has looked")
+        for name in names:
+            assert client.ask(f"XA ROLLBACK {name}").kind == "ok"
+        cursor.execute("XA RECOVER")
+        assert cursor.fetchall() == ()
+        cursor.execute("UPDATE legacy.customers SET city = city WHERE id < 3")  # no lock is left
