@@ -87,8 +87,8 @@ async def close_host(hosts: Hosts, host: Host, users: Collection[str], patience:
 
 async def end_branches(hosts: Hosts, host: Host) -> None:
     """On a master that was closed: the fence holds back COMMIT, but not XA PREPARE, so who has written
-    already is rolled back. What is prepared stays so, also without its connection, and the replica has it, too; but
-    where it could be committed behind the fence, it is waited for.
+    already is rolled back. What is prepared stays so, also without its connection, and the replica has it,
+    too; but where it could be committed behind the fence, it is waited for.
     """
     if not await distributed.used(hosts, host):
         return

@@ -35,7 +35,9 @@ LOCKED = ("tables", "")
 XA = ("xa", "")
 UNKNOWN_IDENTITY: Final = "0" * 16
 #: A consistent read, by which a branch gets its snapshot.
-_SNAPSHOT: Final = f"DO (SELECT COUNT(*) FROM `{xa.DATABASE}`.`{xa.DECISIONS}` WHERE gtrid = '')".encode()
+_SNAPSHOT: Final = (
+    f"SELECT COUNT(*) INTO @shardgate_primed FROM `{xa.DATABASE}`.`{xa.DECISIONS}` WHERE gtrid = ''".encode()
+)
 
 
 _LEVELS = {level.literal: level for level in Isolation}
