@@ -132,6 +132,7 @@ class Worker:
             if self.peers is not None:
                 await self._meet(self.peers, services)
             await self._look_at_tables(services)
+            await services.resolver.ready(self.settings.backends.connect_timeout)
             second = load()
             if second.why_not and self.number == 0:
                 log.warning(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
@@ -97,6 +98,12 @@ class Resolver:
         self._hosts: tuple[str, ...] = ()
         self._asked: frozenset[str] = frozenset()  # the masters that answered the last look
         self._refused: dict[str, str] = {}
+
+    async def ready(self, patience: float) -> None:
+        """Know the hosts that answer within `patience` seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self.decisions.learn(self._topology().hosts if self._settings.enabled else ())
 
     def tick(self) -> None:
         """A few times a second: begin what is due."""

@@ -221,6 +221,17 @@ class Bank:
             if connection is not None:
                 connection.close()
 
+    def serves(self, first: int) -> bool:
+        """Whether a transfer is done. (A host that was away is tried again after a while.)"""
+        number = self.number()
+        try:
+            with self.connect() as connection, connection.cursor() as cursor:
+                self.transfer(cursor, number, first)
+        except pymysql.MySQLError:
+            return False
+        self.acknowledged.add(number)
+        return True
+
     def clients(self, count: int, first: int) -> Iterator[None]:
         """Run `count` of them while the generator is at its one pause."""
         stop = threading.Event()

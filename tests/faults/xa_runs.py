@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from tests.faults.bank import Bank
 from tests.support.programs import FLAVOURS, need_program
+from tests.support.waiting import wait_until
 
 DECISION = b"INSERT INTO `shardgate_xa`"
 #: Statements of a COMMIT, and at which of the hosts.
@@ -105,10 +106,7 @@ def run(bank: Bank, one: Run, first: int, *, clients: int = 3) -> float:
     bank.revive()
     bank.proxy.wait()
     took = bank.check()
-    with bank.connect() as connection, connection.cursor() as cursor:
-        number = bank.number()
-        bank.transfer(cursor, number, first)  # it serves
-        bank.acknowledged.add(number)
+    wait_until(lambda: bank.serves(first), "it serves")
     return took
 
 
