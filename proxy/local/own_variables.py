@@ -67,6 +67,7 @@ def check_setting(name: str, text: bytes | None) -> None:
 OWN = ("transaction_mode", "scatter_writes", "with_deleted")
 """The proxy's own variables, of which no server knows."""
 
+
 _MODES = ("single", "multi", "xa")
 
 
