@@ -363,7 +363,7 @@ _KINDS = (
     ),
     ErrorKind(
         "xa_off", 1231, "42000", "Variable 'transaction_mode' can't be set to the value of 'xa': distributed transactions are not enabled here.",
-        "Write `xa: {{enabled: true}}` in the settings, run `shardgate fleet create`, and restart the proxy.",
+        "Write `enabled: true` under `xa` in the settings, run `shardgate fleet create`, and restart the proxy.",
     ),
     ErrorKind(
         "xa_not_ready", 1105, "HY000",
