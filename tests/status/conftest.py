@@ -9,12 +9,14 @@ import pytest
 from config.load import load_topology
 from config.schema import Schema
 from config.topology import Topology
+from config.xa import BranchName
 from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.settings import LOGIN
 from proxy.backends.waiting import Waiter
 from proxy.session.state import Role, Session, User
+from proxy.xa.resolver import Found
 from rewriter.env import Env
 from tests.execute.world import Connection
 from tests.support import services as support
@@ -117,6 +119,10 @@ def services() -> Any:
     for _ in range(20):
         made.stats.observe("scatter", "ok", 0.04)
     made.waiting_room.outcomes.update(ran=5, timeout=1)
+    made.resolver.counts.update(committed=3)
+    made.resolver.resolved.update(committed=1)
+    name = BranchName(b"g", b"1.x", "0" * 16, 1)
+    made.resolver.prepared[FIRST, b"g", b"1.x"] = Found(FIRST, name, 0.0)
     made.waiting_room.seconds = 7.5
     made.stats.topology_changes, made.stats.topology_refused = 2, 1
     made.serving.problems.note(
