@@ -93,7 +93,7 @@ class Resolver:
         self._regular = regular
         self._soon: set[bytes] = set()  # left by this process: not waited for
         self._due = 0.0
-        self._sweep = monotonic() + _SWEEP
+        self._sweep = monotonic() + min(_SWEEP, settings.keep)
         self._running = False
         self._hosts: tuple[str, ...] = ()
         self._asked: frozenset[str] = frozenset()  # the masters that answered the last look
@@ -184,7 +184,7 @@ class Resolver:
         for found in due.values():
             await self._resolve(found)
         if self._regular and now >= self._sweep:
-            self._sweep = now + _SWEEP
+            self._sweep = now + min(_SWEEP, self._settings.keep)
             await self._forget_old()
 
     # -- finishing

@@ -108,7 +108,7 @@ class Bank:
                 "backends": self._login(),
                 "topology": {"file": "topology.json"},
                 "schema": "schema.yaml",
-                "xa": {"enabled": True, "resolve_after": "300ms"},
+                "xa": {"enabled": True, "resolve_after": "300ms", "keep": "2s"},
                 "timeouts": {"buffer": 0},
             }
         )

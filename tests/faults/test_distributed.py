@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pymysql
 import pytest
 
 from demo.programs import Program
 from tests.faults.bank import Bank
-from tests.faults.xa_runs import RUNS, run
+from tests.faults.xa_runs import DECISION, RUNS, run
+from tests.support.waiting import wait_until, wait_until_is
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +36,66 @@ def test_killed_at_every_step(bank: Bank) -> None:
     ]
     for number, one in enumerate(chosen):
         run(bank, one, number % 2, clients=2)
+
+
+def nothing() -> None:
+    """The connection goes all the same."""
+
+
+def test_answers_that_are_lost(bank: Bank) -> None:
+    """COMMIT that was done is told so, one that never came is not; a branch that does not answer is committed
+    a moment later, and the client warned.
+    """
+    first, branch = bank.traps
+    cases = (
+        (first, b"COMMIT AND NO CHAIN", False, 0, 0),
+        (first, b"COMMIT AND NO CHAIN", True, 1053, 0),
+        (first, DECISION, False, 1053, 0),
+        (branch, b"XA PREPARE", False, 1053, 0),
+        (branch, b"XA PREPARE", True, 1053, 0),
+        (branch, b"XA COMMIT", True, 0, 1),
+        (branch, b"XA COMMIT", False, 0, 1),
+    )
+    for trap, pattern, before, code, warnings in cases:
+        wait_until(lambda: bank.serves(0), "it serves")
+        with bank.connect() as connection, connection.cursor() as cursor:
+            trap.arm(pattern, nothing, before=before)
+            number = bank.number()
+            try:
+                bank.transfer(cursor, number, 0)
+                got = 0
+            except pymysql.MySQLError as error:
+                got = error.args[0]
+            assert (got, pattern) == (code, pattern)
+            (bank.refused if code else bank.acknowledged).add(number)
+            cursor.execute("SHOW WARNINGS")
+            told = [row for row in cursor.fetchall() if row[0] == "Warning"]
+            assert len(told) == warnings, (pattern, told)
+            if code:
+                cursor.execute("ROLLBACK")
+        bank.check()
+
+
+def test_old_decisions_are_deleted(bank: Bank) -> None:
+    """But for those that a connection could still meet."""
+    (identity,) = bank.rows(0, "SELECT id FROM shardgate_xa.identity")[0]
+    name = identity if isinstance(identity, str) else identity.decode()
+    with bank.servers[0].connect() as connection, connection.cursor() as cursor:
+        insert = "INSERT INTO shardgate_xa.decisions (gtrid, committed, hosts, made) VALUES (%s, %s, %s, %s)"
+        old = "2020-02-03 04:05:06"
+        kept = f"{name}.{connection.thread_id()}.{'a' * 20}"
+        unknown = f"{name}.1.{'b' * 20}"
+        for row in (
+            (kept, 0, "", old),
+            (unknown, 1, "f" * 16, old),
+            (f"{name}.999999999.{'c' * 20}", 0, "", old),
+            (f"{name}.1.{'d' * 20}", 1, name, old),
+        ):
+            cursor.execute(insert, row)
+
+        def left() -> list[str]:
+            rows = bank.rows(0, f"SELECT gtrid FROM shardgate_xa.decisions WHERE made = '{old}' ORDER BY 1")
+            return [one if isinstance(one, str) else one.decode() for (one,) in rows]
+
+        wait_until_is(left, sorted((kept, unknown)), "the others are deleted", 20)
+        cursor.execute("DELETE FROM shardgate_xa.decisions WHERE made = %s", (old,))
