@@ -43,6 +43,8 @@ PATIENCE: Final = 3.0
 _ENDING: Final = 10.0
 """Seconds for connections that were ended to be gone."""
 _LOOK: Final = 0.05
+_FRESH: Final = 0.15
+"""Seconds without a question after which servers make innodb_trx anew."""
 _LOCK_WAIT: Final = 1205
 _GONE: Final = 1094
 _TOGETHER: Final = 200
@@ -92,6 +94,7 @@ async def end_branches(hosts: Hosts, host: Host) -> None:
     """
     if not await distributed.used(hosts, host):
         return
+    await asyncio.sleep(_FRESH)
     sql = "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 0"
     await _end(hosts, host, {int(id) for (id,) in await hosts.query(host, sql) if id})
     if not (await flavour(hosts, host)).fence_holds_prepared:

@@ -147,19 +147,23 @@ def test_a_deadlock_on_a_branch_rolls_back_everywhere(
     while shard_of(second) < 32:
         second = things.insert("users", {"n": 1})
     other = raw()
+    more = things.insert("boards", {"user_id": second})
     client.ask("BEGIN")
-    client.ask(setting(here, 2))
-    client.ask(setting(there, 2))
+    for user in (here, there):
+        assert client.ask(setting(user, 2)).affected == 1
     other.ask("BEGIN")
     for _ in range(3):  # it has more to undo, so it is not the victim
-        other.ask(setting(second, 3))
-        other.ask(f"UPDATE users SET ts = ts + INTERVAL 1 SECOND WHERE id = {second}")
-    more = things.insert("boards", {"user_id": second})
-    other.ask(f"UPDATE boards SET data = JSON_SET(data, '$.x', 1) WHERE id = {more}")
+        assert other.ask(setting(second, 3)).kind == "ok"
+        assert other.ask(f"UPDATE users SET ts = ts + INTERVAL 1 SECOND WHERE id = {second}").affected == 1
+    assert other.ask(f"UPDATE boards SET data = JSON_SET(data, '$.x', 1) WHERE id = {more}").affected == 1
     other.write(query(setting(there, 3)))
     with demo.direct(1) as server, server.cursor() as cursor:
-        waits = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-        wait_until(lambda: cursor.execute(waits), "it waits for the row")
+
+        def waits() -> bool:  # innodb_trx stays as it is while it is asked more than ten times a second
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+            return str((cursor.fetchone() or (0, "0"))[1]) != "0"
+
+        wait_until(waits, "it waits for the row", 20)
     reply = client.ask(setting(second, 2))
     if reply.kind == "ok":  # the other one is the victim
         assert other.reply().code == 1213
