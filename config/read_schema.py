@@ -28,19 +28,20 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, Strict
 
 from config import columns, xa
+from config.caches import CacheFields, check_leases, read_cache
 from config.column_sql import index_problem
 from config.columns import Draft
 from config.document import Document, Spot
 from config.fields import Entries, Text, check_name, like, within
-from config.schema import IDENTIFIER, Colocation, Database, Kind, Schema, SoftDelete, Table
+from config.schema import IDENTIFIER, Cache, Colocation, Database, Kind, Schema, SoftDelete, Table
 from config.table_checks import check_references, check_table
 from config.validation import Part, validated
 
 MAX_TYPE: Final = 1023
 
 _FIELDS: Final[Mapping[Kind, tuple[str, ...]]] = {
-    Kind.OBJECT: ("type", "colocate", "unique", "soft_delete"),
-    Kind.MAPPING: ("from", "to", "sequence", "orderable", "procedure", "unique", "soft_delete"),
+    Kind.OBJECT: ("type", "colocate", "unique", "soft_delete", "cache"),
+    Kind.MAPPING: ("from", "to", "sequence", "orderable", "procedure", "unique", "soft_delete", "cache"),
     Kind.TIMED: ("shard_key", "unique", "soft_delete"),
     Kind.HASHED: ("key", "unique", "soft_delete"),
     Kind.SINGLE: (),
@@ -135,6 +136,7 @@ class TableFields(Part):
     procedure: _Procedure | None = None
     shard_key: _Column | None = None
     key: _Column | None = None
+    cache: CacheFields | None = None
 
 
 class OthersFields(Part):
@@ -174,6 +176,7 @@ def read_schema(document: Document, *, whole: bool = True) -> Schema | None:
         check_name(spot, "database")
         entry = (fields.databases or {}).get(name)
         databases[name] = _read_database(name, entry, spot, names) if entry else Database(name)
+    check_leases(names.caches)
     if document.problems and whole:
         return None
     version = document.digest if fields.version is None else fields.version
@@ -182,10 +185,13 @@ def read_schema(document: Document, *, whole: bool = True) -> Schema | None:
 
 @dataclass
 class _Names:
-    """What must be unique in a keyspace: type numbers and physical tables; value: where it was first."""
+    """What must be unique in a keyspace: type numbers and physical tables; value: where it was first. And the
+    caches, each with its place.
+    """
 
     types: dict[tuple[str, int], str] = field(default_factory=dict)
     tables: dict[tuple[str, str], str] = field(default_factory=dict)
+    caches: list[tuple[Cache, Spot]] = field(default_factory=list)
 
     def check(self, spot: Spot, keyspace: str, type_: int | None) -> None:
         database, table = str(spot.path[-3]), str(spot.path[-1])
@@ -221,6 +227,9 @@ def _read_database(name: str, fields: DatabaseFields, spot: Spot, names: _Names)
         draft = _draft(place)
         table = Table(name, table_name, entry.kind, entry.keyspace or "", per_shard=_read_unique(draft))
         tables[table_name], drafts[table_name] = _read_table(table, entry, draft), draft
+        cache = tables[table_name].cache
+        if cache is not None:
+            names.caches.append((cache, place.inner("cache")))
         if entry.keyspace:
             names.check(place, entry.keyspace, tables[table_name].type)
     _check_procedures(tables, drafts)
@@ -245,6 +254,8 @@ def _read_table(table: Table, fields: TableFields, draft: Draft) -> Table:
     """One table, as far as the document gives it."""
     spot = draft.spot
     _check_fields(spot, table.kind)
+    if spot.given("cache") is not None:
+        table = replace(table, cache=read_cache(fields.cache, spot.inner("cache")))
     match table.kind:
         case Kind.OBJECT:
             colocate = _read_colocation(fields, spot)

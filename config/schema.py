@@ -99,6 +99,24 @@ class SoftDelete:
         return self.column if self.path is None else f"{self.column}:{self.path}"
 
 
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A table's cache. `kind` is memcached or redis; `ttl` and `lease` are seconds; `prefix` begins all
+    keys.
+    """
+
+    kind: str
+    address: str
+    ttl: float = 3600.0
+    lease: float = 5.0
+    prefix: str = "shardgate"
+
+    @property
+    def server(self) -> tuple[str, str, str]:
+        """What tables share that are in one cache."""
+        return self.kind, self.address, self.prefix
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """One logical table. Fields that its kind does not have are None, False or empty.
@@ -111,7 +129,8 @@ class Table:
     of the unique keys that were declared, and `per_shard` those of which the schema says `unique: per_shard`,
     each in order of their names; one without columns: all of them. `procedure`: what an orderable mapping is
     reordered by (CALL), "" for other tables. `soft_delete`: reads do not see rows whose flag is false.
-    `learnt`: the schema does not name it, the servers have it (see `Database.others`).
+    `learnt`: the schema does not name it, the servers have it (see `Database.others`). `cache`: where its
+    rows are kept besides.
     """
 
     database: str
@@ -135,6 +154,7 @@ class Table:
     per_shard: tuple[tuple[str, ...], ...] = ()
     soft_delete: SoftDelete | None = None
     learnt: bool = False
+    cache: Cache | None = None
     logical_columns: tuple[str, ...] = field(init=False)
     """What `SELECT *` shows: the stored columns, with `id` in the place of an object's `local_id`."""
 
@@ -217,6 +237,12 @@ class Schema:
 
     version: int | str
     databases: Mapping[str, Database]
+    cached: tuple[Table, ...] = field(init=False)
+    """The tables that have a cache."""
+
+    def __post_init__(self) -> None:
+        tables = (table for database in self.databases.values() for table in database.tables.values())
+        object.__setattr__(self, "cached", tuple(table for table in tables if table.cache is not None))
 
     def table(self, database: str, name: str) -> Table | None:
         """The table of that name (both names case-sensitive), or None."""

@@ -133,6 +133,7 @@ class Worker:
                 await self._meet(self.peers, services)
             await self._look_at_tables(services)
             await services.resolver.ready(self.settings.backends.connect_timeout)
+            await services.caches.begin(services.serving.schema)
             second = load()
             if second.why_not and self.number == 0:
                 log.warning(
@@ -560,6 +561,7 @@ class Worker:
 
     async def _close(self) -> None:
         if self.services is not None:
+            await self.services.caches.stop()
             self.services.backends.close()
             self.services.planners.close()
         if self.peers is not None:

@@ -285,6 +285,18 @@ _KINDS = (
         "Name the row before it or the row after it, or both.",
     ),
     ErrorKind(
+        "no_cache", 1105, "HY000", "The schema names no cache for {table}.",
+        "Give the table a `cache` in the schema, or name one that has.",
+    ),
+    ErrorKind(
+        "cache_ids", 1105, "HY000", "FLUSH CACHE FOR {table} takes IDs with commas between them.",
+        "Write FLUSH CACHE FOR {table} 241294492511762325, or no ID at all for the whole table.",
+    ),
+    ErrorKind(
+        "cache_unreachable", 1105, "HY000", "The cache {address} cannot be reached: {reason}.",
+        "Nothing is answered from it after a lease; what was to be flushed is, before anything is answered from it again.",
+    ),
+    ErrorKind(
         "reorder_full", 1105, "HY000", "There is no room between the rows of one list in {rows}: {count} rows in a row are too close to each other.",
         "Give them other sequences by an UPDATE, best 13-digit milliseconds and 25 zeros.",
     ),

@@ -27,6 +27,7 @@ from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import refuse_rounded
 from proxy.errors import ProxyError
+from proxy.execute.cached import from_cache, touch
 from proxy.execute.ddl import run_ddl
 from proxy.execute.everywhere import run_everywhere
 from proxy.execute.fan.fanout import FanOut
@@ -65,6 +66,7 @@ from rewriter.plans import (
     Values,
 )
 from rewriter.plans.builtins import Builtin
+from rewriter.plans.cached import TOUCHING, CachedSelect, Touching
 from rewriter.text.masks import unmask
 
 if TYPE_CHECKING:
@@ -251,6 +253,29 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
     FanOut(client, bound, definitions, ceiling).start()
 
 
+def _cached_select(client: Exchange, plan: CachedSelect, literals: Values) -> None:
+    values = values_of(client.session, plan, literals)
+    if not from_cache(client, plan, values, partial(_select, client, plan, literals)):
+        _select(client, plan, literals)
+
+
+def _touching(
+    execute: Callable[[Exchange, Any, Values], None], client: Exchange, plan: Touching, literals: Values
+) -> None:
+    """What changes rows that may be in caches, which `execute` runs."""
+    values = values_of(client.session, plan, literals)
+    touch(client, plan, values, partial(_bound, execute, client, plan, literals))
+
+
+def _bound(
+    execute: Callable[[Exchange, Any, Values], None], client: Exchange, plan: Plan, literals: Values
+) -> None:
+    try:
+        execute(client, plan, literals)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
+
+
 def _gather(client: Exchange, plan: Gather, literals: Values) -> None:
     start_gather(client, plan, values_of(client.session, plan, literals), choose)
 
@@ -402,3 +427,6 @@ _EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = {
     Opened: _opened,
     MultiStatement: _multi_statement,
 }
+_EXECUTORS[CachedSelect] = _cached_select
+for _plain, _variant in TOUCHING.items():
+    _EXECUTORS[_variant] = partial(_touching, _EXECUTORS[_plain])

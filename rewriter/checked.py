@@ -13,6 +13,7 @@ from config.flavour import Flavour
 from .plan import Access, Plan, Reject
 from .plans import LoadLocal, OneHost, Reorder
 from .plans.builtins import ExplainRoute, SetVariables, ShowVariables
+from .plans.cached import FlushCache
 from .route.context import Statement, not_yet
 from .route.reachable import functions
 from .route.rights import rights_of
@@ -29,6 +30,8 @@ def checked(statement: Statement, plan: Plan) -> Plan:
     if overlooked is not None:
         return overlooked
     rights = rights_of(statement)
+    if isinstance(plan, FlushCache):
+        rights = rights._replace(access=plan.access)  # of who may write the table, unlike another FLUSH
     if isinstance(plan, Reorder):
         rights = rights._replace(unseen="")  # the procedure is the proxy's own, and on one table
     databases = tuple(dict.fromkeys(plan.databases + rights.databases + functions(statement.source)))

@@ -34,6 +34,7 @@ from .plans import (
     Reorder,
     SystemViews,
 )
+from .plans.cached import CachedSelect, Touching
 from .plans.gather import Gather
 from .plans.inserting import Insert
 from .plans.join import Join
@@ -137,6 +138,7 @@ def _explained(
         rows += rewriter.reasons(sql, env)
     if bound is not None:
         rows += _bound(plan, bound, topology)
+    rows += _caches(plan, values, topology)
     rows.append(("topology", f"version {topology.version}"))
     rows.append(("cache", "plan was cached" if cached else "plan was made now"))
     return rows
@@ -238,7 +240,24 @@ def _title(plan: Plan) -> str:
         MultiStatement: "several statements, each planned when its turn comes",
         Reject: "refused",
     }
-    return titles.get(type(plan), plan.kind)
+    return next((titles[variant] for variant in type(plan).__mro__ if variant in titles), plan.kind)
+
+
+def _caches(plan: Plan, values: Values, topology: Topology) -> _Rows:
+    """What a cache has to do with it."""
+    if isinstance(plan, CachedSelect):
+        cache, groups = plan.cached.cache, plan.groups(values)
+        asked = ", ".join(map(str, groups)) if groups else "not asked: too many IDs"
+        return [("asked first", f"{cache.kind} {cache.address}, outside of transactions: {asked}")]
+    rows: _Rows = []
+    for one in plan.touches(values, topology) if isinstance(plan, Touching) else ():
+        told = "all of its rows"
+        if one.groups:
+            told = ", ".join(map(str, one.groups))
+        elif one.shards:
+            told = "its rows on shard " + ", ".join(map(str, one.shards))
+        rows.append(("invalidates", f"{one.table.name} in {one.table.cache.address}: {told}"))
+    return rows
 
 
 def _about(plan: Plan, values: Values, topology: Topology) -> _Rows:

@@ -14,10 +14,12 @@ from config.schema import Schema
 from config.topology import Topology
 
 from .cache import Cache, Guarded
+from .caching import with_caches
 from .checked import checked
 from .env import Env, database_of
 from .fingerprint import digest_of
 from .plain.builtins import kill, set_, transaction, use
+from .plain.caches import flush_cache
 from .plain.ddl import define
 from .plain.load import load
 from .plain.locks import lock, switch_keys
@@ -71,6 +73,7 @@ RULES: Final[tuple[Rule, ...]] = (
     set_,
     use,
     kill,
+    flush_cache,
     explain_route,
     show,
     describe,
@@ -450,7 +453,8 @@ def _by_rules(statement: Statement) -> Plan:
         for rule in RULES:
             plan = rule(statement)
             if plan is not None:
-                return _without_functions(statement, checked(statement, plan))
+                plan = _without_functions(statement, checked(statement, plan))
+                return with_caches(statement, plan) if statement.names.schema.cached else plan
     except Refuse as refusal:
         return refused(refusal)
     except RecursionError:

@@ -19,6 +19,7 @@ from config.topology import Topology
 from proxy import open_files
 from proxy.backends import OWN_ACCOUNT, Backends
 from proxy.backends.connecting import EXTENDED as OFFERED
+from proxy.caching.caches import Caches
 from proxy.catalog.facts import Collations, ServerFacts
 from proxy.catalog.routines import KnownRoutines
 from proxy.certificates import Certificates
@@ -121,6 +122,7 @@ class Services:
             backends, tasks, lambda: self.serving.topology, settings.xa, regular=worker == 0
         )
         self.routines = KnownRoutines(backends, tasks, peers)
+        self.caches = Caches(tasks)
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))
         most = open_files.room(settings.limits.max_connections, pools, open_files.limit())
         self.clients = Clients(settings.limits, most, worker)
@@ -180,6 +182,7 @@ class Services:
         self.planners.tend()
         self.respacing.tick()
         self.resolver.tick()
+        self.caches.follow(self.serving.schema)
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
             self.stats.forget({plan for plan, _, _ in self.serving.snapshot.rewriter.kept()})
 

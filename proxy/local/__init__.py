@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proxy.engine import transactions
 from rewriter.plans import Values, builtins
+from rewriter.plans.cached import FlushCache
 
-from . import catalog, distributed, explain, kill, locks, processes, set, show, status, use
+from . import caches, catalog, distributed, explain, kill, locks, processes, set, show, status, use
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -32,6 +33,8 @@ BUILTINS: Final[dict[type[builtins.Builtin], Callable[[Exchange, Any, Values], N
     builtins.ShowTopology: show.topology,
     builtins.ShowPools: show.pools,
     builtins.ShowProxyStatus: show.proxy_status,
+    builtins.ShowProxyCaches: caches.proxy_caches,
+    FlushCache: caches.flush_cache,
     builtins.ShowProxyQueries: show.proxy_queries,
     builtins.ShowProxySessions: show.proxy_sessions,
     builtins.ShowProxyTransactions: distributed.proxy_transactions,

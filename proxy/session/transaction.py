@@ -104,6 +104,7 @@ class Transaction:
         "lost_by",
         "modes",
         "next",
+        "number",
         "opened",
         "pins",
         "savepoints",
@@ -133,6 +134,7 @@ class Transaction:
         self.first: BackendConnection | None = None
         self.gtrid = b""
         self.since = 0.0  # when BEGIN was said, by the loop's clock; 0.0: it was not
+        self.number = 0  # of those that were begun
 
     @property
     def open(self) -> bool:
@@ -159,6 +161,7 @@ class Transaction:
 
     def start(self, begin: Characteristics = PLAIN, modes: Characteristics | None = None) -> None:
         self.explicit = True
+        self.number += 1
         self.begin = begin
         self.modes = modes
         self.opened.clear()

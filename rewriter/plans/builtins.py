@@ -264,6 +264,13 @@ class ShowProxyTransactions(Listing):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ShowProxyCaches(Listing):
+    """SHOW PROXY CACHES."""
+
+    title: ClassVar[str] = "show proxy caches"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShowStatus(Show):
     """SHOW [SESSION] STATUS. `text` is the statement."""
 

@@ -32,6 +32,7 @@ from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import BinarySink, Shown, exact_of, prepare_reply
 from proxy.errors import ProxyError
+from proxy.execute.cached import touch
 from proxy.session import counters
 from proxy.session.prepared import Statement, weight
 from proxy.session.values import parameter, values_of
@@ -63,6 +64,7 @@ from rewriter.plans import (
     Values,
 )
 from rewriter.plans.builtins import ExplainRoute, Show, ShowDiagnostics
+from rewriter.plans.cached import Touching
 from rewriter.text.masks import can_mask, unmask
 
 from .cursors import end_cursor
@@ -405,16 +407,28 @@ def _check_reading(now: Env, statement: Statement) -> None:
 
 
 def run(
-    client: Exchange, statement: Statement, request: Execute | BulkExecute, sent: dict[int, bytes]
+    client: Exchange,
+    statement: Statement,
+    request: Execute | BulkExecute,
+    sent: dict[int, bytes],
+    *,
+    touched: bool = False,
 ) -> None:
-    """Execute `statement`, for which the transaction is as it must be. A bulk one: only if `relayed`."""
+    """Execute `statement`, for which the transaction is as it must be. A bulk one: only if `relayed`.
+    `touched`: what it may change is not answered from caches any more.
+    """
     plan = statement.plan
     session = client.session
     if relayed(plan):
+        if isinstance(plan, Touching) and not touched:
+            touch(client, plan, statement.literals, partial(run, client, statement, request, sent, touched=True))
+            return
         changed = session.settings.system is not statement.settings
         if changed and not session.env.flavour.prepared_text_is_kept:
             _check_reading(session.env, statement)
-        if plan.session_slots and asks_holders(client, plan, lambda: run(client, statement, request, sent)):
+        if plan.session_slots and asks_holders(
+            client, plan, lambda: run(client, statement, request, sent, touched=True)
+        ):
             return
         host, text = _place(client, statement, plan)
         if not isinstance(plan, AnyHost):
