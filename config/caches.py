@@ -46,7 +46,7 @@ class CacheFields(Part):
     memcached: _Address | None = None
     redis: _Address | None = None
     ttl: Annotated[Duration, Field(ge=1, le=MOST_TTL)] = 3600.0
-    lease: Annotated[Duration, Field(ge=LEAST_LEASE, le=MOST_LEASE)] = 5.0
+    lease: Annotated[Duration, Field(ge=LEAST_LEASE, le=MOST_LEASE)] = 3.0
     prefix: Annotated[str, like(r"[0-9A-Za-z_.-]{1,40}", "must be 1 to 40 letters, digits, _ . or -")] = (
         "shardgate"
     )

@@ -108,7 +108,7 @@ class Cache:
     kind: str
     address: str
     ttl: float = 3600.0
-    lease: float = 5.0
+    lease: float = 3.0
     prefix: str = "shardgate"
 
     @property

@@ -256,7 +256,7 @@ class CacheServer:
         now = monotonic()
         self.counts["invalidations"] += 1
         if not self._shaken:
-            keys = [key for key in keys if now >= self._locked.get(key, -9e9) + self.lease / 2]
+            keys = [key for key in keys if now >= self._locked.get(key, -9e9) + self.lease / BEATS]
         store = self._store
         if store is None:
             self._dirty.update(keys)
@@ -269,7 +269,9 @@ class CacheServer:
                 self._lost(store, error)
 
     async def _put_locks(self, store: Store, keys: list[bytes], now: float) -> None:
-        seconds = ceil(2 * self.lease) + 1
+        # for as long as this worker might stand still without losing its own and the others' trust; memcached
+        # counts whole seconds
+        seconds = ceil(1.25 * self.lease) + 1
         await store.put([Item(key, LOCK, seconds) for key in keys])
         self._dirty.difference_update(keys)
         self._locked.update(dict.fromkeys(keys, now))
@@ -394,10 +396,9 @@ class CacheServer:
             if key not in held_keys and now > time + 2 * self.lease:
                 del self._locked[key]
         due = set(self._dirty)
+        due |= held_keys
         if self._shaken:
-            due |= held_keys | self._locked.keys()
-        else:
-            due |= {key for key in held_keys if now >= self._locked.get(key, -9e9) + self.lease / 2}
+            due |= self._locked.keys()
         if due:
             await self._put_locks(store, list(due), now)
         self._shaken = False

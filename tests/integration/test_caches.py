@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from config.layout import PINTEREST
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
 from tests.support.caches import LocalCache
@@ -70,7 +69,9 @@ class Counts:
         return int(self.now()[name]) - before
 
     def wait_used(self, members: int) -> None:
-        wait_until(lambda: (found := self.now())["Used"] == "yes" and found["Members"] == members, "the cache")
+        wait_until(
+            lambda: (found := self.now())["Used"] == "yes" and found["Members"] == members, "the cache"
+        )
 
 
 @pytest.fixture

@@ -421,7 +421,8 @@ def run(
     session = client.session
     if relayed(plan):
         if isinstance(plan, Touching) and not touched:
-            touch(client, plan, statement.literals, partial(run, client, statement, request, sent, touched=True))
+            again = partial(run, client, statement, request, sent, touched=True)
+            touch(client, plan, statement.literals, again)
             return
         changed = session.settings.system is not statement.settings
         if changed and not session.env.flavour.prepared_text_is_kept:

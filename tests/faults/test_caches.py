@@ -1,0 +1,159 @@
+"""Tables with a cache, under writers and readers through two proxies: while all is well, nobody reads what is
+old; whatever dies or is cut off, nobody does later than a lease after the write was acknowledged.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from config.layout import PINTEREST
+from tests.faults.link import Link
+from tests.integration.fixtures import MakeOwn
+from tests.integration.own import OwnProxy
+from tests.integration.test_caches import Counts, schema_with, stores
+from tests.support.cached_rows import CachedRows, Row, list_row, pin_row
+from tests.support.caches import LocalCache
+from tests.support.demo import Demo
+from tests.support.waiting import wait_until
+
+__all__ = ["stores"]
+
+LEASE = 2.0
+LATE = 0.5
+"""Seconds that a loaded machine may add to a lease: what is measured is the client's time."""
+UNUSED = "a cache is not used"
+GONE = "a cache's answers are dropped"
+
+Stores = dict[str, LocalCache]
+
+
+class Two:
+    """Two proxies on the same caches, rows of the test's own, and clients of both."""
+
+    def __init__(self, proxies: list[OwnProxy], rows: list[Row], kind: str) -> None:
+        self.proxies = proxies
+        self.rows = rows
+        self.counts = [Counts(proxy.connect(), kind) for proxy in proxies]
+
+    def wait_used(self) -> None:
+        for counts in self.counts:
+            counts.wait_used(len(self.proxies))
+
+    @contextmanager
+    def clients(
+        self, lease: float = 0.0, *, transactions: bool = False, tolerant: bool = False
+    ) -> Iterator[CachedRows]:
+        ends = [proxy.connect for proxy in self.proxies]
+        with CachedRows(
+            self.rows, ends * 2, ends * 2, rest=8.0, lease=lease, transactions=transactions, tolerant=tolerant
+        ) as found:
+            yield found
+
+    def wait_hits(self, more: int = 50) -> None:
+        """Until both proxies have answered so many more reads from the cache."""
+        for one in self.counts:
+            before = int(one.now()["Hits"])
+            wait_until(lambda one=one, before=before: int(one.now()["Hits"]) >= before + more, "hits")
+
+    def wait_reads(self, found: CachedRows, more: int = 100) -> None:
+        before = found.reads
+        wait_until(lambda: found.reads > before + more or found.problems, "reads")
+
+
+@pytest.fixture(params=["memcached", "redis"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def two(demo: Demo, own: MakeOwn, stores: Stores, kind: str, tmp_path: Path) -> Iterator[Callable[..., Two]]:
+    """`two(addresses, expected)`: proxies with these addresses of the cache."""
+    board = PINTEREST.compose(shard=7, type=2, local=(1 << 30) + 1)
+    boards = range(board, board + 20)
+    with demo.connect() as connection, connection.cursor() as cursor:
+        pins = []
+        for _ in range(20):
+            cursor.execute("INSERT INTO pins (data) VALUES (%s)", (json.dumps({"n": 0}),))
+            pins.append(cursor.lastrowid)
+
+        def start(addresses: list[str] | None = None, expected: tuple[str, ...] = ()) -> Two:
+            prefix = f"{kind}-{tmp_path.name}"[-40:].replace("[", ".").replace("]", ".")
+            proxies = []
+            for n, address in enumerate(addresses or [stores[kind].address] * 2):
+                cache = {kind: address, "lease": LEASE, "prefix": prefix}
+                path = tmp_path / f"schema{n}.json"
+                schema = schema_with(demo, path, {"pins": cache, "board_has_pins": cache})
+                proxies.append(own({"schema": schema}, expected=expected))
+            return Two(proxies, [*map(pin_row, pins), *map(list_row, boards)], kind)
+
+        try:
+            yield start
+        finally:
+            cursor.execute(f"DELETE FROM pins WHERE id IN ({', '.join(map(str, pins))})")
+            cursor.execute(f"DELETE FROM board_has_pins WHERE board_id BETWEEN {board} AND {boards[-1]}")
+
+
+@pytest.mark.parametrize("transactions", [False, True])
+def test_nobody_reads_what_is_old(two: Callable[..., Two], transactions: bool) -> None:
+    both = two()
+    both.wait_used()
+    with both.clients(transactions=transactions):
+        both.wait_hits(500)
+
+
+def test_killed_and_started_again(two: Callable[..., Two], stores: Stores, kind: str) -> None:
+    both = two(expected=(UNUSED,))
+    both.wait_used()
+    with both.clients() as found:
+        both.wait_hits()
+        stores[kind].kill()
+        both.wait_reads(found, 300)
+        stores[kind].start()
+        both.wait_used()
+        both.wait_hits(200)
+
+
+def test_stopped(two: Callable[..., Two], stores: Stores, kind: str) -> None:
+    both = two(expected=(UNUSED,))
+    both.wait_used()
+    with both.clients() as found:
+        both.wait_hits()
+        stores[kind].pause()
+        both.wait_reads(found, 300)
+        stores[kind].resume()
+        both.wait_used()
+        both.wait_hits(200)
+
+
+def test_one_proxy_is_cut_off(two: Callable[..., Two], stores: Stores, kind: str) -> None:
+    """What it writes the other one must not tell of old for longer than a lease; then that asks no more."""
+    with Link("127.0.0.1", stores[kind].port) as link:
+        both = two([link.address, stores[kind].address], expected=(UNUSED,))
+        both.wait_used()
+        with both.clients(LEASE + LATE) as found:
+            both.wait_hits()
+            link.stall()
+            wait_until(lambda: both.counts[1].now()["Used"] == "no", "the other proxy to see it")
+            both.wait_reads(found, 300)
+            link.pass_on()
+            both.wait_used()
+            both.wait_hits(200)
+
+
+def test_a_proxy_is_killed(two: Callable[..., Two]) -> None:
+    """The other asks no more, until it is sure that nothing of the dead one's can come."""
+    both = two(expected=(UNUSED, GONE))
+    both.wait_used()
+    with both.clients(LEASE + LATE, tolerant=True) as found:
+        both.wait_hits()
+        both.proxies[0].signal(signal.SIGKILL)
+        wait_until(lambda: both.counts[1].now()["Used"] == "no", "the other proxy to see it")
+        both.wait_reads(found, 300)
+        wait_until(lambda: both.counts[1].now()["Used"] == "yes", "the dead one to be given up")
+        both.wait_reads(found, 300)
