@@ -109,13 +109,22 @@ def test_no_input_or_output() -> None:
 def test_third_parties_are_those_that_the_package_requires() -> None:
     """Not what only tests have, nor what another package brings along, like PyMySQL with aiomysql."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]["dask"]  # imported where it is asked for only
-    required = {plainly(re.split(r"[^\w.-]", one)[0]) for one in (*project["dependencies"], *extras)}
+    extras = project["optional-dependencies"]  # imported where they are asked for only
+    named = [*project["dependencies"], *extras["caches"], *extras["dask"]]
+    required = {plainly(re.split(r"[^\w.-]", one)[0]) for one in named}
     packages = packages_distributions()
     assert "pymysql" in packages
     imported = {one.partition(".")[0] for path in FILES for one in imports(path)}
     foreign = imported - sys.stdlib_module_names - set(ROOMS)
     assert {plainly(one) for name in foreign for one in packages.get(name, [name])} == required
+
+
+def test_clients_of_caches_are_imported_where_one_is_used() -> None:
+    """They are an extra of the package, which need not be installed."""
+    modules = {module(path) for path in FILES if imports(path) & {"emcache", "redis"}}
+    assert modules == {"proxy.caching.stores"}
+    code = "import sys, proxy.app; assert not {'emcache', 'redis'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def plainly(distribution: str) -> str:

@@ -16,7 +16,7 @@ from config.layout import PINTEREST
 from tests.faults.link import Link
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
-from tests.integration.test_caches import Counts, schema_with, stores
+from tests.integration.test_caches import Counts, schema_with, stores, wait_grown
 from tests.support.cached_rows import CachedRows, Row, list_row, pin_row
 from tests.support.caches import LocalCache
 from tests.support.demo import Demo
@@ -57,9 +57,8 @@ class Two:
 
     def wait_hits(self, more: int = 50) -> None:
         """Until both proxies have answered so many more reads from the cache."""
-        for one in self.counts:
-            before = int(one.now()["Hits"])
-            wait_until(lambda one=one, before=before: int(one.now()["Hits"]) >= before + more, "hits")
+        for counts in self.counts:
+            wait_grown(counts, "Hits", more)
 
     def wait_reads(self, found: CachedRows, more: int = 100) -> None:
         before = found.reads
