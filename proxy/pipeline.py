@@ -19,6 +19,7 @@ from proxy.engine.admission import (
     admit_routine,
     scatter_ceiling,
 )
+from proxy.engine.cached import from_cache, touch
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
 from proxy.engine.outside_transaction import reject, run_for_nothing, run_outside_transaction
@@ -27,7 +28,6 @@ from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import refuse_rounded
 from proxy.errors import ProxyError
-from proxy.execute.cached import from_cache, touch
 from proxy.execute.ddl import run_ddl
 from proxy.execute.everywhere import run_everywhere
 from proxy.execute.fan.fanout import FanOut

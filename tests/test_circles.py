@@ -15,7 +15,7 @@ MODULES = {module(path): path for path in FILES}
 FLOORS = (
     "errors tasks logs log_writer stats peers tls certificates pickling open_files throttle listening wire",
     "backends",
-    "session catalog planning reordering xa",
+    "session catalog planning caching reordering xa",
     "engine",
     "execute execute.fan execute.gathering execute.prepared local",
     "pipeline",

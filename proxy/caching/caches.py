@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 
 from config.schema import Cache, Schema
 from proxy.tasks import Tasks
-from rewriter.plans.cached import Touched
+from rewriter.plans.cached import CachedTable, Touched
 
 from .server import CacheServer, Holder
 
 _START = 1.0
 """Seconds that the caches are waited for before clients are let in."""
+
+
+class _Own:
+    """The proxy's own holder of keys: what it does with them is one command, over when it is `ready`."""
+
+    def __init__(self) -> None:
+        self.begun = 0.0
+        self.closed = self.ready = self.open = False
+        self.number = 0
+
+    @property
+    def session(self) -> _Own:
+        return self
+
+    @property
+    def transaction(self) -> _Own:
+        return self
 
 
 class Caches:
@@ -66,6 +83,25 @@ class Caches:
             wanted.setdefault(server, []).extend(server.keys_of(one))
         for server, keys in wanted.items():
             await server.lock(client, keys)
+
+    @asynccontextmanager
+    async def held(self, keyspace: str, table: str, group: int) -> AsyncIterator[None]:
+        """While a group is written by the proxy itself, nothing of it is answered from caches. `table`: its
+        physical name.
+        """
+        found = (CachedTable.of(one) for one in self._schema.cached) if self._schema is not None else ()
+        touched = [
+            Touched(one, (group,))
+            for one in found
+            if one is not None and (one.keyspace, one.name.rpartition(".")[2]) == (keyspace, table)
+        ]
+        holder = _Own()
+        if touched:
+            await self.lock(holder, touched)
+        try:
+            yield
+        finally:
+            holder.ready = True
 
     async def stop(self) -> None:
         """Leave all."""

@@ -116,13 +116,13 @@ class Services:
             self.waiting_room.topology_changed,
         )
         wish = Wish(settings.reorder.threshold, settings.reorder.bisections)
-        self.respacing = Respacing(backends, tasks, lambda: self.serving.topology, wish)
         #: Finishes what is left of distributed transactions; that of one worker does it by itself.
         self.resolver = Resolver(
             backends, tasks, lambda: self.serving.topology, settings.xa, regular=worker == 0
         )
-        self.routines = KnownRoutines(backends, tasks, peers)
         self.caches = Caches(tasks)
+        self.respacing = Respacing(backends, tasks, lambda: self.serving.topology, wish, self.caches)
+        self.routines = KnownRoutines(backends, tasks, peers)
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))
         most = open_files.room(settings.limits.max_connections, pools, open_files.limit())
         self.clients = Clients(settings.limits, most, worker)

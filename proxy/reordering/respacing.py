@@ -21,6 +21,7 @@ from proxy.backends import Backends
 from proxy.backends.collect import Collector, ServerError
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import own_connection
+from proxy.caching.caches import Caches
 from proxy.errors import ProxyError
 from proxy.tasks import Tasks
 from rewriter.plans.reorder import OrderedRows
@@ -62,9 +63,15 @@ class Respacing:
     """The jobs of one worker process, which runs one at a time. `done`: so many rows were written."""
 
     def __init__(
-        self, backends: Backends, tasks: Tasks, topology: Callable[[], Topology], wish: Wish
+        self,
+        backends: Backends,
+        tasks: Tasks,
+        topology: Callable[[], Topology],
+        wish: Wish,
+        caches: Caches | None = None,
     ) -> None:
         self.wish = wish
+        self._caches = caches or Caches(tasks)
         self.done = 0
         self._backends = backends
         self._spawn = tasks.spawn
@@ -120,7 +127,11 @@ class Respacing:
         found = keyspace.range_of(job.shard) if keyspace is not None else None
         if found is None or found.state is not State.SERVING:
             raise ProxyError("shard_offline", shard=job.shard, keyspace=job.keyspace, state="not serving")
-        async with own_connection(self._backends, found.master, job.account) as conn:
+        table = job.rows.name.replace("`", "").rpartition(".")[2]
+        async with (
+            self._caches.held(job.keyspace, table, job.source),
+            own_connection(self._backends, found.master, job.account) as conn,
+        ):
             await _ask(conn, b"START TRANSACTION")  # one that is not committed is rolled back by the pool
             ask = partial(_ask, conn)
             written = await make_room(ask, job.rows, job.source, job.row, self.wish, at_once=True)

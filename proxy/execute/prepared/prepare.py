@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from proxy.backends.pool import ATTRIBUTES
 from proxy.engine.admission import RIGHTS, admit_host, admit_plan, admit_routine
+from proxy.engine.cached import touch
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
 from proxy.engine.outside_transaction import reject
@@ -32,7 +33,6 @@ from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import BinarySink, Shown, exact_of, prepare_reply
 from proxy.errors import ProxyError
-from proxy.execute.cached import touch
 from proxy.session import counters
 from proxy.session.prepared import Statement, weight
 from proxy.session.values import parameter, values_of
