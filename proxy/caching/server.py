@@ -42,6 +42,9 @@ _MOST_DIRTY: Final = 100_000
 _BEAT_SECONDS: Final = 3600
 _DAY: Final = 86400
 
+COUNTS: Final = ("hits", "misses", "bypassed", "puts", "invalidations", "errors")
+"""What is counted. A read is a hit, a miss, or has bypassed the cache."""
+
 Answered = Callable[[Mapping[bytes, bytes] | None], None]
 
 
@@ -103,7 +106,7 @@ def is_token(value: bytes | None) -> bool:
 
 
 class CacheServer:
-    """See the file's own words. `counts`: hits, misses, puts, invalidations, bypassed, errors."""
+    """See the file's own words. `counts`: by COUNTS."""
 
     def __init__(self, cache: Cache, tasks: Tasks) -> None:
         self.cache = cache
@@ -131,6 +134,11 @@ class CacheServer:
         self._looked = False
         self._turn = asyncio.Lock()  # one looks at a time
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def title(self) -> str:
+        """The cache, for people."""
+        return f"{self.cache.kind} {self.cache.address}"
 
     @property
     def members(self) -> int:

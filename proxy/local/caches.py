@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from proxy.caching.server import COUNTS
 from proxy.caching.stores import StoreError
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
@@ -45,7 +46,7 @@ def proxy_caches(client: Exchange, plan: Listing, values: Values) -> None:
     now = monotonic()
     rows: list[list[object]] = [
         [
-            f"{server.cache.kind} {server.cache.address}",
+            server.title,
             "yes" if server.trusted(now) else "no",
             *(server.counts[name] for name in COUNTS),
             server.members,
@@ -61,6 +62,3 @@ def proxy_caches(client: Exchange, plan: Listing, values: Values) -> None:
         text_column("Error"),
     ]
     answer_rows(client, columns, liked(plan, values, rows))
-
-
-COUNTS = ("hits", "misses", "bypassed", "puts", "invalidations", "errors")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from .snapshot import Clients, Host, PlanCache, Process, Query, Snapshot, Statements, slowest
+from .snapshot import CacheState, Clients, Host, PlanCache, Process, Query, Snapshot, Statements, slowest
 
 #: So many snapshots of workers that are gone are kept apart; more become one.
 _MANY = 16
@@ -51,6 +51,7 @@ def _remains(taken: Snapshot) -> Snapshot:
         }
     if taken["plan_cache"] is not None:
         left["plan_cache"] = taken["plan_cache"] | {"entries": 0, "limit": 0}
+    left["caches"] = [{**one, "used": True, "error": ""} for one in taken["caches"]]
     left["hosts"] = [
         {
             **one,
@@ -82,6 +83,7 @@ def combine(own: Snapshot, *others: Snapshot) -> Snapshot:
     together["slowest"] = _slowest(every)
     caches = [one["plan_cache"] for one in every if one["plan_cache"] is not None]
     together["plan_cache"] = _caches(caches) if caches else None
+    together["caches"] = _table_caches(every)
     together["hosts"] = _hosts(every)
     return together
 
@@ -168,6 +170,22 @@ def _caches(parts: Sequence[PlanCache]) -> PlanCache:
         "differences": sum(one["differences"] for one in parts),
         "second_reader": all(one["second_reader"] for one in parts),
     }
+
+
+def _table_caches(snapshots: Sequence[Snapshot]) -> list[CacheState]:
+    """`used`: by all of the workers."""
+    found: dict[str, CacheState] = {}
+    for taken in snapshots:
+        for one in taken["caches"]:
+            known = found.get(one["cache"])
+            if known is None:
+                found[one["cache"]] = {**one, "counts": dict(one["counts"])}
+                continue
+            known["used"] = known["used"] and one["used"]
+            known["error"] = known["error"] or one["error"]
+            for name, count in one["counts"].items():
+                known["counts"][name] += count
+    return list(found.values())
 
 
 def _hosts(snapshots: Sequence[Snapshot]) -> list[Host]:

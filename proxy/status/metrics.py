@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from proxy.stats import BUCKETS
 
-from .snapshot import Clients, Host, PlanCache, Snapshot, Statements, TopologyState
+from .snapshot import CacheState, Clients, Host, PlanCache, Snapshot, Statements, TopologyState
 
 #: OpenMetrics, the other format, would have no room for both client_connections and client_connections_total.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -62,6 +62,7 @@ def families(taken: Snapshot) -> Iterator[Metric]:
         yield from _statements(taken["statements"])
     if taken["plan_cache"] is not None:
         yield from _plan_cache(taken["plan_cache"])
+        yield from _caches(taken["caches"])
     if taken["topology"] is not None:
         yield from _topology(taken["topology"])
         yield from _hosts(taken["hosts"])
@@ -185,6 +186,30 @@ def _plan_cache(cache: PlanCache) -> Iterator[Metric]:
     yield _plain("second_reader", "Whether statements are read by two readers.", int(cache["second_reader"]))
     differences = [((), cache["differences"])]
     yield _counter("plan_differences", "Statements that the two readers read otherwise.", (), differences)
+
+
+def _caches(caches: list[CacheState]) -> Iterator[Metric]:
+    """Of tables: there are none as a rule."""
+    yield _gauge(
+        "cache_used",
+        "1 while all workers answer reads from a table's cache.",
+        ("cache",),
+        (((one["cache"],), one["used"]) for one in caches),
+    )
+    outcomes = (("hit", "hits"), ("miss", "misses"), ("bypassed", "bypassed"))
+    yield _counter(
+        "cache_reads",
+        "Reads that a cache may answer, by what became of them.",
+        ("cache", "outcome"),
+        (((one["cache"], word), one["counts"][name]) for one in caches for word, name in outcomes),
+    )
+    for name, text in (
+        ("puts", "Answers put into a cache."),
+        ("invalidations", "Writes that have invalidated something in a cache."),
+        ("errors", "Times that a cache has not answered in time."),
+    ):
+        counts = (((one["cache"],), one["counts"][name]) for one in caches)
+        yield _counter(f"cache_{name}", text, ("cache",), counts)
 
 
 def _topology(topology: TopologyState) -> Iterator[Metric]:

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypedDict
 
 from config.topology import Keyspace, Range, Topology
+from proxy.caching.server import COUNTS
 from proxy.logs import lost
 from rewriter.tree.start import load
 
@@ -167,6 +168,15 @@ class PlanCache(TypedDict):
     second_reader: bool
 
 
+class CacheState(TypedDict):
+    """A cache that tables of the schema have. `used`: its answers are given now."""
+
+    cache: str
+    used: bool
+    error: str
+    counts: dict[str, int]
+
+
 class Process(TypedDict):
     """What the process costs: CPU seconds since its start, resident bytes, open file descriptors."""
 
@@ -194,6 +204,7 @@ class Snapshot(TypedDict):
     statements: list[Statements]
     slowest: list[Query]
     plan_cache: PlanCache | None
+    caches: list[CacheState]
     topology: TopologyState | None
     hosts: list[Host]
 
@@ -226,6 +237,7 @@ def take(
         "statements": [],
         "slowest": [],
         "plan_cache": None,
+        "caches": [],
         "topology": None,
         "hosts": [],
     }
@@ -235,6 +247,7 @@ def take(
         taken["statements"] = _statements(services)
         taken["slowest"] = _slowest(services)
         taken["plan_cache"] = _plan_cache(services)
+        taken["caches"] = _caches(services)
         taken["topology"] = _topology(services, source)
         taken["hosts"] = _hosts(services)
     return taken
@@ -343,6 +356,19 @@ def _slowest(services: Services) -> list[Query]:
 def slowest(queries: Sequence[Query]) -> list[Query]:
     """Those that take longest in the mean come first, and only so many."""
     return sorted(queries, key=lambda one: -one["seconds"] / one["count"])[:SLOWEST]
+
+
+def _caches(services: Services) -> list[CacheState]:
+    now = time.monotonic()
+    return [
+        {
+            "cache": one.title,
+            "used": one.trusted(now),
+            "error": one.trouble,
+            "counts": {name: one.counts[name] for name in COUNTS},
+        }
+        for one in services.caches
+    ]
 
 
 def _plan_cache(services: Services) -> PlanCache:
