@@ -24,6 +24,9 @@ from tests.support.waiting import wait_until
 
 __all__ = ["stores"]
 
+#: What the caches do is the proxy's, whatever server is behind it.
+pytestmark = pytest.mark.parametrize("flavour", ["mariadb"], indirect=True, scope="session")
+
 LEASE = 2.0
 LATE = 0.5
 """Seconds that a loaded machine may add to a lease: what is measured is the client's time."""
@@ -98,7 +101,9 @@ def two(demo: Demo, own: MakeOwn, stores: Stores, kind: str, tmp_path: Path) -> 
             cursor.execute(f"DELETE FROM board_has_pins WHERE board_id BETWEEN {board} AND {boards[-1]}")
 
 
-@pytest.mark.parametrize("transactions", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "transactions"), [("memcached", False), ("redis", True)], indirect=["kind"]
+)
 def test_nobody_reads_what_is_old(two: Callable[..., Two], transactions: bool) -> None:
     both = two()
     both.wait_used()
@@ -145,6 +150,7 @@ def test_one_proxy_is_cut_off(two: Callable[..., Two], stores: Stores, kind: str
             both.wait_hits(200)
 
 
+@pytest.mark.parametrize("kind", ["memcached"], indirect=True)
 def test_a_proxy_is_killed(two: Callable[..., Two]) -> None:
     """The other asks no more, until it is sure that nothing of the dead one's can come."""
     both = two(expected=(UNUSED, GONE))
