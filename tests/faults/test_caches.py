@@ -101,9 +101,7 @@ def two(demo: Demo, own: MakeOwn, stores: Stores, kind: str, tmp_path: Path) -> 
             cursor.execute(f"DELETE FROM board_has_pins WHERE board_id BETWEEN {board} AND {boards[-1]}")
 
 
-@pytest.mark.parametrize(
-    ("kind", "transactions"), [("memcached", False), ("redis", True)], indirect=["kind"]
-)
+@pytest.mark.parametrize(("kind", "transactions"), [("memcached", False), ("redis", True)], indirect=["kind"])
 def test_nobody_reads_what_is_old(two: Callable[..., Two], transactions: bool) -> None:
     both = two()
     both.wait_used()
