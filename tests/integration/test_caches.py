@@ -77,12 +77,6 @@ class Counts:
         )
 
 
-def wait_grown(counts: Counts, name: str, more: int = 1) -> None:
-    """Until one of the counts is so much higher."""
-    before = int(counts.now()[name])
-    wait_until(lambda: int(counts.now()[name]) >= before + more, f"{more} more {name}")
-
-
 @pytest.fixture
 def proxy(demo: Demo, own: MakeOwn, stores: dict[str, LocalCache], tmp_path: Path) -> OwnProxy:
     prefix = tmp_path.name.replace("_", "-")[-40:]
