@@ -88,13 +88,14 @@ class _Held:
 
     def over(self, client: Holder, now: float, lease: float) -> bool:
         """Whether what has locked them is at its end. What a client that is gone has sent may still run."""
-        if client.closed:
-            self.gone = self.gone or now
-            return now > self.gone + 2 * lease
         transaction = client.session.transaction
         if transaction.number != self.number:
             return True
-        return not transaction.open and (client.ready or client.begun != self.begun)
+        if not transaction.open and (client.ready or client.begun != self.begun):
+            return True
+        if client.closed:
+            self.gone = self.gone or now
+        return client.closed and now > self.gone + 2 * lease
 
 
 def new_token() -> bytes:
@@ -318,6 +319,7 @@ class CacheServer:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        self._let_go(monotonic())
         store, self._store = self._store, None
         if store is not None:
             if self._joined and not (self._dirty or self._all_dirty or self._held):
@@ -392,13 +394,17 @@ class CacheServer:
         self._dirty.clear()
         return epoch
 
+    def _let_go(self, now: float) -> None:
+        """Forget what clients have locked whose transactions have ended."""
+        for client, held in list(self._held.items()):
+            if held.over(client, now, self.lease):
+                del self._held[client]
+
     async def _hold(self, store: Store, now: float) -> None:
         """Lock again what is to stay locked, and what could not be locked. What was locked a moment ago, too,
         when the cache may have forgotten it.
         """
-        for client, held in list(self._held.items()):
-            if held.over(client, now, self.lease):
-                del self._held[client]
+        self._let_go(now)
         held_keys = {key for held in self._held.values() for key in held.keys}
         for key, time in list(self._locked.items()):
             if key not in held_keys and now > time + 2 * self.lease:

@@ -167,3 +167,14 @@ def test_a_proxy_is_killed(two: Callable[..., Two]) -> None:
         both.wait_reads(found, 300)
         wait_until(lambda: both.counts[1].now()["Used"] == "yes", "the dead one to be given up")
         both.wait_reads(found, 300)
+
+
+@pytest.mark.parametrize("kind", ["redis"], indirect=True)
+def test_a_proxy_that_stops_is_not_waited_for(two: Callable[..., Two]) -> None:
+    both = two()
+    both.wait_used()
+    with both.clients(tolerant=True) as found:
+        both.wait_hits()
+        both.proxies[0].signal(signal.SIGTERM)
+        both.counts[1].wait_used(1)  # without a line in its log that says otherwise
+        both.wait_reads(found)

@@ -247,3 +247,12 @@ def test_metrics_and_page(proxy: OwnProxy, pins: Callable[[], int]) -> None:
     name = counts.now()["Cache"]
     assert proxy.metric(f'shardgate_cache_used{{cache="{name}"}}') == 1
     assert proxy.metric(f'shardgate_cache_reads_total{{cache="{name}",outcome="hit"}}') >= 1
+
+
+def test_each_worker_is_a_member(
+    demo: Demo, own: MakeOwn, stores: dict[str, LocalCache], tmp_path: Path
+) -> None:
+    cache = {"redis": stores["redis"].address, "lease": LEASE, "prefix": tmp_path.name[-20:]}
+    schema = schema_with(demo, tmp_path / "schema.json", {"pins": cache})
+    proxy = own({"schema": schema, "workers": 2})
+    Counts(proxy.connect(), "redis").wait_used(2)
