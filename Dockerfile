@@ -19,7 +19,7 @@ RUN apt-get update \
 # Dependencies change rarely: a layer of their own.
 COPY pyproject.toml ./
 RUN python -m venv --without-pip /opt/shardgate \
- && python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" \
+ && python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print('\n'.join(p['dependencies'] + p['optional-dependencies']['caches']))" \
       > requirements.txt \
  && pip --python /opt/shardgate/bin/python install --only-binary :all: --requirement requirements.txt
 
