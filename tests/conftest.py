@@ -129,7 +129,7 @@ class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
 
 def shared_by(nodeid: str) -> str:
     """The flavour, the flavour's clusters, or the file whose tests share a process with this one."""
-    flavour = re.search(rf"\[({'|'.join(FLAVOURS)})[-\]]", nodeid)
+    flavour = re.search(rf"[\[-]({'|'.join(FLAVOURS)})[-\]]", nodeid)
     if flavour is None:
         return nodeid.partition("::")[0]
     return f"{flavour[1]}, clusters" if nodeid.startswith(CLUSTERS) else flavour[1]

@@ -254,8 +254,10 @@ class HostPool:
             self.discard(conn, kill=True)
             error = ProxyError("host_lost", host=self.host, reason="the statement was given up")
             receiver.reply_lost(conn, error, clean)
-        elif conn.doomed or conn.prepared or (self.retired and not self.state.waiting):
-            conn.close()  # MariaDB loses a prepared transaction by a reset, and keeps it by this
+        elif conn.doomed or conn.prepared or conn.undone or (self.retired and not self.state.waiting):
+            # MariaDB loses a prepared transaction by a reset, and keeps it by this; on MySQL a branch that was
+            # rolled back outlives the reset, and fails the next session's statements (1614)
+            conn.close()
         elif conn.pinned or conn.unclean or conn.scanner.status & _IN_TRANS:
             conn.resetting = True
             conn.branch, conn.undone = b"", False

@@ -241,7 +241,10 @@ def end_on_kept(client: Exchange, sql: bytes) -> None:
 
 
 def ending(conn: BackendConnection, sql: bytes) -> list[bytes]:
-    """COMMIT or ROLLBACK as the statements that end what is open on `conn` alone."""
+    """COMMIT or ROLLBACK as the statements that end what is open on `conn` alone. Where the server has rolled
+    a branch back already, XA END is an error; and MySQL refuses XA ROLLBACK without it: then only closing the
+    connection ends it.
+    """
     if not conn.branch:
         return [sql + PLAINLY]
     end = [] if conn.undone else [b"XA END " + conn.branch]

@@ -250,6 +250,9 @@ async def end_branch(conn: BackendConnection, sql: bytes) -> Err | None:
         raise ProxyError("transaction_undone", reason=str(error.details["reason"])) from None
     if reply.err is None:
         conn.branch, conn.undone = b"", False
+    elif conn.undone and sql == b"ROLLBACK":
+        conn.close()  # see `lease.ending`
+        return None
     return reply.err
 
 

@@ -99,6 +99,7 @@ def _counted(counter: _Counter, function: Callable[..., Any]) -> Callable[..., A
 
 def _child(asked: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells let their background jobs ignore
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup lets them ignore
     with open(asked["log"], "ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)

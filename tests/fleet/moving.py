@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from time import monotonic
 from typing import Any
 
 from typer.testing import CliRunner
@@ -28,6 +29,10 @@ class Moving:
         for source, host in ((self.old, self.new), (self.new, self.slave)):
             position = await replication.position(hosts, source.address)
             await replication.wait_until(hosts, host.address, position, 60.0)
+            until = monotonic() + 60
+            while (now := await replication.replica(hosts, host.address)) is None or now.problem:
+                assert monotonic() < until, now
+                await asyncio.sleep(0.05)  # a thread that was started just now is not there at once
 
     def arguments(self, keyspace: str, shards: str) -> list[str]:
         """Of `shardgate fleet`."""

@@ -174,6 +174,12 @@ def test_a_deadlock_on_a_branch_rolls_back_everywhere(
     assert other.reply().kind == "ok"
     other.ask("ROLLBACK")
     assert [number_of(other, user) for user in (here, there, second)] == [1, 1, 1]
+    others = [raw() for _ in range(8)]  # one of them gets the connection that had the branch, if it is there
+    for one in others:
+        assert one.ask("BEGIN").kind == "ok"
+        assert one.ask(f"INSERT INTO boards (data) VALUES ('{{\"user_id\": {second}}}')").kind == "ok"
+    for one in others:
+        assert one.ask("ROLLBACK").kind == "ok"
     client.ask("BEGIN")
     for user in (here, there):
         assert client.ask(setting(user, 4)).kind == "ok"
