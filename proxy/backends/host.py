@@ -255,8 +255,8 @@ class HostPool:
             error = ProxyError("host_lost", host=self.host, reason="the statement was given up")
             receiver.reply_lost(conn, error, clean)
         elif conn.doomed or conn.prepared or conn.undone or (self.retired and not self.state.waiting):
-            # MariaDB loses a prepared transaction by a reset, and keeps it by this; on MySQL a branch that was
-            # rolled back outlives the reset, and fails the next session's statements (1614)
+            # MariaDB loses a prepared transaction by a reset, and keeps it by this; on MySQL a branch that is
+            # rolled back outlives the reset, and fails the statements of the next session (1614)
             conn.close()
         elif conn.pinned or conn.unclean or conn.scanner.status & _IN_TRANS:
             conn.resetting = True
