@@ -26,10 +26,34 @@ unsigned long long mysql_num_rows(MYSQL_RES *);
 unsigned long long mysql_affected_rows(MYSQL *);
 void mysql_free_result(MYSQL_RES *);
 void mysql_close(MYSQL *);
+
+typedef struct st_mysql_stmt MYSQL_STMT;
+typedef struct {
+   unsigned long *length;
+   char *is_null;
+   void *buffer;
+   char *error;
+   void *row_ptr, *store_param, *fetch_result, *skip_result;
+   unsigned long buffer_length, offset, length_value;
+   unsigned int number, pack_length;
+   int buffer_type;
+   char error_value, is_unsigned, long_data_used, is_null_value;
+   void *extension;
+} MYSQL_BIND;
+MYSQL_STMT *mysql_stmt_init(MYSQL *);
+int mysql_stmt_prepare(MYSQL_STMT *, const char *, unsigned long);
+char mysql_stmt_bind_param(MYSQL_STMT *, MYSQL_BIND *);
+int mysql_stmt_execute(MYSQL_STMT *);
+int mysql_stmt_store_result(MYSQL_STMT *);
+unsigned long long mysql_stmt_num_rows(MYSQL_STMT *);
+char mysql_stmt_free_result(MYSQL_STMT *);
+const char *mysql_stmt_error(MYSQL_STMT *);
+unsigned int mysql_stmt_errno(MYSQL_STMT *);
 ]])
 
 local C = ffi.C
 local OPT_CONNECT_TIMEOUT, OPT_SSL_VERIFY_SERVER_CERT = 0, 21
+local LONGLONG = 8
 local TYPES = { pins = 1, boards = 2, users = 3, comments = 4 }
 
 sysbench.cmdline.options = {
@@ -117,6 +141,37 @@ end
 function client.query(host, sql, wanted)
    client.send(host, sql)
    client.expect(client.read(host), wanted)
+end
+
+local prepared = {} -- by host and text: the statement, and the number that it is executed with
+
+local function check_prepared(failed, statement, what)
+   if failed then
+      local message = ffi.string(C.mysql_stmt_error(statement))
+      error(("%s: error %d: %s"):format(what, C.mysql_stmt_errno(statement), message), 0)
+   end
+end
+
+local function prepare(host, sql)
+   local statement = C.mysql_stmt_init(connections[host])
+   check_prepared(C.mysql_stmt_prepare(statement, sql, #sql) ~= 0, statement, "preparing")
+   local number, binds = ffi.new("int64_t[1]"), ffi.new("MYSQL_BIND[1]")
+   binds[0].buffer_type, binds[0].buffer = LONGLONG, number
+   check_prepared(C.mysql_stmt_bind_param(statement, binds) ~= 0, statement, "binding")
+   return { statement = statement, number = number, binds = binds }
+end
+
+-- A statement with one number for its `?`, prepared once a connection, which must give so many rows.
+function client.execute(host, sql, number, wanted)
+   local known = prepared[host] or {}
+   prepared[host] = known
+   known[sql] = known[sql] or prepare(host, sql)
+   local statement = known[sql].statement
+   known[sql].number[0] = number
+   check_prepared(C.mysql_stmt_execute(statement) ~= 0, statement, "executing")
+   check_prepared(C.mysql_stmt_store_result(statement) ~= 0, statement, "reading")
+   client.expect(tonumber(C.mysql_stmt_num_rows(statement)), wanted)
+   C.mysql_stmt_free_result(statement)
 end
 
 -- The statements of all hosts at once, then all their answers, which together must have so many rows.

@@ -63,6 +63,7 @@ WORKLOADS = {
     one.name: one
     for one in (
         Workload("point", "point SELECT by ID of a 1.1 KB row", cpu_aim=1.35),
+        Workload("prepared", "the same by a prepared statement with a bound ID"),
         Workload("ids", "50 IDs over 50 shards, one IN list", latency_aim=1.5),
         Workload("mapping", "50-row mapping read, ORDER BY sequence DESC LIMIT 50"),
         Workload("insert", "INSERT of a 1.1 KB object, colocated by an ID in its JSON", writes="comments"),

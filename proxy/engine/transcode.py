@@ -8,7 +8,7 @@ statement's columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.engine.result import ResultSink, Rewritten
 from proxy.errors import ProxyError
@@ -19,30 +19,66 @@ from proxy.wire.resultset import Column, decode_column, fitted
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
+    from proxy.session.prepared import Statement
+
+
+
+_NONE: Final = RowEncoder(())
+_MOST: Final = 8192
+"""Bytes of a heading that are worth keeping: dozens of columns."""
+
+
+class Heading(NamedTuple):
+    """What the rows of a statement's result stand behind, as `packets`: its definitions and an EOF packet.
+    `seq`: the number of the packet that follows.
+    """
+
+    packets: bytes
+    seq: int
+    columns: list[bytes]
+    encoder: RowEncoder
 
 
 class BinarySink(Rewritten):
     """Makes binary rows of the text rows of one command's answer. `exact`: in text some of its columns would
-    be rounded. Whoever has binary rows `passes` them on.
+    be rounded. Whoever has binary rows `passes` them on. The statement keeps its result's heading, as it is
+    mostly the same the next time: then nothing of it is read again.
     """
 
-    __slots__ = ("_encoder", "exact", "passes")
+    __slots__ = ("_encoder", "exact", "passes", "statement")
 
-    def __init__(self, client: Exchange, *, exact: bool) -> None:
+    def __init__(self, client: Exchange, statement: Statement, *, exact: bool) -> None:
         super().__init__(client)
+        self.statement = statement
         self.exact = exact
         self.passes = False
-        self._encoder = RowEncoder(())
+        self._encoder = _NONE
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self.passes:
             self.below.write(data)
-        else:
-            super().write(data)
+            return
+        known = self.statement.heading
+        if (
+            known is not None
+            and known.packets[3] == self._seq  # else they would get other numbers
+            and not self._begun
+            and isinstance(data, bytes)
+            and data.startswith(known.packets)
+            and self._reader.expect_rows(known.columns)
+        ):
+            self._begun = True
+            self._encoder, self._seq = known.encoder, known.seq
+            self._pieces.append(known.packets)
+            data = data[len(known.packets) :]
+        super().write(data)
 
     def columns(self, definitions: list[bytes]) -> None:
         self._encoder = RowEncoder([decode_column(one).type for one in definitions])
         super().columns(definitions)
+        packets = b"".join(self._pieces)
+        if len(packets) <= _MOST:
+            self.statement.heading = Heading(packets, self._seq, definitions, self._encoder)
 
     def row(self, payload: bytes) -> bytes:
         return self._encoder.row(payload)

@@ -17,6 +17,7 @@ from rewriter.planner import Parameters
 
 if TYPE_CHECKING:
     from proxy.backends.connection import BackendConnection
+    from proxy.engine.transcode import Heading
 
 
 def weight(sql: bytes) -> int:
@@ -35,7 +36,7 @@ class Statement:
     result columns, as `Env.exact`; "" when the text of all of them says everything. It was `learnt` in this
     generation of the rewriter. `derived`: the types that MySQL gives its parameters, if they matter.
     `ahead`: a plan that was made off the loop for the next run, behind its generation and the key of the
-    settings that it was read with.
+    settings that it was read with. `heading`: of its last result, where rows are made binary.
     """
 
     sql: bytes
@@ -58,6 +59,7 @@ class Statement:
     cursor: BackendConnection | None = None
     number: int = 0
     ahead: tuple[object, bytes, Plan, Values] | None = None
+    heading: Heading | None = None
 
     @property
     def reading(self) -> Env:

@@ -42,6 +42,15 @@ class ResultReader:
         """All column definitions are there."""
         return self.state >= ROWS and bool(self._count)
 
+    def expect_rows(self, columns: list[bytes]) -> bool:
+        """What is given next stands behind these definitions, which were read before; False when it cannot,
+        since something was given already.
+        """
+        if self.state != HEADER:
+            return False
+        self.state, self.columns, self._count = ROWS, columns, len(columns)
+        return True
+
     def feed(self, data: bytes, ending: int = -1) -> bytes:
         """The row block in `data`, which ends at a packet's end.
 

@@ -51,10 +51,10 @@ Groups = dict[Host, list[int]]
 
 
 class Point(NamedTuple):
-    """A statement routed by one ID that is one literal: bound without further ado.
+    """A statement routed by one ID that is one literal or parameter: bound without further ado.
 
     A valid ID has `id & mask == expected`. `template` has holes for three values behind the literals: the
-    shard's database, the local id, and K.
+    shard's database, the local id, and K. `parameter`: the ID is one, which may be any literal.
     """
 
     keyspace: str
@@ -65,6 +65,7 @@ class Point(NamedTuple):
     shard_mask: int
     local_mask: int
     template: Template
+    parameter: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,6 +108,8 @@ class Sharded(Plan):
         if point is None:
             return None
         raw = values[point.literal]
+        if point.parameter and not raw.isdigit():
+            return None
         number = int(raw) if len(raw) < 40 else -1
         if number & point.mask != point.expected:
             return None

@@ -161,14 +161,17 @@ def _scattered(
 
 
 def point(routing: Routing, template: Template, first: int) -> Point | None:
-    """The short way of binding, for a statement whose one route is one ID that is one literal."""
+    """The short way of binding, for a statement whose one route is one ID that is one literal or parameter."""
     if len(routing.comparisons) != 1 or routing.ranges or routing.offsets:
         return None
     if routing.routes != (Route("in", 0),):
         return None
     comparison = routing.comparisons[0]
     key, layout = comparison.key, comparison.key.layout
-    if len(comparison.values) != 1 or comparison.values[0].kind != "integer" or layout is None:
+    if len(comparison.values) != 1 or layout is None:
+        return None
+    kind = comparison.values[0].kind
+    if kind not in ("integer", "parameter"):
         return None
     if key.rule not in ("object", "id"):
         return None
@@ -191,4 +194,5 @@ def point(routing: Routing, template: Template, first: int) -> Point | None:
         shard_mask=layout.shard_mask,
         local_mask=layout.local_mask,
         template=Template(parts, integers=(first + 1, first + 2)),
+        parameter=kind == "parameter",
     )

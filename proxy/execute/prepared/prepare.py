@@ -451,7 +451,7 @@ def run(
     if statement.derived and isinstance(plan, _LEARNT):
         session.prepared.values = as_derived(session.prepared.values, statement.derived, statement.types)
     exact = bool(statement.exact) or returns_rounded(client, plan, statement.sql)
-    BinarySink(client, exact=exact)
+    BinarySink(client, statement, exact=exact)
     if exact:
         execute_once(client, statement)
     if isinstance(plan, _WITH_SLOTS):
