@@ -68,6 +68,10 @@ class ResultSink(CommandSink):
     def columns(self, definitions: list[bytes]) -> None:
         """The columns' definitions, before any rows; not called without a result set."""
 
+    def block(self, block: bytes) -> None:
+        """The packets of some rows; `rows` gets them unless a subclass has something better."""
+        self.rows(split_rows(block))
+
     def rows(self, rows: list[bytes]) -> None:
         """The payloads of some rows. ProxyError or ProtocolError: no more of them."""
 
@@ -87,7 +91,7 @@ class ResultSink(CommandSink):
                 self._begun = True
                 self.columns(reader.columns)
             if block:
-                self.rows(split_rows(block))
+                self.block(block)
         except ProtocolError:
             if self._done is None:
                 raise

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.engine.result import ResultSink, Rewritten
 from proxy.errors import ProxyError
+from proxy.wire import row_packets
 from proxy.wire.binary import RowEncoder
-from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
+from proxy.wire.constants import BINARY_COLLATION, MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.packets import PacketReader, eof_packet, frame
 from proxy.wire.resultset import Column, decode_column, fitted
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
-
 
 
 _NONE: Final = RowEncoder(())
@@ -79,6 +79,13 @@ class BinarySink(Rewritten):
         packets = b"".join(self._pieces)
         if len(packets) <= _MOST:
             self.statement.heading = Heading(packets, self._seq, definitions, self._encoder)
+
+    def block(self, block: bytes) -> None:
+        made, pos, rows = row_packets.binary_rows(block, 0, self._encoder.kinds, self._seq, MAX_PAYLOAD)
+        self._pieces.append(made)
+        self._seq += rows
+        if pos < len(block):
+            super().block(block[pos:])
 
     def row(self, payload: bytes) -> bytes:
         return self._encoder.row(payload)

@@ -368,15 +368,29 @@ _ENCODERS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
 }
 
 
-class RowEncoder:
-    """Makes binary rows of text rows, for columns of these types."""
+_KINDS: Final = {
+    _ENCODERS[ColumnType.TINY]: b"1",
+    _ENCODERS[ColumnType.SHORT]: b"2",
+    _ENCODERS[ColumnType.YEAR]: b"2",
+    _ENCODERS[ColumnType.INT24]: b"4",
+    _ENCODERS[ColumnType.LONG]: b"4",
+    _ENCODERS[ColumnType.LONGLONG]: b"8",
+    _ENCODERS[ColumnType.DOUBLE]: b"d",
+    _date: b"t",
+}
 
-    __slots__ = ("_count", "_encoders", "_size")
+
+class RowEncoder:
+    """Makes binary rows of text rows, for columns of these types. `kinds`: as `row_packets.binary_rows`."""
+
+    __slots__ = ("_encoders", "_size", "kinds")
 
     def __init__(self, types: Sequence[int]) -> None:
         self._encoders = [_ENCODERS.get(type_) for type_ in types]
-        self._count = len(self._encoders)
-        self._size = (self._count + 9) // 8
+        self._size = (len(self._encoders) + 9) // 8
+        self.kinds = b"".join(
+            _KINDS.get(encoder, b"-") if encoder else b"s" for encoder in self._encoders
+        )
 
     def row(self, payload: bytes) -> bytes:
         """The binary row of a text row's payload. Raises ProtocolError."""

@@ -1,4 +1,4 @@
-"""The two loops that meet every row which passes: over packet headers, and nothing else.
+"""The loops that meet every row which passes: over packet headers, and over values for prepared statements.
 
 Their time is what a large result costs, so there is a twin of this file in C, `_row_packets.c`, for the same
 arguments the same results. It is built where there is a compiler; where there is none, what stands here runs.
@@ -68,11 +68,24 @@ def renumber(block: Bytes, seq: int, most: int) -> tuple[bytes, int, int]:
     return bytes(out), seq, rows
 
 
-PYTHON: Final = (walk_rows, renumber)
+def binary_rows(data: Bytes, pos: int, kinds: bytes, seq: int, most: int) -> tuple[bytes, int, int]:
+    """Binary rows, as packets numbered from `seq`, of the plain text rows from `pos` on; the position behind
+    them; how many they are. It may stop before any row: who calls makes the others, by `binary.RowEncoder`.
+
+    `kinds` has a byte for each column: `s` stays a string, `1`, `2`, `4`, `8` are integers of so many bytes,
+    `d` is a DOUBLE, `t` a DATE or DATETIME; with any other a row is not plain. Here none is: RowEncoder is
+    this function's twin. Raises ValueError when `pos` is negative.
+    """
+    if pos < 0:
+        raise ValueError("the position is negative")
+    return b"", pos, 0
+
+
+PYTHON: Final = (walk_rows, renumber, binary_rows)
 """Those of this file."""
 
 if not TYPE_CHECKING:
     with suppress(ImportError):
-        from ._row_packets import renumber, walk_rows
+        from ._row_packets import binary_rows, renumber, walk_rows
 
 COMPILED: Final = walk_rows is not PYTHON[0]

@@ -66,8 +66,11 @@ class ResultReader:
         start = 0 if self.state == ROWS else self._header(data)
         if self.state == ENDED:
             return b""
-        whole, pos, end = start, start, len(data)
         joined = bool(self._held)
+        pos, end = start, len(data)
+        if not joined:
+            pos = row_packets.walk_rows(data, start, MAX_PAYLOAD)[0]
+        whole = pos
         while pos < end:
             length = _U32.unpack_from(data, pos)[0] & 0xFFFFFF
             if joined or length == MAX_PAYLOAD:
