@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from proxy.engine.services import Services
 
 _QUERY = bytes((Command.QUERY,))
+_EXECUTE = bytes((Command.STMT_EXECUTE,))
 #: Length and sequence number, which is 0 in a command's first packet.
 _header = Struct("<I").unpack_from
 #: Bytes of further commands taken in while one is at work.
@@ -88,6 +89,13 @@ class ClientConnection(Exchange, asyncio.Protocol):
                 _query_behind(self, data, 5)
             else:
                 self.query(data[5:])
+        elif (
+            self.ready
+            and data[4:5] == _EXECUTE
+            and _header(data)[0] == len(data) - 4 != MAX_PAYLOAD
+            and not self._reader.pending
+        ):
+            self._command(0, data[4:])
         else:
             self._receive(data)
 

@@ -68,6 +68,8 @@ class Statement:
 
     def take_sent(self, statements: Statements) -> dict[int, bytes]:
         """The long data, which is then gone. `statements`: those it is one of."""
+        if not (self.sent or self.problem):
+            return {}
         sent = {number: bytes(data) for number, data in self.sent.items()}
         self.forget_sent(statements)
         return sent

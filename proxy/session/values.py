@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from proxy.backends.settings import TRACKING, TYPED_NULL
@@ -115,8 +115,18 @@ def slot(session: Session, name: str) -> bytes:
     raise KeyError(name)
 
 
+@lru_cache(maxsize=4096)
+def _are_parameters(slots: tuple[str, ...]) -> bool:
+    """Whether the slots are all parameters, once each and in their order."""
+    return slots == tuple(f"?{number}" for number in range(len(slots)))
+
+
 def values_of(session: Session, plan: Plan, literals: Values) -> Values:
     """The literals and the session's values, as templates and routing number them."""
-    if plan.session_slots:
+    slots = plan.session_slots
+    if slots:
+        given = session.prepared.values
+        if len(given) == len(slots) and _are_parameters(slots):
+            return literals + given
         return literals + tuple(slot(session, name) for name in plan.session_slots)
     return literals

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple
@@ -201,10 +202,32 @@ class Quoting:
     unsafe: bool
 
 
+_INTEGERS: Final[Mapping[int, tuple[str, str]]] = {
+    ColumnType.TINY: ("b", "B"),
+    ColumnType.SHORT: ("h", "H"),
+    ColumnType.LONG: ("i", "I"),
+    ColumnType.LONGLONG: ("q", "Q"),
+}
+
+
+@lru_cache(maxsize=256)
+def _integers(types: bytes) -> Struct | None:
+    """How to read the values of parameters of these types, which are all integers; None when they are not."""
+    forms = []
+    for type_, flags in zip(types[::2], types[1::2], strict=True):
+        if type_ not in _INTEGERS:
+            return None
+        forms.append(_INTEGERS[type_][flags >> 7])
+    return Struct("<" + "".join(forms))
+
+
 def literals(
     nulls: bytes, types: bytes, values: bytes, count: int, sent: Mapping[int, bytes], quoting: Quoting
 ) -> tuple[bytes, ...]:
     """The parameters as SQL literals. Raises ProtocolError."""
+    integers = _integers(types)
+    if integers is not None and len(values) == integers.size and not (sent or any(nulls)):
+        return tuple([b"%d" % value for value in integers.unpack(values)])
     ends = value_ends(nulls, types, values, count, sent)
     found = []
     begin = 0
@@ -388,9 +411,7 @@ class RowEncoder:
     def __init__(self, types: Sequence[int]) -> None:
         self._encoders = [_ENCODERS.get(type_) for type_ in types]
         self._size = (len(self._encoders) + 9) // 8
-        self.kinds = b"".join(
-            _KINDS.get(encoder, b"-") if encoder else b"s" for encoder in self._encoders
-        )
+        self.kinds = b"".join(_KINDS.get(one, b"-") if one else b"s" for one in self._encoders)
 
     def row(self, payload: bytes) -> bytes:
         """The binary row of a text row's payload. Raises ProtocolError."""

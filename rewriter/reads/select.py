@@ -161,7 +161,7 @@ def _scattered(
 
 
 def point(routing: Routing, template: Template, first: int) -> Point | None:
-    """The short way of binding, for a statement whose one route is one ID that is one literal or parameter."""
+    """The short way of binding, for a statement whose one route is one ID: one literal, or one parameter."""
     if len(routing.comparisons) != 1 or routing.ranges or routing.offsets:
         return None
     if routing.routes != (Route("in", 0),):

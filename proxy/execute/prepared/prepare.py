@@ -293,15 +293,18 @@ def execute(client: Exchange, payload: bytes) -> None:
     """COM_STMT_EXECUTE."""
     session = client.session
     statement = statement_of(client, payload, "mysqld_stmt_execute")
-    if plans_ahead(client, statement, lambda: execute(client, payload)):
-        return
-    plan = plan_for(client, statement)
+    plan = statement.plan
+    if _out_of_date(client, statement) is not None:
+        if plans_ahead(client, statement, lambda: execute(client, payload)):
+            return
+        plan = plan_for(client, statement)
     client.sql, client.kind = statement.sql, plan.kind
     if session.counts is not None:
         session.counts[counters.EXECUTE] += 1
         if relayed(plan):  # others are counted as they run
             session.counts[counters.counter_of(plan.nature.words)] += 1
-    admit_plan(session, plan, statement.sql)
+    if plan.access > session.user.role or session.user.databases is not None or session.transaction.lost:
+        admit_plan(session, plan, statement.sql)
     if statement.cursor is not None:
         end_cursor(client, statement, keep=True)
     problem, sent = statement.problem, statement.take_sent(session.prepared)
