@@ -81,11 +81,11 @@ def binary_rows(data: Bytes, pos: int, kinds: bytes, seq: int, most: int) -> tup
     return b"", pos, 0
 
 
-PYTHON: Final = (walk_rows, renumber)
-"""Those of this file that have a twin."""
+PYTHON: Final = (walk_rows, renumber, binary_rows)
+"""Those of this file."""
 
 if not TYPE_CHECKING:
     with suppress(ImportError):
-        from ._row_packets import renumber, walk_rows
+        from ._row_packets import binary_rows, renumber, walk_rows
 
 COMPILED: Final = walk_rows is not PYTHON[0]

@@ -1,4 +1,4 @@
-"""Text rows that the compiled module makes binary are as `RowEncoder` makes them; the others are left whole."""
+"""Text rows that the compiled module makes binary are as `RowEncoder` makes them; others are left whole."""
 
 from __future__ import annotations
 
