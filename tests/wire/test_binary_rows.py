@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -53,12 +55,12 @@ def texts(type_: int) -> st.SearchStrategy[bytes]:
 
 @st.composite
 def results(draw: st.DrawFn) -> tuple[list[int], list[list[bytes | None]]]:
-    types = draw(st.lists(st.sampled_from(_TYPES), min_size=1, max_size=12))
+    types: list[int] = draw(st.lists(st.sampled_from(_TYPES), min_size=1, max_size=12))
     row = st.tuples(*(st.none() | texts(one) for one in types)).map(list)
     return types, draw(st.lists(row, max_size=6))
 
 
-def by_both(types: list[int], block: bytes, seq: int) -> tuple[list[bytes], list[bytes], int]:
+def by_both(types: Sequence[int], block: bytes, seq: int) -> tuple[list[bytes], list[bytes], int]:
     """Binary rows by RowEncoder alone, and with the compiled function first; how many that one has made."""
     encoder = RowEncoder(types)
     made, pos, count = row_packets.binary_rows(block, 0, encoder.kinds, seq, MAX_PAYLOAD)
@@ -146,7 +148,8 @@ def test_any_bytes(data: bytes, kinds: bytes, pos: int) -> None:
 def test_arguments() -> None:
     with pytest.raises(ValueError, match="negative"):
         row_packets.binary_rows(b"", -1, b"", 0, 1)
+    wrong: tuple[Any, ...]
     for wrong in ((b"", 0, "s", 0, 1), ("", 0, b"s", 0, 1), (b"", None, b"s", 0, 1), (b"", 0, b"s", 0)):
         with suppress(TypeError):
-            row_packets.binary_rows(*wrong)  # type: ignore[arg-type]
+            row_packets.binary_rows(*wrong)
             pytest.fail(f"{wrong} was taken")
