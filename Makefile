@@ -11,9 +11,8 @@
 
 PYTHON_BIN := .venv/bin
 ARGS ?=
-# so many tests run side by side, two a processor, as half of the tests wait for servers most of the time; more
-# than four find nothing to do
-JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); if [ $$n -lt 2 ]; then echo 2; else echo 4; fi)
+# so many tests run side by side, three a processor: most of them wait for servers most of the time
+JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); if [ $$n -lt 2 ]; then echo 2; else echo 6; fi)
 WHAT ?= statements
 FUZZ_statements := differential
 FUZZ_packets := fuzz

@@ -115,12 +115,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 CLUSTERS = ("tests/drivers/", "tests/examples/", "tests/faults/", "tests/fleet/")
-"""Their tests mostly wait for clusters of their own: beside those that keep the shared servers busy."""
+"""Their tests mostly wait for clusters of their own: beside those that keep the shared servers busy, and in
+shares of about the same time."""
 
 
 class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
     """Side by side: tests of one flavour share a process, and its servers, but for those of `CLUSTERS`, which
-    have another; so do the other tests of one file.
+    have others; so do the other tests of one file.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -128,11 +129,15 @@ class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def shared_by(nodeid: str) -> str:
-    """The flavour, the flavour's clusters, or the file whose tests share a process with this one."""
+    """The flavour, a share of the flavour's clusters, or the file whose tests share a process with this one."""
     flavour = re.search(rf"[\[-]({'|'.join(FLAVOURS)})[-\]]", nodeid)
     if flavour is None:
         return nodeid.partition("::")[0]
-    return f"{flavour[1]}, clusters" if nodeid.startswith(CLUSTERS) else flavour[1]
+    if not nodeid.startswith(CLUSTERS):
+        return flavour[1]
+    _, folder, file = nodeid.partition("::")[0].split("/")
+    half = " n-z" if folder == "faults" and file >= "test_n" else ""
+    return f"{flavour[1]}, {folder}{half}"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFlavour:

@@ -11,9 +11,10 @@ def test_a_flavours_tests_share_a_process(request: pytest.FixtureRequest) -> Non
     for item in request.session.items:
         callspec = getattr(item, "callspec", None)
         flavour = callspec.params.get("flavour") if callspec is not None else None
-        assert flavour in (None, shared_by(item.nodeid).removesuffix(", clusters")), item.nodeid
+        assert flavour in (None, shared_by(item.nodeid).partition(",")[0]), item.nodeid
     assert shared_by("tests/x/test_y.py::test_z[mysql9-1]") == "mysql9"
-    assert shared_by("tests/fleet/test_y.py::test_z[mysql9]") == "mysql9, clusters"
+    assert shared_by("tests/fleet/test_y.py::test_z[mysql9]") == "mysql9, fleet"
+    assert shared_by("tests/faults/test_y.py::test_z[mysql9]") == "mysql9, faults n-z"
     assert (
         shared_by("tests/x/test_y.py::test_z[1]")
         == shared_by("tests/x/test_y.py::test_a")
