@@ -129,7 +129,7 @@ class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def shared_by(nodeid: str) -> str:
-    """The flavour, a share of the flavour's clusters, or the file whose tests share a process with this one."""
+    """The flavour, a share of its clusters' tests, or the file whose tests share a process with this one."""
     flavour = re.search(rf"[\[-]({'|'.join(FLAVOURS)})[-\]]", nodeid)
     if flavour is None:
         return nodeid.partition("::")[0]
