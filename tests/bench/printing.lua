@@ -8,6 +8,9 @@ end
 client.send = function(host, sql)
    print(("sql %d %s"):format(host, sql))
 end
+client.execute = function(host, sql, number) -- shardgate sends text, where the parameter stands
+   client.send(host, (sql:gsub("%?", ("%.0f"):format(number))))
+end
 client.read = function()
    return 0
 end
