@@ -8,12 +8,12 @@ statement's columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from proxy.engine.result import ResultSink, Rewritten
 from proxy.errors import ProxyError
 from proxy.wire import row_packets
-from proxy.wire.binary import RowEncoder
+from proxy.wire.binary import Heading, RowEncoder
 from proxy.wire.constants import BINARY_COLLATION, MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.packets import PacketReader, eof_packet, frame
 from proxy.wire.resultset import Column, decode_column, fitted
@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 _NONE: Final = RowEncoder(())
 _MOST: Final = 8192
 """Bytes of a heading that are worth keeping: dozens of columns."""
-
-
-class Heading(NamedTuple):
-    """What the rows of a statement's result stand behind, as `packets`: its definitions and an EOF packet.
-    `seq`: the number of the packet that follows.
-    """
-
-    packets: bytes
-    seq: int
-    columns: list[bytes]
-    encoder: RowEncoder
 
 
 class BinarySink(Rewritten):

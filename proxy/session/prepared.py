@@ -17,7 +17,7 @@ from rewriter.planner import Parameters
 
 if TYPE_CHECKING:
     from proxy.backends.connection import BackendConnection
-    from proxy.engine.transcode import Heading
+    from proxy.wire.binary import Heading
 
 
 def weight(sql: bytes) -> int:

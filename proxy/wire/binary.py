@@ -435,9 +435,21 @@ class RowEncoder:
         return b"".join(pieces)
 
 
+class Heading(NamedTuple):
+    """What the rows of a statement's result stand behind, as `packets`: its definitions and an EOF packet.
+    `seq`: the number of the packet that follows.
+    """
+
+    packets: bytes
+    seq: int
+    columns: list[bytes]
+    encoder: RowEncoder
+
+
 __all__ = [
     "ColumnFlag",
     "Execute",
+    "Heading",
     "Quoting",
     "RowEncoder",
     "float_literal",
