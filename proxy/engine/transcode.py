@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = RowEncoder(())
+_EOF: Final = b"\5\0\0"
+_EOF_SIZE: Final = 9
+"""An EOF packet: how it begins, and its size."""
 _MOST: Final = 8192
 """Bytes of a heading that are worth keeping: dozens of columns."""
 
@@ -57,9 +60,17 @@ class BinarySink(Rewritten):
             and self._reader.expect_rows(known.columns)
         ):
             self._begun = True
-            self._encoder, self._seq = known.encoder, known.seq
-            self._pieces.append(known.packets)
-            data = data[len(known.packets) :]
+            self._encoder = known.encoder
+            kinds = known.encoder.kinds
+            made, pos, rows = row_packets.binary_rows(data, len(known.packets), kinds, known.seq, MAX_PAYLOAD)
+            self._seq = known.seq + rows
+            if len(data) - pos == _EOF_SIZE and data.startswith(_EOF, pos) and data[pos + 4] == 0xFE:
+                self._reader.end(data[pos + 4 :])
+                end = b"%b%c%b" % (_EOF, self._seq & 0xFF, data[pos + 4 :])
+                self.below.write(known.packets + made + end)
+                return
+            self._pieces += (known.packets, made)
+            data = data[pos:]
         super().write(data)
 
     def columns(self, definitions: list[bytes]) -> None:

@@ -51,6 +51,10 @@ class ResultReader:
         self.state, self.columns, self._count = ROWS, columns, len(columns)
         return True
 
+    def end(self, last: bytes) -> None:
+        """The payload of the packet that ends the reply was met elsewhere."""
+        self.state, self.ended, self.last = ENDED, True, last
+
     def feed(self, data: bytes, ending: int = -1) -> bytes:
         """The row block in `data`, which ends at a packet's end.
 
