@@ -27,6 +27,7 @@ class ErrorKind:
 #: The reply to a statement did not come, or not whole, and its connection is gone.
 _LOST: Final = frozenset({"host_lost", "host_hangs", "reply_missing", "backend_protocol"})
 _UNSURE: Final = _LOST | {"settings_failed"}
+_UNKNOWN: Final = frozenset({"partial_write", "partial_commit", "transaction_unknown", "xa_unknown"})
 
 
 def in_parts(done: str, failed: str, unsure: str) -> str:
@@ -64,6 +65,11 @@ class ProxyError(Exception):
     def unsure(self) -> bool:
         """Whether the statement may have been executed."""
         return self.kind.name in _UNSURE
+
+    @property
+    def unknown(self) -> bool:
+        """Whether something may still be executed, now or a while later."""
+        return self.unsure or self.kind.name in _UNKNOWN
 
     @property
     def lost(self) -> bool:

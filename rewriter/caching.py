@@ -23,15 +23,19 @@ from .text.facts import Block
 from .text.parse import Parser
 from .text.tokens import HINT, SYSTEM, VARIABLE, WORD, Source
 
-_PURE: Final = NARROWING | AGGREGATES
-"""What may stand before a parenthesis: each gives the same for the same rows, today and tomorrow."""
+_PURE: Final = (NARROWING | AGGREGATES) - {"DATE", "DAY", "DAYOFMONTH", "MONTH", "YEAR"}
+"""What may stand before a parenthesis: each gives the same for the same rows, today and tomorrow. (The date
+of a TIME is today's.)
+"""
 
 _VARYING: Final = frozenset(
     {"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_USER", "CURRENT_ROLE", "LOCALTIME"}
     | {"LOCALTIMESTAMP", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP", "NEXT", "PREVIOUS", "SYSDATE"}
-    | {"SQL_NO_CACHE"}
+    | {"ROWNUM", "NEXTVAL", "CURRVAL", "TIME", "ROLLUP", "SQL_NO_CACHE"}
 )
-"""Words that give something else each time, without a parenthesis, too."""
+"""Words that give something else each time, without a parenthesis, too. And ROLLUP, which makes rows of which
+each is taken for an ID's.
+"""
 
 
 def with_caches(statement: Statement, plan: Plan) -> Plan:
@@ -49,7 +53,7 @@ def with_caches(statement: Statement, plan: Plan) -> Plan:
         touched = _named(cached, (plan.table,))
         return as_touching(plan, touched) if touched else plan
     every = tuple(found for table in cached if (found := CachedTable.of(table)) is not None)
-    if _runs_code(plan.effects) or _unseen(statement.source):
+    if _runs_code(plan.effects) or _unseen(statement):
         return as_touching(plan, every)
     if isinstance(plan, LoadLocal):
         places = plan.statement.locations if isinstance(plan.statement, Physical) else ()
@@ -81,10 +85,15 @@ def _has_word(source: Source, *words: str) -> bool:
     return any(token.kind == WORD and token.text in words for token in source.tokens)
 
 
-def _unseen(source: Source) -> bool:
-    """DROP DATABASE and its like, wherever it is; and XA COMMIT, of what another session may have written."""
+def _unseen(statement: Statement) -> bool:
+    """DROP DATABASE and its like, wherever it is; XA COMMIT, of what another session may have written; and
+    CREATE TABLE … SELECT, which may call functions.
+    """
+    source = statement.source
     if source.is_word(0, "XA"):
         return source.is_word(1, "COMMIT")
+    if source.is_word(0, "CREATE"):
+        return _has_word(source, "SELECT") and not source.is_word(1, "VIEW")
     return source.is_word(0, "DROP", "ALTER") and source.is_word(1, "DATABASE", "SCHEMA")
 
 

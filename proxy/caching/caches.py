@@ -84,6 +84,21 @@ class Caches:
         for server, keys in wanted.items():
             await server.lock(client, keys)
 
+    def unsure(self, client: Holder) -> None:
+        """See `CacheServer.unsure`."""
+        for server in self._servers.values():
+            server.unsure(client)
+
+    @asynccontextmanager
+    async def all_held(self) -> AsyncIterator[None]:
+        """While something is committed of which nobody knows what it has written, nothing is answered from
+        caches.
+        """
+        tables = self._schema.cached if self._schema is not None else ()
+        found = (CachedTable.of(one) for one in tables)
+        async with self._held([Touched(one) for one in found if one is not None]):
+            yield
+
     @asynccontextmanager
     async def held(self, keyspace: str, table: str, group: int) -> AsyncIterator[None]:
         """While a group is written by the proxy itself, nothing of it is answered from caches. `table`: its
@@ -95,11 +110,19 @@ class Caches:
             for one in found
             if one is not None and (one.keyspace, one.name.rpartition(".")[2]) == (keyspace, table)
         ]
+        async with self._held(touched):
+            yield
+
+    @asynccontextmanager
+    async def _held(self, touched: list[Touched]) -> AsyncIterator[None]:
         holder = _Own()
         if touched:
             await self.lock(holder, touched)
         try:
             yield
+        except BaseException:
+            self.unsure(holder)
+            raise
         finally:
             holder.ready = True
 

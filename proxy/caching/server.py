@@ -39,7 +39,12 @@ LOCK: Final = b"-"
 _TOKEN: Final = 16
 _MOST_DIRTY: Final = 100_000
 """Of more keys that could not be locked none is kept: all answers become old."""
+_NAME: Final = 16
 _BEAT_SECONDS: Final = 3600
+UNSURE: Final = 60.0
+"""Seconds that a server may go on with a write whose answer was lost, or whose client is gone: longer than it
+waits for a row's lock (`innodb_lock_wait_timeout` is 50 unless somebody has set it).
+"""
 _DAY: Final = 86400
 
 COUNTS: Final = ("hits", "misses", "bypassed", "puts", "invalidations", "errors")
@@ -76,26 +81,38 @@ class Holder(Protocol):
 
 
 class _Held:
-    """The keys that one client's transaction locks. `begun`: when the command came."""
+    """The keys that one client's transaction locks. `begun`: when the command came. `again`: they were locked
+    more than once.
+    """
 
-    __slots__ = ("begun", "gone", "keys", "number")
+    __slots__ = ("again", "begun", "ending", "gone", "keys", "number")
 
     def __init__(self, client: Holder) -> None:
         self.begun = client.begun
         self.number = client.session.transaction.number
         self.keys: set[bytes] = set()
+        self.again = False
+        self.ending = 0.0  # when a later command came that was at work: it may be COMMIT
         self.gone = 0.0  # when the client had gone
 
-    def over(self, client: Holder, now: float, lease: float) -> bool:
+    def over(self, client: Holder, now: float) -> bool:
         """Whether what has locked them is at its end. What a client that is gone has sent may still run."""
         transaction = client.session.transaction
         if transaction.number != self.number:
             return True
-        if not transaction.open and (client.ready or client.begun != self.begun):
-            return True
         if client.closed:
+            if client.begun not in (self.begun, self.ending):
+                return True  # nothing of it was at work
             self.gone = self.gone or now
-        return client.closed and now > self.gone + 2 * lease
+            return now > self.gone + UNSURE
+        if transaction.open:
+            return False
+        if client.ready:
+            return True
+        if client.begun != self.begun:
+            before, self.ending = self.ending, client.begun
+            return before not in (0.0, client.begun)
+        return False
 
 
 def new_token() -> bytes:
@@ -104,6 +121,11 @@ def new_token() -> bytes:
 
 def is_token(value: bytes | None) -> bool:
     return value is not None and len(value) == _TOKEN
+
+
+def _number(value: bytes | None) -> int:
+    """A beat; -1 when there is none, or what nobody of us has written."""
+    return int(value) if value is not None and len(value) < 19 and value.isdigit() else -1
 
 
 class CacheServer:
@@ -119,7 +141,7 @@ class CacheServer:
         self._spawn = tasks.spawn
         self._prefix = cache.prefix.encode() + b":"
         self._epoch_key, self._members_key = self._prefix + b"epoch", self._prefix + b"members"
-        self._name = token_hex(8).encode()
+        self._name = token_hex(_NAME // 2).encode()
         self._members = Members(cache.lease)
         self._store: Store | None = None
         self._beat = 0  # the number that was written last, and that which is known to be there
@@ -127,6 +149,7 @@ class CacheServer:
         self._joined = False
         self._held: dict[Holder, _Held] = {}
         self._locked: dict[bytes, float] = {}  # keys, and when each was put last
+        self._unsure: dict[bytes, float] = {}  # keys, and until when they stay locked whoever holds them
         self._dirty: set[bytes] = set()
         self._all_dirty = False
         self._shaken = True  # whatever was put a moment ago may not be there
@@ -255,6 +278,13 @@ class CacheServer:
             await self.look()
         await self._lock(wanted)
 
+    def unsure(self, client: Holder) -> None:
+        """Nobody knows whether a server goes on with what `client` has said last."""
+        held = self._held.get(client)
+        if held is not None:
+            until = monotonic() + UNSURE
+            self._unsure.update(dict.fromkeys(held.keys, until))
+
     async def flush(self, keys: Iterable[bytes]) -> None:
         """What FLUSH CACHE does: as after a write. Raises StoreError."""
         await self._lock(list(keys))
@@ -275,6 +305,7 @@ class CacheServer:
                 await self._put_locks(store, keys, now)
             except StoreError as error:
                 self._dirty.update(keys)
+                self._distrust()  # also when another call has lost it first, and a new one is trusted already
                 self._lost(store, error)
 
     async def _put_locks(self, store: Store, keys: list[bytes], now: float) -> None:
@@ -322,7 +353,7 @@ class CacheServer:
         self._let_go(monotonic())
         store, self._store = self._store, None
         if store is not None:
-            if self._joined and not (self._dirty or self._all_dirty or self._held):
+            if self._joined and not (self._dirty or self._all_dirty or self._held or self._unsure):
                 with suppress(StoreError):
                     await store.alter(self._members_key, lambda names: _without(names, (self._name,)))
             await store.close()
@@ -352,22 +383,22 @@ class CacheServer:
     async def _look(self, store: Store) -> None:
         now = monotonic()
         found = await store.get([self._epoch_key, self._members_key, self._beat_key(self._name)])
-        epoch, names = found.get(self._epoch_key), found.get(self._members_key, b"").split()
-        beat = int(found.get(self._beat_key(self._name), b"-1"))
+        epoch, names = found.get(self._epoch_key), _names(found.get(self._members_key, b""))
+        beat = _number(found.get(self._beat_key(self._name)))
         forgot = self._joined and not self._acknowledged <= beat <= self._beat
-        if epoch is None or forgot or self._all_dirty:
+        if epoch is None or not is_token(epoch) or forgot or self._all_dirty:
             # the cache is empty, or has lost what was put last: it may be what it was long ago
             epoch = await self._new_epoch(store)
         if epoch != self.epoch:
             self.epoch, self._shaken, self.trusted_until = epoch, True, 0.0
         await self._hold(store, now)
         if self._name not in names:
-            await store.alter(self._members_key, lambda found: b" ".join([*found.split(), self._name]))
+            await store.alter(self._members_key, lambda found: b" ".join([*_names(found), self._name]))
         await self._give_beat(store)
         others = [name for name in names if name != self._name]
         beats = await store.get([self._beat_key(name) for name in others]) if others else {}
         until = self._members.look(
-            now, epoch, {name: int(beats.get(self._beat_key(name), b"-1")) for name in others}
+            now, epoch, {name: _number(beats.get(self._beat_key(name))) for name in others}
         )
         if self._store is not store:
             return  # it was lost meanwhile
@@ -394,23 +425,30 @@ class CacheServer:
         self._dirty.clear()
         return epoch
 
-    def _let_go(self, now: float) -> None:
-        """Forget what clients have locked whose transactions have ended."""
+    def _let_go(self, now: float) -> set[bytes]:
+        """Forget what clients have locked whose transactions have ended. Returns the keys of those that were
+        open for a while: if a lock of theirs was evicted, what was read since is to be old now.
+        """
+        last: set[bytes] = set()
         for client, held in list(self._held.items()):
-            if held.over(client, now, self.lease):
+            if held.over(client, now):
+                last |= held.keys if held.again else set()
                 del self._held[client]
+        self._unsure = {key: until for key, until in self._unsure.items() if now < until}
+        return last
 
     async def _hold(self, store: Store, now: float) -> None:
         """Lock again what is to stay locked, and what could not be locked. What was locked a moment ago, too,
         when the cache may have forgotten it.
         """
-        self._let_go(now)
-        held_keys = {key for held in self._held.values() for key in held.keys}
+        last = self._let_go(now)
+        held_keys = self._unsure.keys() | {key for held in self._held.values() for key in held.keys}
         for key, time in list(self._locked.items()):
             if key not in held_keys and now > time + 2 * self.lease:
                 del self._locked[key]
-        due = set(self._dirty)
-        due |= held_keys
+        for held in self._held.values():
+            held.again = True
+        due = self._dirty | held_keys | last
         if self._shaken:
             due |= self._locked.keys()
         if due:
@@ -428,8 +466,13 @@ class CacheServer:
         return self._prefix + b"m:" + name
 
 
+def _names(value: bytes) -> list[bytes]:
+    """The members' names; what is none, nobody of us has written."""
+    return [name for name in value.split() if len(name) == _NAME and name.isalnum()]
+
+
 def _without(names: bytes, gone: Sequence[bytes]) -> bytes:
-    return b" ".join(name for name in names.split() if name not in gone)
+    return b" ".join(name for name in _names(names) if name not in gone)
 
 
 def seconds_of(table: CachedTable, key: str) -> int:

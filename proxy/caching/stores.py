@@ -1,7 +1,8 @@
 """The two kinds of caches behind one interface, through the client libraries of the extra `caches`.
 
-Every call ends within `PATIENCE`, by its result or by `StoreError`; then the store is to be closed and
-another one opened: of one that has failed nobody knows what is still under way on its connections.
+Every call ends within `PATIENCE`, by its result or by `StoreError`, whatever the library raises about what
+it was told; then the store is to be closed and another one opened: of one that has failed nobody knows what
+is still under way on its connections.
 """
 
 from __future__ import annotations
@@ -62,14 +63,17 @@ async def open_store(kind: str, address: str) -> Store:
     return await _open_memcached(where) if kind == "memcached" else _open_redis(where)
 
 
-async def _within(call: Awaitable[T], errors: tuple[type[Exception], ...]) -> T:
+async def _within(call: Awaitable[T], through: tuple[type[Exception], ...] = ()) -> T:
+    """What `call` gives; `through` are the errors that it may raise besides StoreError."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await call
-    except (TimeoutError, OSError, EOFError) as error:
+    except through:
+        raise
+    except TimeoutError as error:
         raise StoreError(str(error) or "it does not answer in time") from None
-    except errors as error:
-        raise StoreError(str(error)) from None
+    except Exception as error:  # what is said there may be anything, and the libraries raise as much
+        raise StoreError(str(error) or type(error).__name__) from None
 
 
 # -- memcached
@@ -99,10 +103,10 @@ class _Memcached:
     def __init__(self, client: Any, emcache: Any) -> None:
         self._client = client
         self._not_stored = emcache.NotStoredStorageCommandError
-        self._errors = (emcache.CommandError, RuntimeError)
+        self._refused = (emcache.CommandError,)
 
     async def get(self, keys: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        found = await _within(self._client.get_many(keys), self._errors)
+        found = await _within(self._client.get_many(keys))
         return {key: item.value for key, item in found.items()}
 
     async def put(self, items: Iterable[Item]) -> None:
@@ -113,14 +117,14 @@ class _Memcached:
 
     async def alter(self, key: bytes, change: Callable[[bytes], bytes]) -> None:
         for _ in range(_TRIES):
-            found = await _within(self._client.gets(key), self._errors)
+            found = await _within(self._client.gets(key))
             if found is None:
                 call = self._client.add(key, change(b""))
             else:
                 call = self._client.cas(key, change(found.value), found.cas)
             try:
-                await _within(call, ())
-            except self._errors:
+                await _within(call, self._refused)
+            except self._refused:
                 continue
             return
         raise StoreError("a key is changed by others all the time")
@@ -131,10 +135,10 @@ class _Memcached:
 
     async def _all(self, call: Callable[[Item], Awaitable[None]], items: list[Item]) -> None:
         if len(items) == 1:
-            await _within(call(items[0]), self._errors)
+            await _within(call(items[0]))
             return
         for at in range(0, len(items), _AT_ONCE):
-            await _within(asyncio.gather(*map(call, items[at : at + _AT_ONCE])), self._errors)
+            await _within(asyncio.gather(*map(call, items[at : at + _AT_ONCE])))
 
     async def _set(self, item: Item) -> None:
         await self._client.set(item.key, item.value, exptime=item.seconds)
@@ -151,7 +155,7 @@ def _open_redis(where: Address) -> Store:
     from redis import asyncio as redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
-    from redis.exceptions import RedisError, WatchError
+    from redis.exceptions import WatchError
 
     place: dict[str, Any] = {"unix_socket_path": where.path}
     if where.path is None:
@@ -163,18 +167,37 @@ def _open_redis(where: Address) -> Store:
         retry=Retry(NoBackoff(), 0),
         retry_on_error=[],
         protocol=2,
+        redis_connect_func=_SameServer().connected,
     )
-    return _Redis(client, RedisError, WatchError)
+    return _Redis(client, WatchError)
+
+
+class _SameServer:
+    """Looks at each new connection, which the library makes by itself also where one was lost while nobody
+    used it: that another process serves it may not remain unnoticed, for that one may have read an old file.
+    """
+
+    def __init__(self) -> None:
+        self._run: bytes | None = None  # of the first connection's
+
+    async def connected(self, connection: Any) -> None:
+        """What the library calls before it uses a connection. Raises ConnectionError."""
+        await connection.on_connect()
+        await connection.send_command("INFO", "server")
+        told = await connection.read_response()
+        run = next((line for line in told.splitlines() if line.startswith(b"run_id:")), b"")
+        if self._run not in (None, run):
+            raise ConnectionError("it was started anew")
+        self._run = run
 
 
 class _Redis:
-    def __init__(self, client: Any, error: type[Exception], changed: type[Exception]) -> None:
+    def __init__(self, client: Any, changed: type[Exception]) -> None:
         self._client = client
-        self._errors = (error, RuntimeError)
-        self._changed = changed
+        self._changed = (changed,)
 
     async def get(self, keys: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        values = await _within(self._client.mget(keys), self._errors)
+        values = await _within(self._client.mget(keys))
         return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
     async def put(self, items: Iterable[Item]) -> None:
@@ -187,16 +210,14 @@ class _Redis:
         pipeline = self._client.pipeline(transaction=False)
         for key, value, seconds in items:
             pipeline.set(key, value, ex=seconds or None, nx=absent)
-        await _within(pipeline.execute(), self._errors)
+        await _within(pipeline.execute())
 
     async def alter(self, key: bytes, change: Callable[[bytes], bytes]) -> None:
         for _ in range(_TRIES):
             try:
-                await _within(self._alter(key, change), ())
+                await _within(self._alter(key, change), self._changed)
             except self._changed:
                 continue
-            except self._errors as error:
-                raise StoreError(str(error)) from None
             return
         raise StoreError("a key is changed by others all the time")
 

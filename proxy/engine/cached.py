@@ -14,6 +14,7 @@ from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
+from zlib import crc32
 
 from proxy.backends.settings import Settings
 from proxy.caching.server import CacheServer, is_token, seconds_of
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 512 << 10
 """A larger answer is not kept: memcached takes a megabyte."""
-_ROWS: Final = 8
+_HEAD: Final = 16
+"""Between the tokens and an answer: its rows, and the checksum of all that, eight hexadecimal digits each."""
 
 _settings: WeakKeyDictionary[Settings, bytes] = WeakKeyDictionary()
 """Digests of what sessions have set."""
@@ -103,12 +105,15 @@ def _keys(client: Exchange, server: CacheServer, plan: CachedSelect, values: Val
         if found is not None:
             shards: Sequence[int] = (found[1],)
             text = found[2]
+            hosts: tuple[str, ...] = (found[0],)
         else:
             bound: Bound = plan.bind(values, topology, lambda shards: shards[0])
             if bound.warnings or bound.scatter or not groups:
                 return None
             shards = sorted({shard for one in bound.statements for shard in one.shards})
-            text = b"\0".join(one.sql for one in bound.statements)
+            # what is merged of it, LIMIT and aggregates, stands in the client's own text only
+            text = repr(([one.sql for one in bound.statements], plan.mark, values)).encode()
+            hosts = tuple(one.host for one in bound.statements)
     except BindError:
         return None
     if not groups:
@@ -116,7 +121,7 @@ def _keys(client: Exchange, server: CacheServer, plan: CachedSelect, values: Val
     session = client.session
     digest = blake2b(text, digest_size=16)
     digest.update(_digest(session.settings.system))
-    about = (session.capability_set, topology.version, client.snapshot.rewriter.schema.version)
+    about = (session.capability_set, topology.version, client.snapshot.rewriter.schema.version, hosts)
     digest.update(repr((*about, plan.tables, session.extended)).encode())
     name = plan.cached.name
     return _Keys(
@@ -159,6 +164,12 @@ class _Reading:
     def _answered(self, found: Mapping[bytes, bytes] | None) -> None:
         if self.over:
             return
+        try:
+            self._decide(found)
+        except Exception as error:
+            self.client.crashed(error)
+
+    def _decide(self, found: Mapping[bytes, bytes] | None) -> None:
         server, keys, _ = self.keys
         if found is None or not server.trusted(monotonic()) or found.get(keys[0]) != server.epoch:
             server.counts["bypassed"] += 1
@@ -182,12 +193,13 @@ class _Reading:
             server.make(kept, partial(self._made, known))
             return
         value = found.get(keys[-1])
-        if value is None or not value.startswith(stamp):
+        whole = None if value is None or not value.startswith(stamp) else _unpacked(value[len(stamp) :])
+        if whole is None:
             server.counts["misses"] += 1
             self._run(stamp)
             return
         server.counts["hits"] += 1
-        self._give(value, len(stamp))
+        self._give(*whole)
 
     def _made(self, known: Mapping[bytes, bytes], found: Mapping[bytes, bytes] | None) -> None:
         if self.over:
@@ -196,13 +208,12 @@ class _Reading:
         tokens = [known.get(key) or (found or {}).get(key) for key in keys[:-1]]
         self._run(_stamp(tokens, keys[-1]))
 
-    def _give(self, value: bytes, size: int) -> None:
+    def _give(self, rows: int, answer: bytes) -> None:
         """The answer that was kept is the client's."""
         client = self.client
         self.over = True
-        rows = int(value[size : size + _ROWS], 16)
         session = client.session
-        client.transport.write(value[size + _ROWS :])
+        client.transport.write(answer)
         session.passed(rows)
         if session.diagnostics:
             session.apply(Outcome(diagnostics=[]))
@@ -235,6 +246,20 @@ class _Reading:
 
     def flow(self) -> None:
         """It streams nothing."""
+
+
+def _packed(rows: int, answer: bytes) -> bytes:
+    """An answer, for `_unpacked`."""
+    count = b"%08x" % rows
+    return count + b"%08x" % crc32(answer, crc32(count)) + answer
+
+
+def _unpacked(value: bytes) -> tuple[int, bytes] | None:
+    """How many rows an answer has, and its bytes; None: it is not whole, or not one."""
+    count, answer = value[: _HEAD // 2], value[_HEAD:]
+    if value[_HEAD // 2 : _HEAD] != b"%08x" % crc32(answer, crc32(count)):
+        return None
+    return int(count, 16), answer
 
 
 def _stamp(tokens: Sequence[bytes | None], answer: bytes) -> bytes | None:
@@ -279,5 +304,5 @@ class _Recorder(CommandSink):
             return
         if rows < (0 if self.plan.empty else groups):
             return  # an ID without a row: nobody invalidates that when it comes
-        value = b"".join([self.stamp, b"%0*x" % (_ROWS, rows), *self.pieces])
+        value = self.stamp + _packed(rows, b"".join(self.pieces))
         server.keep(keys[-1], value, self.plan.cached.cache.ttl)

@@ -213,6 +213,8 @@ class Exchange(ABC):
         """
         if seq is None and self.services.waiting_room.hold(self, error):
             return
+        if isinstance(error, ProxyError) and error.unknown:
+            self.services.caches.unsure(self)
         if self.session.transaction.lost:
             error = lost_with(self.session.transaction, error)
         if isinstance(error, Err):

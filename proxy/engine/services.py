@@ -117,10 +117,15 @@ class Services:
         )
         wish = Wish(settings.reorder.threshold, settings.reorder.bisections)
         #: Finishes what is left of distributed transactions; that of one worker does it by itself.
-        self.resolver = Resolver(
-            backends, tasks, lambda: self.serving.topology, settings.xa, regular=worker == 0
-        )
         self.caches = Caches(tasks)
+        self.resolver = Resolver(
+            backends,
+            tasks,
+            lambda: self.serving.topology,
+            settings.xa,
+            regular=worker == 0,
+            committing=self.caches.all_held,
+        )
         self.respacing = Respacing(backends, tasks, lambda: self.serving.topology, wish, self.caches)
         self.routines = KnownRoutines(backends, tasks, peers)
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))

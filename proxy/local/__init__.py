@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proxy.engine import transactions
 from rewriter.plans import Values, builtins
-from rewriter.plans.cached import FlushCache
+from rewriter.plans.cached import FlushCache, TouchingSet
 
 from . import caches, catalog, distributed, explain, kill, locks, processes, set, show, status, use
 
@@ -35,6 +35,7 @@ BUILTINS: Final[dict[type[builtins.Builtin], Callable[[Exchange, Any, Values], N
     builtins.ShowProxyStatus: show.proxy_status,
     builtins.ShowProxyCaches: caches.proxy_caches,
     FlushCache: caches.flush_cache,
+    TouchingSet: set.set_variables,
     builtins.ShowProxyQueries: show.proxy_queries,
     builtins.ShowProxySessions: show.proxy_sessions,
     builtins.ShowProxyTransactions: distributed.proxy_transactions,

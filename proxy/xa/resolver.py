@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
@@ -70,7 +70,9 @@ class Found:
 
 
 class Resolver:
-    """That of one worker process. `regular`: it looks by itself, one worker of a proxy does."""
+    """That of one worker process. `regular`: it looks by itself, one worker of a proxy does. `committing`:
+    what a branch is committed in: of one that is left only its proxy knew which rows it has written.
+    """
 
     def __init__(
         self,
@@ -80,6 +82,7 @@ class Resolver:
         settings: Xa,
         *,
         regular: bool,
+        committing: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self.decisions = Decisions(backends, topology)
         self.prepared: dict[tuple[str, bytes, bytes], Found] = {}
@@ -91,6 +94,7 @@ class Resolver:
         self._topology = topology
         self._settings = settings
         self._regular = regular
+        self._committing = committing
         self._soon: set[bytes] = set()  # left by this process: not waited for
         self._due = 0.0
         self._sweep = monotonic() + min(_SWEEP, settings.keep)
@@ -215,13 +219,15 @@ class Resolver:
 
     async def _finish(self, one: Found, *, committed: bool) -> None:
         verb = b"XA COMMIT " if committed else b"XA ROLLBACK "
+        around = self._committing() if committed else nullcontext()
         async with own_connection(self._backends, one.host) as conn:
             if await ask(conn, b"SELECT @@global.read_only") != [[b"0"]]:
                 raise ProxyError("transaction_moved", host=one.host)
             if await ask(conn, _LOCK) != [[b"1"]]:
                 return  # another proxy is at it
             try:
-                there = await _told(conn, verb + one.name.literal)
+                async with around:
+                    there = await _told(conn, verb + one.name.literal)
             finally:
                 if not conn.closed and conn.receiver is None:
                     await ask(conn, _UNLOCK)

@@ -9,6 +9,7 @@ docs/decisions/caching.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from config.schema import Cache, Table
@@ -20,7 +21,7 @@ from rewriter.splice import Template
 from rewriter.text.literals import NotPlain
 
 from . import AnyHost, Ddl, Everywhere, LoadLocal, Passthrough, Physical
-from .builtins import Builtin
+from .builtins import Builtin, SetVariables
 from .inserting import Insert
 from .sharded import ShardSelect, ShardWrite
 
@@ -64,6 +65,11 @@ class CachedSelect(ShardSelect):
     cached: CachedTable
     own: Comparison
     empty: bool = False
+
+    @cached_property
+    def mark(self) -> bytes:
+        """The client's statement without its literals: what of it the servers do not get, too."""
+        return repr(self.template.parts).encode()
 
     def groups(self, values: Values) -> tuple[int, ...]:
         """The IDs; () when there are too many, or they are no plain constants."""
@@ -162,6 +168,11 @@ class TouchingAnyHost(AnyHost, Touching):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class TouchingSet(SetVariables, Touching):
+    """SET with a function that is none of the servers' own."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TouchingDdl(Ddl, Touching):
     """A definition of a table with a cache."""
 
@@ -201,6 +212,7 @@ TOUCHING: Final[dict[type[Plan], type[Touching]]] = {
     Physical: TouchingPhysical,
     Passthrough: TouchingPassthrough,
     AnyHost: TouchingAnyHost,
+    SetVariables: TouchingSet,
     Ddl: TouchingDdl,
     Everywhere: TouchingEverywhere,
     LoadLocal: TouchingLoad,

@@ -9,12 +9,15 @@ from typing import Any
 
 import pymysql
 import pytest
+import redis
 import yaml
 
+from config import xa
 from config.layout import PINTEREST
 from tests.integration.binary import Binary, integer
-from tests.integration.fixtures import MakeOwn
-from tests.integration.own import OwnProxy
+from tests.integration.fixtures import MakeOwn, shard_of
+from tests.integration.own import OwnProxy, log_problems
+from tests.integration.raw import MULTI_STATEMENTS
 from tests.support.caches import LocalCache
 from tests.support.demo import Demo
 from tests.support.servers import Connection
@@ -33,16 +36,13 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Local
         one.stop()
 
 
-def schema_with(demo: Demo, path: Path, tables: dict[str, dict[str, Any]]) -> str:
-    """The demo's schema, where these tables have these caches."""
+def schema_with(demo: Demo, path: Path, tables: dict[str, dict[str, Any]], **fields: Any) -> str:
+    """The demo's schema, where these tables have these caches. `fields`: what else they have."""
     document = yaml.safe_load(demo.schema.read_text())
     for name, cache in tables.items():
-        document["databases"]["demo"]["tables"][name]["cache"] = cache
+        document["databases"]["demo"]["tables"][name] |= {"cache": cache, **fields}
     path.write_text(json.dumps(document))
     return str(path)
-
-
-Table = list[dict[str, Any]]
 
 
 def rows(connection: Connection, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
@@ -77,30 +77,49 @@ class Counts:
         )
 
 
-@pytest.fixture
-def proxy(demo: Demo, own: MakeOwn, stores: dict[str, LocalCache], tmp_path: Path) -> OwnProxy:
-    prefix = tmp_path.name.replace("_", "-")[-40:]
-    caches = {kind: {kind: one.address, "lease": LEASE, "prefix": prefix} for kind, one in stores.items()}
-    tables = {"pins": caches["memcached"], "board_has_pins": caches["redis"]}
-    started = own({"schema": schema_with(demo, tmp_path / "schema.json", tables)})
-    Counts(started.connect(), "memcached").wait_used(1)
-    Counts(started.connect(), "redis").wait_used(1)
-    return started
+@pytest.fixture(scope="module")
+def proxy(
+    demo: Demo, stores: dict[str, LocalCache], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OwnProxy]:
+    """One for all of these tests, each of which has objects and lists of its own. Pins are hidden by a flag,
+    which those have that a test hides.
+    """
+    folder = tmp_path_factory.mktemp("caches")
+    caches = {
+        kind: {kind: one.address, "lease": LEASE, "prefix": folder.name} for kind, one in stores.items()
+    }
+    path = folder / "schema.json"
+    schema_with(demo, path, {"pins": caches["memcached"]}, soft_delete="$.active")
+    document = json.loads(path.read_text())
+    document["databases"]["demo"]["tables"]["board_has_pins"]["cache"] = caches["redis"]
+    path.write_text(json.dumps(document))
+    settings = {"schema": str(path), "xa": {"resolve_after": "200ms"}}
+    with OwnProxy(demo, folder / "proxy", settings) as started:
+        for kind in stores:
+            Counts(started.connect(), kind).wait_used(1)
+        yield started
+        started.close_clients()
+        started.wait_idle(clients=0)
+    problems = log_problems(started.log.read_text(errors="replace"))
+    assert not problems, "\n".join(problems)
 
 
 @pytest.fixture
-def pins(proxy: OwnProxy, demo: Demo) -> Iterator[Callable[[], int]]:
-    """Makes objects of the test's own."""
+def pins(proxy: OwnProxy, demo: Demo) -> Iterator[Callable[..., int]]:
+    """Makes objects of the test's own: `pins(fits)`, of which `fits(id)` is true."""
     made: list[int] = []
     connection = proxy.connect()
 
-    def make() -> int:
+    def make(fits: Callable[[int], bool] = bool) -> int:
         with connection.cursor() as cursor:
-            cursor.execute("INSERT INTO pins (data) VALUES (%s)", (json.dumps({"n": 0}),))
-            made.append(cursor.lastrowid)
-        return made[-1]
+            while True:
+                cursor.execute("INSERT INTO pins (data) VALUES (%s)", (json.dumps({"n": 0}),))
+                made.append(cursor.lastrowid)
+                if fits(made[-1]):
+                    return made[-1]
 
     yield make
+    connection.close()
     with demo.connect() as plain, plain.cursor() as cursor:
         cursor.execute(f"DELETE FROM pins WHERE id IN ({', '.join(map(str, made))})")
 
@@ -112,7 +131,7 @@ def kept(counts: Counts, reader: Connection, sql: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_an_object_is_answered_from_the_cache(proxy: OwnProxy, pins: Callable[[], int]) -> None:
+def test_an_object_is_answered_from_the_cache(proxy: OwnProxy, pins: Callable[..., int]) -> None:
     """The same bytes and counts as from the server; not within a transaction, nor with other settings."""
     connection, pin = proxy.connect(), pins()
     counts = Counts(proxy.connect(), "memcached")
@@ -134,7 +153,7 @@ def test_an_object_is_answered_from_the_cache(proxy: OwnProxy, pins: Callable[[]
     assert rows(connection, sql) == first
 
 
-def test_what_is_not_there_is_not_kept(proxy: OwnProxy, pins: Callable[[], int]) -> None:
+def test_what_is_not_there_is_not_kept(proxy: OwnProxy, pins: Callable[..., int]) -> None:
     """An ID without a row may be given at any time, and nobody would invalidate it."""
     connection, pin = proxy.connect(), pins()
     counts = Counts(proxy.connect(), "memcached")
@@ -162,16 +181,18 @@ def test_a_list_is_answered_from_the_cache(proxy: OwnProxy, demo: Demo) -> None:
             rows(plain, f"DELETE FROM board_has_pins WHERE board_id = {board}")
 
 
-def test_every_kind_of_write_invalidates(proxy: OwnProxy, pins: Callable[[], int]) -> None:
+def test_every_kind_of_write_invalidates(proxy: OwnProxy, pins: Callable[..., int]) -> None:
     writer, reader = proxy.connect(), proxy.connect()
     counts = Counts(proxy.connect(), "memcached")
 
+    before: dict[str, list[tuple[Any, ...]]] = {}
+    later: list[tuple[str, list[str]]] = []
+
     def check(pin: int, *writes: str) -> None:
         sql = f"SELECT data FROM pins WHERE id = {pin}"
-        before = kept(counts, reader, sql)
-        for write in writes:
-            rows(writer, write.format(P=pin, D=f"db{pin >> 46:05d}", L=pin & (1 << 36) - 1))
-        assert rows(reader, sql) != before, writes
+        before[sql] = kept(counts, reader, sql)
+        names = {"P": pin, "D": f"db{pin >> 46:05d}", "L": pin & (1 << 36) - 1}
+        later.append((sql, [write.format(**names) for write in writes]))
 
     changed = "SET data = JSON_SET(data, '$.n', 1)"
     check(pins(), f"UPDATE pins {changed} WHERE id = {{P}}")
@@ -183,9 +204,13 @@ def test_every_kind_of_write_invalidates(proxy: OwnProxy, pins: Callable[[], int
     check(pins(), f"UPDATE {{D}}.pins {changed} WHERE local_id = {{L}}")
     check(pins(), "REPLACE INTO pins (id, data) VALUES ({P}, '{{\"n\": 1}}')")
     check(pins(), f"UPDATE /*+ scatter */ pins {changed} WHERE JSON_EXTRACT(data, '$.n') = 0 AND id > 0")
+    for sql, writes in later:  # the widest last: what they lock is not kept again for a while
+        for write in writes:
+            rows(writer, write)
+        assert rows(reader, sql) != before[sql], writes
 
 
-def test_prepared_statements(proxy: OwnProxy, pins: Callable[[], int]) -> None:
+def test_prepared_statements(proxy: OwnProxy, pins: Callable[..., int]) -> None:
     """What runs as text is answered from the cache; a write that a server has prepared invalidates."""
     pin = pins()
     counts = Counts(proxy.connect(), "memcached")
@@ -206,7 +231,7 @@ def test_prepared_statements(proxy: OwnProxy, pins: Callable[[], int]) -> None:
     assert client.execute(read.id, [integer(pin)]).rows != first
 
 
-def test_flush_cache(proxy: OwnProxy, pins: Callable[[], int], demo: Demo) -> None:
+def test_flush_cache(proxy: OwnProxy, pins: Callable[..., int], demo: Demo) -> None:
     """What was written past the proxy is seen when the operator says so."""
     connection, pin, other = proxy.connect(), pins(), pins()
     counts = Counts(proxy.connect(), "memcached")
@@ -230,7 +255,7 @@ def test_flush_cache(proxy: OwnProxy, pins: Callable[[], int], demo: Demo) -> No
         rows(reader, "FLUSH CACHE FOR pins")
 
 
-def test_explain_route(proxy: OwnProxy, pins: Callable[[], int]) -> None:
+def test_explain_route(proxy: OwnProxy, pins: Callable[..., int]) -> None:
     connection, pin = proxy.connect(), pins()
     asked = dict(rows(connection, f"EXPLAIN ROUTE SELECT * FROM pins WHERE id = {pin}"))
     assert asked["asked first"].startswith("memcached 127.0.0.1:")
@@ -240,7 +265,192 @@ def test_explain_route(proxy: OwnProxy, pins: Callable[[], int]) -> None:
     assert write["plan"] == "write to shards"
 
 
-def test_metrics_and_page(proxy: OwnProxy, pins: Callable[[], int]) -> None:
+@pytest.fixture
+def lists(demo: Demo) -> Iterator[list[int]]:
+    """Lists on two hosts, two on a shard of each, of six rows each."""
+    made = [PINTEREST.compose(shard=shard, type=2, local=1 << 31 | n) for shard in (3, 40) for n in (1, 2)]
+    with demo.connect() as plain:
+        for at, one in enumerate(made):
+            wanted = ", ".join(f"({one}, {at * 100 + n}, {n * 10 + at})" for n in range(6))
+            rows(plain, f"INSERT INTO board_has_pins VALUES {wanted}")
+        yield made
+        rows(plain, f"DELETE FROM board_has_pins WHERE board_id IN ({', '.join(map(str, made))})")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("LIMIT 3, 7", "LIMIT 3 OFFSET 7"), ("LIMIT 10", "LIMIT 5, 5")]
+)
+def test_what_the_proxy_makes_of_what_the_servers_give(
+    proxy: OwnProxy, demo: Demo, lists: list[int], first: str, second: str
+) -> None:
+    """Two statements of which the servers get the same text have answers of their own."""
+    connection, counts = proxy.connect(), Counts(proxy.connect(), "redis")
+    among = f"FROM board_has_pins WHERE board_id IN ({', '.join(map(str, lists))})"
+    for limit in (first, second):
+        sql = f"SELECT pin_id {among} ORDER BY sequence, pin_id {limit}"
+        with demo.connect() as plain:
+            expected = rows(plain, sql)
+        assert kept(counts, connection, sql) == expected == rows(connection, sql)
+
+
+def test_several_statements(proxy: OwnProxy, pins: Callable[..., int]) -> None:
+    """An answer from the cache says whether another one follows, whatever followed when it was kept."""
+    counts, pin = Counts(proxy.connect(), "memcached"), pins()
+    sql = f"SELECT data FROM pins WHERE id = {pin}"
+    several = proxy.connect(client_flag=MULTI_STATEMENTS)
+
+    def ask(text: str) -> list[list[tuple[Any, ...]]]:
+        with several.cursor() as cursor:
+            cursor.execute(text)
+            found = [list(cursor.fetchall())]
+            while cursor.nextset():
+                found.append(list(cursor.fetchall()))
+        return found
+
+    first = ask(f"{sql}; SELECT 5")
+    wait_until(lambda: counts.of(lambda: ask(f"{sql}; {sql}; SELECT 5"), "Hits") > 0, "a hit")
+    assert ask(f"{sql}; SELECT 5") == first
+    assert ask(sql) == first[:1]
+    assert kept(counts, several, sql) == first[0]
+    assert ask(f"{sql}; SELECT 5") == first
+
+
+def test_hidden_rows(proxy: OwnProxy, pins: Callable[..., int]) -> None:
+    """A read without the hint never gets what one with it has filled, and the other way round."""
+    counts, pin, other = Counts(proxy.connect(), "memcached"), pins(), pins()
+    plain, all_ = proxy.connect(), proxy.connect()
+    rows(all_, "SET with_deleted = 1")
+    sql = f"SELECT data FROM pins WHERE id IN ({pin}, {other})"
+    hint = sql.replace("SELECT", "SELECT /*+ with_deleted */")
+    assert len(kept(counts, plain, sql)) == 2 == len(kept(counts, all_, sql))
+    for flag, seen in (("false", 1), ("true", 2), ("false", 1)):
+        rows(plain, f"UPDATE pins SET data = JSON_SET(data, '$.active', {flag}) WHERE id = {pin}")
+        for _ in range(2):
+            assert len(rows(plain, sql)) == seen
+            assert len(rows(all_, sql)) == 2 == len(rows(plain, hint))
+    assert len(kept(counts, all_, sql)) == 2
+    assert (len(rows(plain, sql)), len(rows(plain, hint))) == (1, 2)
+    rows(all_, "SET with_deleted = 0")
+    assert len(rows(all_, sql)) == 1
+
+
+def test_a_row_that_is_made_with_its_id(proxy: OwnProxy, pins: Callable[..., int]) -> None:
+    """INSERT of an object invalidates nothing, so nothing may be kept that it changes."""
+    connection, counts, pin = proxy.connect(), Counts(proxy.connect(), "memcached"), pins()
+    missing = pin + 54321
+    sql = f"SELECT id FROM pins WHERE id IN ({pin}, {missing}) GROUP BY id WITH ROLLUP"
+    for _ in range(3):
+        assert rows(connection, sql) == [(pin,), (None,)]
+    puts = counts.of(lambda: rows(connection, sql), "Puts")
+    rows(connection, f"INSERT INTO pins (id, data) VALUES ({missing}, '{{}}')")
+    assert (rows(connection, sql), puts) == ([(pin,), (missing,), (None,)], 0)
+    rows(connection, f"DELETE FROM pins WHERE id = {missing}")
+
+
+def test_a_function_that_writes(proxy: OwnProxy, demo: Demo, pins: Callable[..., int]) -> None:
+    """Nobody sees what it changes: every cached table is taken for changed, also when SET calls it."""
+    counts, pin = Counts(proxy.connect(), "memcached"), pins(lambda id: shard_of(id) < 32)
+    client, sql = proxy.connect(database="legacy"), f"SELECT data FROM demo.pins WHERE id = {pin}"
+    with demo.direct(0) as server:
+        rows(
+            server,
+            "CREATE FUNCTION legacy.bump() RETURNS INT MODIFIES SQL DATA BEGIN UPDATE"
+            f" db{shard_of(pin):05d}.pins SET data = JSON_SET(data, '$.n', 1)"
+            f" WHERE local_id = {pin & (1 << 36) - 1}; RETURN 1; END",
+        )
+        try:
+            before = kept(counts, client, sql)
+            rows(client, "SET @x = bump()")
+            assert rows(client, sql) != before
+        finally:
+            rows(server, "DROP FUNCTION legacy.bump")
+
+
+def test_columns_of_now(proxy: OwnProxy, lists: list[int]) -> None:
+    """Answers with the columns of before are given to nobody, nor to a statement that was prepared then."""
+    counts, client = Counts(proxy.connect(), "redis"), proxy.connect()
+    sql = f"SELECT * FROM board_has_pins WHERE board_id = {lists[0]} LIMIT 1"
+    (before,) = kept(counts, client, sql)
+    binary = Binary(proxy.raw())
+    read = binary.statement(sql.encode())
+    first = binary.execute(read.id)
+    rows(client, "ALTER TABLE board_has_pins ADD COLUMN more INT DEFAULT 5")
+    try:
+        assert rows(client, sql) == [(*before, 5)]
+        found = binary.execute(read.id)
+        assert len(found.definitions) == len(first.definitions) + 1 == 4
+    finally:
+        rows(client, "ALTER TABLE board_has_pins DROP COLUMN more")
+    assert rows(client, sql) == [before]
+
+
+def test_a_branch_that_is_committed_later(proxy: OwnProxy, demo: Demo, pins: Callable[..., int]) -> None:
+    """What a distributed transaction has left is finished by whoever finds it, who does not know its rows."""
+    counts, client = Counts(proxy.connect(), "memcached"), proxy.connect()
+    pin = pins(lambda id: shard_of(id) >= 32)
+    sql, server = f"SELECT data FROM pins WHERE id = {pin}", demo.direct(1)
+    with demo.direct(0) as first:
+        ((identity,),) = rows(first, f"SELECT id FROM {xa.DATABASE}.{xa.IDENTITY}")
+        gtrid = xa.new_gtrid(identity if isinstance(identity, str) else identity.decode(), 1)
+        name = xa.literal(gtrid, xa.new_bqual(server.thread_id(), demo.masters[0].address)).decode()
+        rows(server, f"XA START {name}")
+        change = "SET data = JSON_SET(data, '$.n', 1)"
+        rows(server, f"UPDATE db{shard_of(pin):05d}.pins {change} WHERE local_id = {pin & (1 << 36) - 1}")
+        rows(server, f"XA END {name}")
+        rows(
+            first,
+            f"INSERT INTO {xa.DATABASE}.{xa.DECISIONS} (gtrid, committed, hosts) VALUES (%s, 1, '')",
+            gtrid,
+        )
+        before = kept(counts, client, sql)
+        rows(server, f"XA PREPARE {name}")
+        server.close()
+        with demo.direct(1) as now:
+            wait_until(lambda: not rows(now, "XA RECOVER"), "the branch to be finished")
+    wait_until(lambda: rows(client, sql) != before, "the row as it is", LEASE)
+
+
+def keys_of(store: redis.Redis, pattern: str) -> list[bytes]:
+    return [bytes(one) for one in store.keys(pattern)]  # type: ignore[arg-type]
+
+
+def value_of(store: redis.Redis, key: bytes) -> bytes:
+    return bytes(store.get(key) or b"")  # type: ignore[arg-type]
+
+
+def test_rubbish_in_the_cache(proxy: OwnProxy, stores: dict[str, LocalCache], lists: list[int]) -> None:
+    """What is no answer of the proxy's is given to nobody, and nobody waits for it."""
+    counts, client = Counts(proxy.connect(), "redis"), proxy.connect()
+    sql = f"SELECT pin_id FROM board_has_pins WHERE board_id = {lists[0]} ORDER BY sequence"
+    expected = kept(counts, client, sql)
+    store = redis.Redis("127.0.0.1", stores["redis"].port)
+    prefix = next(key for key in keys_of(store, "caches*:epoch")).partition(b":")[0].decode()
+    (answer,) = [key for key in keys_of(store, f"{prefix}:a:*") if b"pin_id" in value_of(store, key)]
+    whole = value_of(store, answer)
+    for changed in (
+        whole[:-1],
+        whole + b"x",
+        whole[:-20] + b"x" * 20,
+        b"",
+        whole[: whole.rindex(b"\x03def") - 30] + b"z" * 40,
+    ):
+        store.set(answer, changed)
+        assert rows(client, sql) == expected
+        wait_until(lambda: store.get(answer) == whole, "the answer to be kept again")
+    for key in keys_of(store, f"{prefix}:*"):
+        for value in (b"", b"\xff" * 16, b"9" * 40, b" ".join([b"x y"] * 1000)):
+            store.set(key, value)
+            assert rows(client, sql) == expected
+    store.delete(answer)
+    store.lpush(answer, b"a list")
+    assert rows(client, sql) == expected
+    store.delete(answer)
+    counts.wait_used(1)
+    assert kept(counts, client, sql) == expected
+    store.close()
+
+
+def test_metrics_and_page(proxy: OwnProxy, pins: Callable[..., int]) -> None:
     connection, pin = proxy.connect(), pins()
     counts = Counts(proxy.connect(), "memcached")
     kept(counts, connection, f"SELECT data FROM pins WHERE id = {pin}")
