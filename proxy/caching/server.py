@@ -305,7 +305,6 @@ class CacheServer:
                 await self._put_locks(store, keys, now)
             except StoreError as error:
                 self._dirty.update(keys)
-                self._distrust()  # also when another call has lost it first, and a new one is trusted already
                 self._lost(store, error)
 
     async def _put_locks(self, store: Store, keys: list[bytes], now: float) -> None:
