@@ -166,7 +166,10 @@ def _read(statement: Statement, plan: ShardSelect) -> Plan:
     objects = table.kind is Kind.OBJECT
     if (objects and aggregates) or not _fixed(source) or not _one_table(source):
         return plan
-    return as_cached(plan, found, comparison, empty=not objects)
+    if any(column.type.kind == "time" for column in table.columns):
+        return plan  # compared with a date, a time is today's
+    columns = repr([(column.name, column.definition) for column in table.columns]).encode()
+    return as_cached(plan, found, comparison, empty=not objects, columns=columns)
 
 
 def _one_table(source: Source) -> bool:

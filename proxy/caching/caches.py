@@ -71,7 +71,7 @@ class Caches:
         wanted = {table.cache.server for table in schema.cached if table.cache is not None}
         for table in schema.cached:
             if table.cache is not None:
-                self.of(table.cache)
+                self.of(table.cache).follow(table.cache)
         for server in [server for server in self._servers if server not in wanted]:
             self._tasks.spawn(self._servers.pop(server).stop(), "cache")
 

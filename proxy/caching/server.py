@@ -159,6 +159,11 @@ class CacheServer:
         self._turn = asyncio.Lock()  # one looks at a time
         self._task: asyncio.Task[None] | None = None
 
+    def follow(self, cache: Cache) -> None:
+        """The schema says this of it now: another lease."""
+        self.cache = cache
+        self.lease = self._members.lease = cache.lease
+
     @property
     def title(self) -> str:
         """The cache, for people."""

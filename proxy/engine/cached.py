@@ -120,6 +120,7 @@ def _keys(client: Exchange, server: CacheServer, plan: CachedSelect, values: Val
         return None
     session = client.session
     digest = blake2b(text, digest_size=16)
+    digest.update(plan.columns)
     digest.update(_digest(session.settings.system))
     about = (session.capability_set, topology.version, client.snapshot.rewriter.schema.version, hosts)
     digest.update(repr((*about, plan.tables, session.extended)).encode())

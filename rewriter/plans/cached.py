@@ -59,12 +59,13 @@ class Touched(NamedTuple):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CachedSelect(ShardSelect):
     """A SELECT whose answer depends only on the groups of `cached` that `own` names. `empty`: an answer
-    without rows may be kept, too.
+    without rows may be kept, too. `columns`: those of the table, when the statement was planned.
     """
 
     cached: CachedTable
     own: Comparison
     empty: bool = False
+    columns: bytes = b""
 
     @cached_property
     def mark(self) -> bytes:
@@ -231,9 +232,11 @@ def as_touching(
     return variant(**_values(plan), touched=touched, by=by, comparison=comparison)
 
 
-def as_cached(plan: ShardSelect, cached: CachedTable, own: Comparison, *, empty: bool) -> CachedSelect:
+def as_cached(
+    plan: ShardSelect, cached: CachedTable, own: Comparison, *, empty: bool, columns: bytes
+) -> CachedSelect:
     """The plan as one that the cache may answer."""
-    return CachedSelect(**_values(plan), cached=cached, own=own, empty=empty)
+    return CachedSelect(**_values(plan), cached=cached, own=own, empty=empty, columns=columns)
 
 
 def _values(plan: Plan) -> dict[str, Any]:

@@ -4,18 +4,24 @@ old; whatever dies or is cut off, nobody does later than a lease after the write
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+import pymysql
 import pytest
+import redis
 
 from config.layout import PINTEREST
+from proxy.caching.stores import Item, StoreError, open_store
 from tests.faults.link import Link
 from tests.integration.fixtures import MakeOwn
-from tests.integration.own import OwnProxy
+from tests.integration.own import OwnProxy, statements_like
+from tests.integration.raw import query
 from tests.integration.test_caches import Counts, schema_with, stores
 from tests.support.cached_rows import CachedRows, Row, list_row, pin_row
 from tests.support.caches import LocalCache
@@ -32,6 +38,8 @@ LATE = 0.5
 """Seconds that a loaded machine may add to a lease: what is measured is the client's time."""
 UNUSED = "a cache is not used"
 GONE = "a cache's answers are dropped"
+
+NONSENSE = (b"\xff\0" * 400, b"VALUE\r\n", b"*1\r\n$-7\r\n", b"END\r\nEND\r\nSTORED\r\n:1\r\n", b"")
 
 Stores = dict[str, LocalCache]
 
@@ -167,6 +175,77 @@ def test_a_proxy_is_killed(two: Callable[..., Two]) -> None:
         both.wait_reads(found, 300)
         wait_until(lambda: both.counts[1].now()["Used"] == "yes", "the dead one to be given up")
         both.wait_reads(found, 300)
+
+
+def test_a_write_of_which_nobody_knows(demo: Demo, stores: Stores, faulty: Any, tmp_path: Path) -> None:
+    """Its answer was lost while it waited for a row: it may be done much later, and stays locked."""
+    board = PINTEREST.compose(shard=9, type=2, local=(1 << 30) + 1)
+    cache = {"redis": stores["redis"].address, "lease": LEASE, "prefix": "unknown"}
+    schema = schema_with(demo, tmp_path / "schema.json", {"board_has_pins": cache})
+    with demo.direct(0) as server, server.cursor() as cursor:
+        cursor.execute(f"INSERT INTO db00009.board_has_pins VALUES ({board}, 1, 1)")
+        cluster = faulty({"schema": schema})
+        Counts(cluster.proxy.connect(), "redis").wait_used(1)
+        cursor.execute("BEGIN")
+        cursor.execute(f"SELECT * FROM db00009.board_has_pins WHERE board_id = {board} FOR UPDATE")
+        client = cluster.client()
+        update = "UPDATE board_has_pins SET sequence = 2 WHERE board_id ="
+        client.write(query(f"{update} {board}"))
+        with demo.direct(0) as other:
+            (thread,) = wait_until(lambda: statements_like(other, "UPDATE%board_has_pins%"), "it waits")
+            cluster.links[0].reset()
+            assert client.reply().code == 1158
+            store = redis.Redis("127.0.0.1", stores["redis"].port)
+            key = f"unknown:g:demo.board_has_pins:{board}"
+            left = store.pttl(key)
+            for _ in range(3):
+                wait_until(lambda: store.pttl(key) > left, "the lock to be put again", 5)
+                wait_until(lambda: store.pttl(key) < left, "time to pass", 5)
+            store.close()
+            with suppress(pymysql.MySQLError), other.cursor() as killer:
+                killer.execute(f"KILL {thread}")
+        cursor.execute("ROLLBACK")
+        cursor.execute(f"DELETE FROM db00009.board_has_pins WHERE board_id = {board}")
+
+
+async def test_a_redis_that_was_started_anew(stores: Stores) -> None:
+    """What it has read from an old file is not taken for what was there."""
+    store = await open_store("redis", stores["redis"].address)
+    await store.put([Item(b"anew", b"1", 60)])
+    stores["redis"].kill()
+    stores["redis"].start()
+    with pytest.raises(StoreError):
+        await store.get([b"anew"])
+    with pytest.raises(StoreError, match="started anew"):
+        await store.get([b"anew"])
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", ["memcached", "redis"])
+@pytest.mark.parametrize(
+    "said", [b"\xff\x00" * 400, b"VALUE\r\n", b"*1\r\n$-7\r\n", b"END\r\nEND\r\nSTORED\r\n:1\r\n", b""]
+)
+async def test_nonsense_is_no_answer(kind: str, said: bytes) -> None:
+    """Whatever a cache says: an error in time, and nothing else."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1000):
+            writer.write(said)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    for call in ("get", "put", "alter"):
+        store = await open_store(kind, address)
+        with suppress(StoreError):
+            if call == "get":
+                assert await store.get([b"a"]) == {}
+            elif call == "put":
+                await store.put([Item(b"a", b"1", 60)])
+            else:
+                await store.alter(b"a", lambda found: found + b"x")
+        await store.close()
+    server.close()
 
 
 @pytest.mark.parametrize("kind", ["redis"], indirect=True)

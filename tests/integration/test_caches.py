@@ -421,11 +421,11 @@ def value_of(store: redis.Redis, key: bytes) -> bytes:
 def test_rubbish_in_the_cache(proxy: OwnProxy, stores: dict[str, LocalCache], lists: list[int]) -> None:
     """What is no answer of the proxy's is given to nobody, and nobody waits for it."""
     counts, client = Counts(proxy.connect(), "redis"), proxy.connect()
-    sql = f"SELECT pin_id FROM board_has_pins WHERE board_id = {lists[0]} ORDER BY sequence"
+    sql = f"SELECT pin_id AS of_rubbish FROM board_has_pins WHERE board_id = {lists[0]} ORDER BY sequence"
     expected = kept(counts, client, sql)
     store = redis.Redis("127.0.0.1", stores["redis"].port)
     prefix = next(key for key in keys_of(store, "caches*:epoch")).partition(b":")[0].decode()
-    (answer,) = [key for key in keys_of(store, f"{prefix}:a:*") if b"pin_id" in value_of(store, key)]
+    (answer,) = [key for key in keys_of(store, f"{prefix}:a:*") if b"of_rubbish" in value_of(store, key)]
     whole = value_of(store, answer)
     for changed in (
         whole[:-1],
