@@ -180,6 +180,7 @@ class Committing:
     async def _commit(self) -> None:
         await asyncio.gather(*map(self._commit_one, self.branches))
         if self.later:
+            self.client.services.caches.unsure(self.client)  # a host that hangs may do it when it goes on
             self.client.services.resolver.left(self.gtrid)
 
     async def _commit_one(self, conn: BackendConnection) -> None:
