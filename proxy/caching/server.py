@@ -85,14 +85,15 @@ class _Held:
     more than once.
     """
 
-    __slots__ = ("again", "begun", "ending", "gone", "keys", "number")
+    __slots__ = ("again", "at_work", "begun", "ending", "gone", "keys", "number")
 
     def __init__(self, client: Holder) -> None:
         self.begun = client.begun
         self.number = client.session.transaction.number
         self.keys: set[bytes] = set()
         self.again = False
-        self.ending = 0.0  # when a later command came that was at work: it may be COMMIT
+        self.at_work = client.begun  # when the command came that was at work last
+        self.ending = 0.0  # and one behind the transaction, as it seems: it may be COMMIT
         self.gone = 0.0  # when the client had gone
 
     def over(self, client: Holder, now: float) -> bool:
@@ -101,14 +102,15 @@ class _Held:
         if transaction.number != self.number:
             return True
         if client.closed:
-            if client.begun not in (self.begun, self.ending):
-                return True  # nothing of it was at work
+            if client.begun != self.at_work:
+                return True  # it was idle
             self.gone = self.gone or now
             return now > self.gone + UNSURE
+        if client.ready:
+            return not transaction.open
+        self.at_work = client.begun
         if transaction.open:
             return False
-        if client.ready:
-            return True
         if client.begun != self.begun:
             before, self.ending = self.ending, client.begun
             return before not in (0.0, client.begun)
