@@ -4,7 +4,6 @@ old; whatever dies or is cut off, nobody does later than a lease after the write
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ import pytest
 import redis
 
 from config.layout import PINTEREST
-from proxy.caching.stores import Item, StoreError, open_store
 from tests.faults.link import Link
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy, statements_like
@@ -38,8 +36,6 @@ LATE = 0.5
 """Seconds that a loaded machine may add to a lease: what is measured is the client's time."""
 UNUSED = "a cache is not used"
 GONE = "a cache's answers are dropped"
-
-NONSENSE = (b"\xff\0" * 400, b"VALUE\r\n", b"*1\r\n$-7\r\n", b"END\r\nEND\r\nSTORED\r\n:1\r\n", b"")
 
 Stores = dict[str, LocalCache]
 
@@ -206,46 +202,6 @@ def test_a_write_of_which_nobody_knows(demo: Demo, stores: Stores, faulty: Any, 
                 killer.execute(f"KILL {thread}")
         cursor.execute("ROLLBACK")
         cursor.execute(f"DELETE FROM db00009.board_has_pins WHERE board_id = {board}")
-
-
-async def test_a_redis_that_was_started_anew(stores: Stores) -> None:
-    """What it has read from an old file is not taken for what was there."""
-    store = await open_store("redis", stores["redis"].address)
-    await store.put([Item(b"anew", b"1", 60)])
-    stores["redis"].kill()
-    stores["redis"].start()
-    with pytest.raises(StoreError):
-        await store.get([b"anew"])
-    with pytest.raises(StoreError, match="started anew"):
-        await store.get([b"anew"])
-    await store.close()
-
-
-@pytest.mark.parametrize("kind", ["memcached", "redis"])
-@pytest.mark.parametrize(
-    "said", [b"\xff\x00" * 400, b"VALUE\r\n", b"*1\r\n$-7\r\n", b"END\r\nEND\r\nSTORED\r\n:1\r\n", b""]
-)
-async def test_nonsense_is_no_answer(kind: str, said: bytes) -> None:
-    """Whatever a cache says: an error in time, and nothing else."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.read(1000):
-            writer.write(said)
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    for call in ("get", "put", "alter"):
-        store = await open_store(kind, address)
-        with suppress(StoreError):
-            if call == "get":
-                assert await store.get([b"a"]) == {}
-            elif call == "put":
-                await store.put([Item(b"a", b"1", 60)])
-            else:
-                await store.alter(b"a", lambda found: found + b"x")
-        await store.close()
-    server.close()
 
 
 @pytest.mark.parametrize("kind", ["redis"], indirect=True)

@@ -51,13 +51,13 @@ class LocalCache:
         assert self.process is not None
         return self.process.pid
 
-    def start(self) -> Self:
+    def start(self, *options: str) -> Self:
         """Start it, and wait until it takes connections."""
         if self.kind == "memcached":
             argv = [self.program, "-u", "root", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", "-t", "1"]
         else:
             argv = [self.program, "--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder)]
-        self.process = spawn(argv, self.folder / f"{self.kind}.log")
+        self.process = spawn([*argv, *options], self.folder / f"{self.kind}.log")
         wait_until(self._answers, f"{self.kind} to answer")
         return self
 
