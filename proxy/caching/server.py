@@ -298,6 +298,13 @@ class CacheServer:
         if self._dirty or self._all_dirty:
             raise StoreError(self.trouble)
 
+    def mend(self, keys: Iterable[bytes], values: Iterable[bytes | None]) -> None:
+        """Lock those of the keys that have neither a token nor LOCK: what nobody of us has put would stay."""
+        found = zip(keys, values, strict=False)
+        keys = [key for key, value in found if value not in (None, LOCK) and not is_token(value)]
+        if keys:
+            self._spawn(self._lock(keys), "cache")
+
     async def _lock(self, keys: list[bytes]) -> None:
         now = monotonic()
         self.counts["invalidations"] += 1

@@ -182,6 +182,7 @@ class _Reading:
             missing = [key for key, token in zip(keys, tokens, strict=False) if token is None]
             if len(missing) < sum(not is_token(token) for token in tokens):
                 server.counts["bypassed"] += 1  # a lock is there
+                server.mend(keys, tokens)
                 self._run()
                 return
             server.counts["misses"] += 1
