@@ -75,6 +75,10 @@ def test_reads_that_a_cache_may_answer(sql: str, table: str, groups: tuple[int, 
         "SELECT id FROM pins WHERE id = {P} FOR UPDATE",
         "SELECT id FROM pins WHERE id = {P} LOCK IN SHARE MODE",
         "SELECT COUNT(*) FROM pins WHERE id = {P}",  # 0 when there is no row yet
+        "SELECT id FROM pins WHERE id IN ({P}, {Q}) GROUP BY id WITH ROLLUP",  # a row more than there are IDs
+        "SELECT id, DATE(TIME'10:00:00') FROM pins WHERE id = {P}",  # that of today
+        "SELECT id FROM pins WHERE id = {P} AND ts > TIME'10:00:00'",
+        "SELECT id, ROWNUM FROM pins WHERE id = {P}",
         "SELECT id FROM pins WHERE id = {P} OR id = 3",
         "SELECT id FROM pins WHERE id = {P} OR ts IS NULL",
         "SELECT id FROM pins WHERE NOT id = {P}",
@@ -145,6 +149,8 @@ _LOCALLY = ((PINS, (), (5,)), (LIST, (), (5,)))
         ("UPDATE msdb00005.ip_data SET data = 3", ()),
         ("BEGIN", ()),
         ("SET @x = 3", ()),
+        ("SET @x = CONCAT('a', 3), sql_mode = ''", ()),
+        ("CREATE VIEW legacy.v AS SELECT 1", ()),
     ],
 )
 def test_what_a_write_invalidates(sql: str, touched: tuple[tuple[str, Any, Any], ...]) -> None:
@@ -153,7 +159,10 @@ def test_what_a_write_invalidates(sql: str, touched: tuple[tuple[str, Any, Any],
     assert tuple((one.table.name, one.groups, one.shards) for one in found) == touched
 
 
-@pytest.mark.parametrize("sql", ["CALL f()", "EXECUTE s", "XA COMMIT 'a'", "SELECT f(3)"])
+@pytest.mark.parametrize(
+    "sql",
+    ["CALL f()", "EXECUTE s", "XA COMMIT 'a'", "SELECT f(3)", "SET @x = f(3)", "CREATE TABLE t SELECT f(3)"],
+)
 def test_code_that_nobody_reads_invalidates_everything(sql: str) -> None:
     plan, values = planned(sql, Env(database="legacy", server_version=101104, flavour=ENV.flavour))
     assert isinstance(plan, Touching)
