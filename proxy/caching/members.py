@@ -19,7 +19,11 @@ from typing import Final
 
 _SEEN: Final = 16
 FORGOTTEN: Final = 12
-"""After so many leases without a beat a member is taken for gone."""
+UNSURE: Final = 60.0
+"""Seconds that a server may go on with a write whose proxy or client is gone, or whose answer was lost:
+longer than it waits for a row's lock (`innodb_lock_wait_timeout` is 50 unless somebody has set it). After so
+long, and FORGOTTEN leases, without a beat a member is taken for gone.
+"""
 BEATS: Final = 8
 """So many a lease."""
 
@@ -83,7 +87,7 @@ class Members:
 
     def gone(self, now: float) -> tuple[bytes, ...]:
         """Those that have given no beat for so long that nobody waits for them."""
-        patience = FORGOTTEN * self.lease
+        patience = max(FORGOTTEN * self.lease, UNSURE)
         return tuple(name for name, one in self._others.items() if now - one.since > patience)
 
 

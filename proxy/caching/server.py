@@ -30,7 +30,7 @@ from config.schema import Cache
 from proxy.tasks import Tasks
 from rewriter.plans.cached import CachedTable, Touched
 
-from .members import BEATS, Members
+from .members import BEATS, UNSURE, Members
 from .stores import Item, Store, StoreError, open_store
 
 log = structlog.get_logger("proxy")
@@ -41,10 +41,6 @@ _MOST_DIRTY: Final = 100_000
 """Of more keys that could not be locked none is kept: all answers become old."""
 _NAME: Final = 16
 _BEAT_SECONDS: Final = 3600
-UNSURE: Final = 60.0
-"""Seconds that a server may go on with a write whose answer was lost, or whose client is gone: longer than it
-waits for a row's lock (`innodb_lock_wait_timeout` is 50 unless somebody has set it).
-"""
 _DAY: Final = 86400
 
 COUNTS: Final = ("hits", "misses", "bypassed", "puts", "invalidations", "errors")
@@ -193,6 +189,10 @@ class CacheServer:
     @property
     def epoch_key(self) -> bytes:
         return self._epoch_key
+
+    @property
+    def members_key(self) -> bytes:
+        return self._members_key
 
     def keys_of(self, touched: Touched) -> list[bytes]:
         """What a write that touches this puts locks on."""

@@ -11,7 +11,8 @@ import pytest
 
 from config.schema import Cache
 from proxy.caching import server as module
-from proxy.caching.server import LOCK, UNSURE, CacheServer
+from proxy.caching.members import UNSURE
+from proxy.caching.server import LOCK, CacheServer
 from proxy.caching.stores import Item
 from proxy.tasks import Tasks
 
@@ -157,3 +158,20 @@ async def test_rubbish(monkeypatch: pytest.MonkeyPatch) -> None:
             await made.look(2.0)
         assert made.server.trusted(made.now)
         assert made.server.members == 1
+
+
+async def test_a_member_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is answered until nothing of its can come any more; then all that it may have made old is."""
+    async with rig(monkeypatch) as made:
+        members, epoch = made.server.members_key, made.memory.values[made.server.epoch_key]
+        made.memory.values[members] += b" 0123456789abcdef"
+        made.memory.values[b"shardgate:m:0123456789abcdef"] = b"7"
+        silent = 0.0
+        while made.memory.values[made.server.epoch_key] == epoch:
+            await made.look(2.0)
+            silent += 2.0
+            assert not made.server.trusted(made.now) or silent <= made.server.lease
+        assert silent >= UNSURE
+        for _ in range(3):
+            await made.look(2.0)
+        assert (made.server.trusted(made.now), made.server.members) == (True, 1)

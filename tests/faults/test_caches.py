@@ -35,7 +35,6 @@ LEASE = 2.0
 LATE = 0.5
 """Seconds that a loaded machine may add to a lease: what is measured is the client's time."""
 UNUSED = "a cache is not used"
-GONE = "a cache's answers are dropped"
 
 Stores = dict[str, LocalCache]
 
@@ -161,15 +160,15 @@ def test_one_proxy_is_cut_off(two: Callable[..., Two], stores: Stores, kind: str
 
 @pytest.mark.parametrize("kind", ["memcached"], indirect=True)
 def test_a_proxy_is_killed(two: Callable[..., Two]) -> None:
-    """The other asks no more, until it is sure that nothing of the dead one's can come."""
-    both = two(expected=(UNUSED, GONE))
+    """The other asks no more. (How it is sure one day that nothing of the dead one's can come, is tried in
+    tests/execute/test_cache_server.py: that takes a minute.)
+    """
+    both = two(expected=(UNUSED,))
     both.wait_used()
     with both.clients(LEASE + LATE, tolerant=True) as found:
         both.wait_hits()
         both.proxies[0].signal(signal.SIGKILL)
         wait_until(lambda: both.counts[1].now()["Used"] == "no", "the other proxy to see it")
-        both.wait_reads(found, 300)
-        wait_until(lambda: both.counts[1].now()["Used"] == "yes", "the dead one to be given up")
         both.wait_reads(found, 300)
 
 
