@@ -40,7 +40,7 @@ async def fill(store: Store) -> None:
 async def test_one_that_is_full(kind: str, tmp_path: Path) -> None:
     """Nothing is evicted, and what cannot be put is an error: then nobody takes it for locked."""
     cache = LocalCache(kind, tmp_path)
-    full = {"memcached": ("-M", "-m", "1"), "redis": ("--maxmemory", "1")}[kind]
+    full = {"memcached": ("-M", "-m", "8"), "redis": ("--maxmemory", "1")}[kind]
     cache.start(*full)
     store = await open_store(kind, cache.address)
     try:
