@@ -7,18 +7,18 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pymysql
 import pytest
 import redis
 
 from config.layout import PINTEREST
+from tests.faults.conftest import demo_topology
 from tests.faults.link import Link
 from tests.integration.fixtures import MakeOwn
-from tests.integration.own import OwnProxy, statements_like
+from tests.integration.own import OwnProxy, moved, statements_like
 from tests.integration.raw import query
 from tests.integration.test_caches import Counts, schema_with, stores
 from tests.support.cached_rows import CachedRows, Row, list_row, pin_row
@@ -172,35 +172,52 @@ def test_a_proxy_is_killed(two: Callable[..., Two]) -> None:
         both.wait_reads(found, 300)
 
 
-def test_a_write_of_which_nobody_knows(demo: Demo, stores: Stores, faulty: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def link(demo: Demo) -> Iterator[Link]:
+    """Leads to the first server."""
+    with Link(demo.masters[0].host, demo.masters[0].port) as made:
+        yield made
+
+
+def changes(now: Callable[[], int], before: int, sign: int) -> bool:
+    """Whether it has grown, or (`sign` -1) fallen."""
+    return (now() - before) * sign > 0
+
+
+def test_a_write_of_which_nobody_knows(
+    demo: Demo, stores: Stores, link: Link, own: MakeOwn, tmp_path: Path
+) -> None:
     """Its answer was lost while it waited for a row: it may be done much later, and stays locked."""
     board = PINTEREST.compose(shard=9, type=2, local=(1 << 30) + 1)
     cache = {"redis": stores["redis"].address, "lease": LEASE, "prefix": "unknown"}
     schema = schema_with(demo, tmp_path / "schema.json", {"board_has_pins": cache})
-    with demo.direct(0) as server, server.cursor() as cursor:
+    topology = moved(demo_topology(demo), {demo.masters[0].address: link.address})
+    proxy = own({"schema": schema, "timeouts": {"buffer": 0}}, topology)
+    Counts(proxy.connect(), "redis").wait_used(1)
+    store = redis.Redis("127.0.0.1", stores["redis"].port)
+    key = f"unknown:g:demo.board_has_pins:{board}"
+
+    def left() -> int:
+        return int(store.pttl(key))
+
+    with demo.direct(0) as server, demo.direct(0) as other, server.cursor() as cursor:
         cursor.execute(f"INSERT INTO db00009.board_has_pins VALUES ({board}, 1, 1)")
-        cluster = faulty({"schema": schema})
-        Counts(cluster.proxy.connect(), "redis").wait_used(1)
         cursor.execute("BEGIN")
         cursor.execute(f"SELECT * FROM db00009.board_has_pins WHERE board_id = {board} FOR UPDATE")
-        client = cluster.client()
-        update = "UPDATE board_has_pins SET sequence = 2 WHERE board_id ="
-        client.write(query(f"{update} {board}"))
-        with demo.direct(0) as other:
-            (thread,) = wait_until(lambda: statements_like(other, "UPDATE%board_has_pins%"), "it waits")
-            cluster.links[0].reset()
-            assert client.reply().code == 1158
-            store = redis.Redis("127.0.0.1", stores["redis"].port)
-            key = f"unknown:g:demo.board_has_pins:{board}"
-            left = store.pttl(key)
-            for _ in range(3):
-                wait_until(lambda: store.pttl(key) > left, "the lock to be put again", 5)
-                wait_until(lambda: store.pttl(key) < left, "time to pass", 5)
-            store.close()
-            with suppress(pymysql.MySQLError), other.cursor() as killer:
-                killer.execute(f"KILL {thread}")
+        client = proxy.raw()
+        client.write(query(f"UPDATE board_has_pins SET sequence = 2 WHERE board_id = {board}"))
+        (thread,) = wait_until(lambda: statements_like(other, "UPDATE%board_has_pins%"), "it waits")
+        link.reset()
+        assert client.reply().code == 1158
+        for _ in range(3):
+            before = left()
+            wait_until(partial(changes, left, before, -1), "time to pass", 5)
+            wait_until(partial(changes, left, left(), 1), "the lock to be put again", 5)
+        with other.cursor() as killer:
+            killer.execute(f"KILL {thread}")
         cursor.execute("ROLLBACK")
         cursor.execute(f"DELETE FROM db00009.board_has_pins WHERE board_id = {board}")
+    store.close()
 
 
 @pytest.mark.parametrize("kind", ["redis"], indirect=True)
@@ -209,6 +226,7 @@ def test_a_proxy_that_stops_is_not_waited_for(two: Callable[..., Two]) -> None:
     both.wait_used()
     with both.clients(tolerant=True) as found:
         both.wait_hits()
+        both.counts[0].connection.close()  # an idle client is waited for
         both.proxies[0].signal(signal.SIGTERM)
         both.counts[1].wait_used(1)  # without a line in its log that says otherwise
         both.wait_reads(found)
