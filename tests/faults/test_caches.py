@@ -101,7 +101,8 @@ def two(demo: Demo, own: MakeOwn, stores: Stores, kind: str, tmp_path: Path) -> 
                 cache = {kind: address, "lease": LEASE, "prefix": prefix}
                 path = tmp_path / f"schema{n}.json"
                 schema = schema_with(demo, path, {"pins": cache, "board_has_pins": cache})
-                proxies.append(own({"schema": schema}, expected=expected))
+                settings = {"schema": schema, "timeouts": {"drain": "3s"}}
+                proxies.append(own(settings, expected=expected))
             return Two(proxies, [*map(pin_row, pins), *map(list_row, boards)], kind)
 
         try:
