@@ -418,6 +418,7 @@ def value_of(store: redis.Redis, key: bytes) -> bytes:
     return bytes(store.get(key) or b"")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("flavour", ["mariadb"], indirect=True, scope="session")
 def test_rubbish_in_the_cache(proxy: OwnProxy, stores: dict[str, LocalCache], lists: list[int]) -> None:
     """What is no answer of the proxy's is given to nobody, and nobody waits for it."""
     counts, client = Counts(proxy.connect(), "redis"), proxy.connect()
