@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from config.flavour import MYSQL, Flavour
+from config.flavour import FLAVOURS, MYSQL, Flavour
 
 from .fingerprint import Findall, findall
 
@@ -78,3 +78,26 @@ class Env:
 def database_of(key: bytes) -> str:
     """The current database that the key of an `Env` names; "" for none."""
     return key.split(b" ", 3)[3].decode("utf-8", "replace")
+
+
+_FLAGS = (
+    *("ansi_quotes", "no_backslash_escapes", "pipes_as_concat", "high_not_precedence", "ignore_space"),
+    *("scatter_writes", "with_deleted", "parameters", "each_shard"),
+)
+
+
+def env_of(key: bytes) -> Env:
+    """The `Env` that has this key."""
+    bits, server, charsets, database = key.decode("utf-8", "surrogateescape").split(" ", 3)
+    flags = {name: bit == "1" for name, bit in zip(_FLAGS, bits, strict=False)}
+    flavour = next(one for name, one in FLAVOURS.items() if server.startswith(name))
+    charset, _, connection = charsets.partition("/")
+    return Env(
+        database=database if bits[len(_FLAGS)] == "1" else None,
+        server_version=int(server.removeprefix(flavour.name)),
+        flavour=flavour,
+        charset=charset,
+        connection=connection,
+        exact=bits[len(_FLAGS) + 1 :],
+        **flags,
+    )

@@ -293,13 +293,20 @@ class Rewriter:
 
     def reasons(self, sql: bytes, env: Env) -> Reasons:
         """Which conditions narrow a statement, or would: for EXPLAIN ROUTE. Never raises."""
+        statement = self.statement(sql, env)
+        return reasons(statement) if statement is not None else []
+
+    def statement(self, sql: bytes, env: Env) -> Statement | None:
+        """A statement as rules get it, for who wants to know more of it than its plan; None for one that
+        cannot be read.
+        """
         fingerprint, literals = _fingerprint(sql.removesuffix(b"\0"), env)
         try:
             source = _without_end(read(sql, literals, env)) if fingerprint else None
             names = Names(self._schema, self._topology, env, self._limits)
-            return reasons(Statement(_plain(source, env), names)) if source is not None else []
+            return Statement(_plain(source, env), names) if source is not None else None
         except Unreadable:
-            return []
+            return None
 
     def cached(self, sql: bytes, env: Env) -> bool:
         """Whether `plan` would find the statement's plan without making it."""

@@ -323,6 +323,18 @@ class Insert(Plan):
                 name = self.table.partition(".")[2]
                 raise BindError("routing_column_update", column=column, table=name)
 
+    def ids(self, values: Values) -> list[int | None]:
+        """The ID that places each row; None for one that no ID does. Raises BindError."""
+        found: list[int | None] = []
+        for row, view in self.each(values):
+            numbers = (
+                self._number(hint, view)
+                for hint in row.hints
+                if hint.key.rule in ("id", "object") and not hint.key.takes_text
+            )
+            found.append(next((one for one in numbers if one), None))
+        return found
+
     def _number(self, hint: Hint, values: Values) -> int | None:
         """The integer that a hint gives; None when the row does not have it."""
         if hint.value is None:

@@ -1,0 +1,86 @@
+"""Statements that stand for many: one for a fingerprint, one for a digest of a server's own. No literal of a
+client's is in either.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_AFTER: Final = {b"'": b"11'", b'"': b'11"', b"x": b"1", b"*": b" */"}
+
+
+def filled(fingerprint: bytes) -> bytes:
+    """A statement of this fingerprint: every literal is 1, or a text or number that begins so.
+
+    >>> filled(b"SELECT '\\x00, 0x\\x00, \\x00 /*\\x00\\x00")
+    b"SELECT '11', 0x1, 1 /* */"
+    """
+    texts = fingerprint.removesuffix(b"\0").split(b"\0")
+    last = texts.pop()
+    return b"".join([text + _literal(text) for text in texts]) + last
+
+
+def _literal(before: bytes) -> bytes:
+    """What stands behind this text."""
+    if before.endswith((b"'", b'"', b"0x", b"/*")):
+        return _AFTER[before[-1:]]
+    return b"1"
+
+
+_ROWS: Final = re.compile(rb"/\* , \.\.\. \*/")
+_DOTS: Final = re.compile(rb"(`(?:[^`]|``)*`|[A-Za-z_]\w*) ?\. ?(?=[`*A-Za-z_])")
+_CALL: Final = re.compile(rb"(\S+\s+)?`(\w+)` (?=\()")
+_NO_CALL: Final = frozenset(
+    b"INTO TABLE FROM JOIN UPDATE EXISTS AS KEY INDEX CALL WITH , ( ON CONSTRAINT REFERENCES UNIQUE ADD".split()
+)
+_LIST: Final = re.compile(rb"\(\s*\.\.\.\s*\)")
+_COLUMNS: Final = re.compile(
+    rb"(?:INSERT|REPLACE)\b[^()?]*?((?:`(?:[^`]|``)*`|\w+)(?: ?\. ?(?:`(?:[^`]|``)*`|\w+))?) \(([^()]*)\) VALUES? *\(\.\.\.\)",
+    re.IGNORECASE,
+)
+_INTO: Final = re.compile(
+    rb"(?:INSERT|REPLACE)\b[^()?]*?(`(?:[^`]|``)*`|\w+) VALUES? *\(\.\.\.\)", re.IGNORECASE
+)
+
+
+class Cut(Exception):
+    """The server has kept only the beginning of the statement."""
+
+
+def of_digest(text: bytes, width: int = 0) -> bytes:
+    """A statement with parameters for the text of a server's digest (DIGEST_TEXT), in which every list is
+    `(...)` and names of functions may be quoted. Raises Cut. `width`: so many columns has the table of an
+    INSERT that names none.
+
+    >>> of_digest(b"INSERT INTO `t` ( `a` , `b` ) VALUES (...) /* , ... */")
+    b'INSERT INTO `t` ( `a` , `b` ) VALUES (?, ?)'
+    >>> of_digest(b"SELECT `ifnull` ( `t` . `a` , ? ) FROM `t` WHERE `b` IN (...)")
+    b'SELECT ifnull( `t`.`a` , ? ) FROM `t` WHERE `b` IN (?)'
+    """
+    if text.rstrip().endswith(b"...") and not text.rstrip().endswith(b"(...)"):
+        raise Cut
+    text = _ROWS.sub(b"", text).rstrip()
+    text = _DOTS.sub(lambda found: found[1] + b".", text)
+    found = _COLUMNS.search(text)
+    if found is not None:
+        width = found[2].count(b",") + 1
+    if found is not None or _INTO.search(text):
+        start = text.index(b"(...)", found.start() if found is not None else 0)
+        row = b"(" + b", ".join([b"?"] * max(width, 1)) + b")"
+        text = text[:start] + row + text[start + 5 :]
+    text = _LIST.sub(b"(?)", text)
+    return _CALL.sub(_called, text)
+
+
+def into_of(text: bytes) -> bytes:
+    """The table of an INSERT whose digest names no columns; b"" for another."""
+    found = _INTO.search(text)
+    return b"" if found is None else found[1].strip(b"`")
+
+
+def _called(found: re.Match[bytes]) -> bytes:
+    before = (found[1] or b"").strip()
+    if not before or before.upper() in _NO_CALL and not before == b"(" and not before == b",":
+        return found[0]
+    return (found[1] or b"") + found[2]
