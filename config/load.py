@@ -107,6 +107,27 @@ def check(path: str | Path, *, closely: bool = False) -> tuple[Settings, Schema 
     return settings, schema, topology
 
 
+def load_all(
+    path: str | Path, topology_file: Path | None = None, schema_file: Path | None = None
+) -> tuple[Settings, Schema, Topology]:
+    """The settings at `path`, with schema and topology for what asks no ZooKeeper: those of the files given,
+    else those that the settings name. Raises ConfigError, also when one of them is in ZooKeeper.
+    """
+    settings, schema, topology = check(path)
+    if schema_file is not None:
+        schema = load_schema(schema_file)
+    if topology_file is not None:
+        topology = load_topology(topology_file, layouts=settings.all_layouts, schema=schema)
+    problems = []
+    if topology is None:
+        problems.append(Problem("", "the topology is in ZooKeeper: give --topology FILE"))
+    if schema is None:
+        problems.append(Problem("", "the schema is in ZooKeeper: give --schema FILE"))
+    if schema is None or topology is None:
+        raise ConfigError(problems)
+    return settings, schema, topology
+
+
 def _wrong(topology: Document) -> set[str]:
     """The keyspaces that have problems of their own."""
     places = (re.split(r"[.\[ ]", one.place) for one in topology.problems)

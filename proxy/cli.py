@@ -15,7 +15,7 @@ from config.checks import access_problems, fit_problems
 from config.document import ConfigError
 from config.layout import BUILTIN
 from config.load import check as check_files
-from config.load import load_schema, load_settings, load_topology
+from config.load import load_all, load_schema, load_settings, load_topology
 from config.references import reference_tables
 from config.schema import Schema
 from config.settings import Settings, ZooKeeper
@@ -24,6 +24,8 @@ from fleet.cli import app as fleet_app
 from fleet.importing.cli import import_rows, propose
 from fleet.schema_cli import app as schema_app
 from fleet.topology_cli import app as topology_app
+
+from .advising.cli import advise
 
 app = typer.Typer(
     name="shardgate",
@@ -85,6 +87,7 @@ app.add_typer(fleet_app, name="fleet")
 app.add_typer(topology_app, name="topology")
 app.add_typer(schema_app, name="schema")
 app.command()(propose)
+app.command()(advise)
 fleet_app.command(name="import")(import_rows)
 
 
@@ -332,17 +335,9 @@ def explain(
     from rewriter.planner import Rewriter
 
     try:
-        settings, schema, topology = check_files(config)
-        if schema_file is not None:
-            schema = load_schema(schema_file)
-        if topology_file is not None:
-            topology = load_topology(topology_file, layouts=settings.all_layouts, schema=schema)
+        _, schema, topology = load_all(config, topology_file, schema_file)
     except ConfigError as error:
         raise _fail(f"the configuration cannot be used:\n{error}") from None
-    if topology is None:
-        raise _fail("the topology is in ZooKeeper: give --topology FILE")
-    if schema is None:
-        raise _fail("the schema is in ZooKeeper: give --schema FILE")
     if database is None:
         sharded = [name for name, one in schema.databases.items() if one.keyspace is None]
         database = sharded[0] if len(sharded) == 1 else None

@@ -32,8 +32,10 @@ _ROWS: Final = re.compile(rb"/\* , \.\.\. \*/")
 _DOTS: Final = re.compile(rb"(`(?:[^`]|``)*`|[A-Za-z_]\w*) ?\. ?(?=[`*A-Za-z_])")
 _CALL: Final = re.compile(rb"(\S+\s+)?`(\w+)` (?=\()")
 _NO_CALL: Final = frozenset(
-    b"INTO TABLE FROM JOIN UPDATE EXISTS AS KEY INDEX CALL WITH , ( ON CONSTRAINT REFERENCES UNIQUE ADD".split()
+    b"INTO TABLE FROM JOIN UPDATE EXISTS AS KEY INDEX CALL WITH RECURSIVE ON CONSTRAINT REFERENCES UNIQUE".split()
 )
+_UNIT: Final = re.compile(rb"\bSQL_TSI_(?=[A-Z]+\b)")
+_VARIABLE: Final = re.compile(rb"@ ?\?")
 _LIST: Final = re.compile(rb"\(\s*\.\.\.\s*\)")
 _COLUMNS: Final = re.compile(
     rb"(?:INSERT|REPLACE)\b[^()?]*?((?:`(?:[^`]|``)*`|\w+)(?: ?\. ?(?:`(?:[^`]|``)*`|\w+))?) \(([^()]*)\) VALUES? *\(\.\.\.\)",
@@ -60,7 +62,7 @@ def of_digest(text: bytes, width: int = 0) -> bytes:
     """
     if text.rstrip().endswith(b"...") and not text.rstrip().endswith(b"(...)"):
         raise Cut
-    text = _ROWS.sub(b"", text).rstrip()
+    text = _VARIABLE.sub(b"@v", _UNIT.sub(b"", _ROWS.sub(b"", text).rstrip()))
     text = _DOTS.sub(lambda found: found[1] + b".", text)
     found = _COLUMNS.search(text)
     if found is not None:
@@ -80,7 +82,5 @@ def into_of(text: bytes) -> bytes:
 
 
 def _called(found: re.Match[bytes]) -> bytes:
-    before = (found[1] or b"").strip()
-    if not before or before.upper() in _NO_CALL and not before == b"(" and not before == b",":
-        return found[0]
-    return (found[1] or b"") + found[2]
+    before = (found[1] or b"").strip().upper()
+    return found[0] if not before or before in _NO_CALL else (found[1] or b"") + found[2]

@@ -1,0 +1,139 @@
+"""`shardgate advise`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.text import Text
+
+from config.document import ConfigError
+from config.flavour import flavour_of
+from config.load import load_all
+from config.schema import Schema
+from rewriter.env import Env
+from rewriter.planner import Rewriter
+
+from .document import document
+from .entries import Notes
+from .findings import findings
+from .lines import Lines
+from .logs import Format, entries, format_of
+from .report import About, Report
+from .tally import Tally
+from .words import count, size
+
+_NOT_A_TERMINAL = 100
+"""Columns of what is not printed on one."""
+
+_EACH = 2000
+"""So many statements between two looks at the clock of the progress."""
+
+
+def advise(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            help="A general log, a slow log, performance_schema's digests as TSV or CSV, or a file of SQL; "
+            "also with gzip. - is stdin.",
+            metavar="LOG",
+        ),
+    ],
+    config: Annotated[
+        Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")
+    ] = Path("shardgate.yaml"),
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            "-D",
+            help="The current database where the log tells none, or one that the schema does not have.",
+        ),
+    ] = None,
+    format: Annotated[
+        Format | None, typer.Option("--format", help="What the log is; found out by what is in it.")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Show so many of each kind.", min=1)] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="Show the statements that need no advice, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
+    topology_file: Annotated[
+        Path | None,
+        typer.Option("--topology", help="A topology file, when the settings name ZooKeeper.", metavar="FILE"),
+    ] = None,
+    schema_file: Annotated[
+        Path | None,
+        typer.Option("--schema", help="A schema file, when the settings name ZooKeeper.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Say of an application's statements, from a log, how they would run over shards, what that would cost, and
+    what would route them. No server is asked, and no value of a statement is printed.
+    """
+    try:
+        settings, schema, topology = load_all(config, topology_file, schema_file)
+    except ConfigError as error:
+        raise _fail(f"the configuration cannot be used:\n{error}") from None
+    limits = settings.limits
+    rewriter = Rewriter(schema, topology, in_list=limits.in_list, parse_depth=limits.parse_depth)
+    notes = Notes()
+    try:
+        lines = Lines(log)
+        kind = format or format_of(lines.beginning())
+        tally = Tally(rewriter, Env(database=database or _only(schema)), notes)
+        _read(tally, lines, kind, notes)
+        lines.close()
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _fail(f"{log} cannot be read: {reason}") from None
+    skipped = dict(notes.skipped)
+    name = "stdin" if str(log) == "-" else log.name
+    about = About(name, {"general": "general log", "slow": "slow log", "digest": "digests", "sql": "SQL"}[kind], lines.size, notes.version)
+    if not tally.statements:
+        told = "".join(f"\n  not looked at: {count(number, 'time')} {what}" for what, number in skipped.items())
+        raise _fail(
+            f"there is no statement in {log}, read as {about.format} ({size(lines.size)}): "
+            f"give --format if it is something else{told}",
+            1,
+        )
+    found = findings(tally)
+    if as_json:
+        typer.echo(json.dumps(document(about, tally, found, skipped), indent=2, ensure_ascii=False))
+        return
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else _NOT_A_TERMINAL
+    console = Console(highlight=False, width=width)
+    for line in Report(width, limit, everything=everything).lines(about, tally, found, skipped):
+        console.print(Text(line.text, style=line.style), soft_wrap=True)
+
+
+def _read(tally: Tally, lines: Lines, kind: Format, notes: Notes) -> None:
+    """Read the log, with a sign of life on a terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"))
+    errors = Console(stderr=True)
+    with Progress(*columns, console=errors, transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("reading")
+        version = ""
+        for number, entry in enumerate(entries(lines, kind, notes)):
+            if notes.version != version:
+                version = notes.version
+                tally.serve(flavour_of(version), version)
+            tally.add(entry)
+            if not number % _EACH:
+                text = f"{size(lines.size)}, {count(tally.statements, 'statement')} of {len(tally.kinds):,} kinds"
+                progress.update(task, description=text)
+
+
+def _only(schema: Schema) -> str | None:
+    """The one database that is sharded, if it is one."""
+    sharded = [name for name, one in schema.databases.items() if one.keyspace is None]
+    return sharded[0] if len(sharded) == 1 else None
+
+
+def _fail(message: str, status: int = 2) -> typer.Exit:
+    print(f"shardgate: {message}", file=sys.stderr)
+    return typer.Exit(status)

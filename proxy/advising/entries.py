@@ -1,0 +1,47 @@
+"""What every format of log gives: statements, one after another, and what of the log cannot be used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+MAX_STATEMENT: Final = 1 << 20
+"""Bytes of the longest statement that is looked at."""
+
+UNREADABLE: Final = "lines that are none of this format's"
+TOO_LONG: Final = f"statements longer than {MAX_STATEMENT >> 20} MB"
+CUT_SHORT: Final = "statements of which the server has kept only the beginning"
+PREPARING: Final = "PREPARE, EXECUTE and DEALLOCATE by SQL"
+CUT_OFF: Final = "a statement that is not finished at the end"
+
+
+class Entry(NamedTuple):
+    """A statement of a log. `database`: the current one, None where the log does not tell. It was run `count`
+    times, in `seconds` in all, and the server has looked at `examined` rows and sent `sent`; None where the
+    log does not tell. `parameters`: `?` in it stands for values that are not known. `digest`: it is a
+    server's, whose lists are `(...)`.
+    """
+
+    sql: bytes
+    database: str | None = None
+    count: int = 1
+    seconds: float | None = None
+    examined: int | None = None
+    sent: int | None = None
+    parameters: bool = False
+    digest: bool = False
+
+
+class Notes:
+    """What a reader has found out about its log besides. `skipped`: what was not used, and how often.
+    `version`: the server's, "" where the log does not tell.
+    """
+
+    def __init__(self) -> None:
+        self.skipped: Counter[str] = Counter()
+        self.version = ""
+
+
+def name_of(raw: bytes) -> str:
+    """A database's name."""
+    return raw.strip().strip(b"`").decode("utf-8", "surrogateescape")
