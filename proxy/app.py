@@ -41,6 +41,7 @@ from .certificates import CertificateStore
 from .errors import ProxyError
 from .in_use import Agreement, InUse, Shared
 from .listening import Door, serve_clients
+from .local.advice import dear
 from .local.distributed import transactions
 from .local.kill import end
 from .local.processes import processes
@@ -382,6 +383,7 @@ class Worker:
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["sessions"] = lambda request: sessions(services, **request)
+        peers.handlers["advice"] = lambda _: dear(services)
         peers.handlers["transactions"] = lambda request: transactions(services, **request)
         spawn, serving = self.tasks.spawn, services.serving
         peers.handlers["tables"] = lambda _: spawn(serving.look_at_tables(), "tables") is not None

@@ -230,6 +230,11 @@ class Rewriter:
             if only is None or plan in only:
                 yield plan, digest_of(fingerprint), database_of(key)
 
+    def fingerprints(self) -> Iterator[tuple[Plan, bytes, bytes]]:
+        """The same plans, each with its statement's fingerprint and the key of its environment."""
+        for (fingerprint, key), plan in self._cache.items():
+            yield plan, fingerprint, key
+
     def replaced(self, topology: Topology, schema: Schema | None = None) -> Rewriter:
         """One for another topology (and schema), which counts on. This one plans on for the statements at
         work, but has forgotten its plans.

@@ -45,9 +45,9 @@ def advise(
             metavar="LOG",
         ),
     ],
-    config: Annotated[
-        Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")
-    ] = Path("shardgate.yaml"),
+    config: Annotated[Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")] = Path(
+        "shardgate.yaml"
+    ),
     database: Annotated[
         str | None,
         typer.Option(
@@ -60,7 +60,9 @@ def advise(
         Format | None, typer.Option("--format", help="What the log is; found out by what is in it.")
     ] = None,
     limit: Annotated[int, typer.Option(help="Show so many of each kind.", min=1)] = 20,
-    everything: Annotated[bool, typer.Option("--all", help="Show the statements that need no advice, too.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show the statements that need no advice, too.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
     topology_file: Annotated[
         Path | None,
@@ -71,8 +73,8 @@ def advise(
         typer.Option("--schema", help="A schema file, when the settings name ZooKeeper.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Say of an application's statements, from a log, how they would run over shards, what that would cost, and
-    what would route them. No server is asked, and no value of a statement is printed.
+    """Say how the statements in an application's log would run over shards, what that would cost, and what
+    would route them. No server is asked, and no value of a statement is printed.
     """
     try:
         settings, schema, topology = load_all(config, topology_file, schema_file)
@@ -92,9 +94,16 @@ def advise(
         raise _fail(f"{log} cannot be read: {reason}") from None
     skipped = dict(notes.skipped)
     name = "stdin" if str(log) == "-" else log.name
-    about = About(name, {"general": "general log", "slow": "slow log", "digest": "digests", "sql": "SQL"}[kind], lines.size, notes.version)
+    about = About(
+        name,
+        {"general": "general log", "slow": "slow log", "digest": "digests", "sql": "SQL"}[kind],
+        lines.size,
+        notes.version,
+    )
     if not tally.statements:
-        told = "".join(f"\n  not looked at: {count(number, 'time')} {what}" for what, number in skipped.items())
+        told = "".join(
+            f"\n  not looked at: {what}: {number:,}" for what, number in skipped.items()
+        )
         raise _fail(
             f"there is no statement in {log}, read as {about.format} ({size(lines.size)}): "
             f"give --format if it is something else{told}",
@@ -124,8 +133,8 @@ def _read(tally: Tally, lines: Lines, kind: Format, notes: Notes) -> None:
                 tally.serve(flavour_of(version), version)
             tally.add(entry)
             if not number % _EACH:
-                text = f"{size(lines.size)}, {count(tally.statements, 'statement')} of {len(tally.kinds):,} kinds"
-                progress.update(task, description=text)
+                read = f"{size(lines.size)}, {count(tally.statements, 'statement')}"
+                progress.update(task, description=f"{read} of {len(tally.kinds):,} kinds")
 
 
 def _only(schema: Schema) -> str | None:

@@ -1,5 +1,5 @@
-r"""performance_schema.events_statements_summary_by_digest, exported: as `mysql -B` prints it (a tab between any
-two columns, \n, \t and \\ in them) or as CSV, in any order of columns, which the first line names.
+r"""performance_schema.events_statements_summary_by_digest, exported: as `mysql -B` prints it (a tab between
+any two columns, \n, \t and \\ in them) or as CSV, in any order of columns, which the first line names.
 
 DIGEST_TEXT is needed; QUERY_SAMPLE_TEXT, where there is one, is a statement with its values, and better.
 """
@@ -54,7 +54,9 @@ class Digests:
             rows: Iterable[list[bytes]] = (line.split(b"\t") for line in lines if line)
         else:
             texts = (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
-            rows = ([one.encode("utf-8", "surrogateescape") for one in row] for row in _csv(texts, self._notes))
+            rows = (
+                [one.encode("utf-8", "surrogateescape") for one in row] for row in _csv(texts, self._notes)
+            )
         for row in rows:
             if len(row) != width:
                 self._notes.skipped[UNREADABLE] += bool(row)
@@ -64,25 +66,27 @@ class Digests:
     def _entry(self, row: dict[str, bytes | None]) -> Iterator[Entry]:
         text = row.get(TEXT)
         if text is None:  # the row of what found no room
-            self._notes.skipped["statements of which the server had no room for a digest"] += _whole(row, "COUNT_STAR") or 1
+            self._notes.skipped["statements of which the server had no room for a digest"] += (
+                _whole(row, "COUNT_STAR") or 1
+            )
             return
         schema = row.get("SCHEMA_NAME")
         seconds = _whole(row, "SUM_TIMER_WAIT")
         entry = Entry(
             text,
             None if schema is None else schema.decode("utf-8", "surrogateescape"),
-            count=_whole(row, "COUNT_STAR") or 1,
+            times=_whole(row, "COUNT_STAR") or 1,
             seconds=None if seconds is None else seconds / _PICO,
             examined=_whole(row, "SUM_ROWS_EXAMINED"),
             sent=_whole(row, "SUM_ROWS_SENT"),
         )
         sample = next((found for name in _SAMPLES if (found := row.get(name))), None)
         if _BY_SQL.match(text):
-            found = _RUNS.match(text)
-            if found is None or found[1]:
+            runs = _RUNS.match(text)
+            if runs is None or runs[1]:
                 self._notes.skipped["kinds of PREPARE and EXECUTE by SQL"] += 1
                 return
-            entry, sample = entry._replace(sql=text[found.end() :]), None
+            entry, sample = entry._replace(sql=text[runs.end() :]), None
         if sample is not None and not sample.endswith(b"..."):
             if len(sample) >= MAX_STATEMENT:
                 self._notes.skipped[TOO_LONG] += 1

@@ -16,7 +16,7 @@ CUT_OFF: Final = "a statement that is not finished at the end"
 
 
 class Entry(NamedTuple):
-    """A statement of a log. `database`: the current one, None where the log does not tell. It was run `count`
+    """A statement of a log. `database`: the current one, None where the log does not tell. It was run `times`
     times, in `seconds` in all, and the server has looked at `examined` rows and sent `sent`; None where the
     log does not tell. `parameters`: `?` in it stands for values that are not known. `digest`: it is a
     server's, whose lists are `(...)`.
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
     sql: bytes
     database: str | None = None
-    count: int = 1
+    times: int = 1
     seconds: float | None = None
     examined: int | None = None
     sent: int | None = None

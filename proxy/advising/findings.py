@@ -102,9 +102,9 @@ def findings(tally: Tally) -> Findings:
         found.seconds[group] += one.seconds
         found.estimated = found.estimated or one.cost.estimated
         found.timed = found.timed or one.timed > 0
-        for advice in finding.advice:
-            if advice.change is not None and advice.to is not None:
-                _help(helps, one, advice, advice.change, advice.to)
+        best = next((each for each in finding.advice if each.change is not None), None)
+        if best is not None and best.change is not None and best.to is not None:
+            _help(helps, one, best, best.change, best.to)
     for way, count in tally.forgotten.items():
         found.executions[GROUPS[way]] += count
         found.kinds[GROUPS[way]] += tally.forgotten_kinds[way]

@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, cast
 
 MAX_LINE: Final = 1 << 20
 """Bytes of a line that are kept."""
@@ -28,7 +28,7 @@ class Lines:
         buffered = io.BufferedReader(raw, PEEK) if isinstance(raw, io.RawIOBase) else raw
         self._file: IO[bytes] = buffered
         if _peek(buffered).startswith(_GZIP):
-            self._file = gzip.open(buffered)
+            self._file = cast(IO[bytes], gzip.GzipFile(fileobj=buffered))
         self._own = raw is not sys.stdin.buffer
         self._seen: list[bytes] = []
         self.cut = False

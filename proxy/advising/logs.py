@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from typing import Final, Protocol
 
 from . import digests, general, slow
 from .digests import Digests
@@ -23,7 +24,20 @@ class Format(StrEnum):
     SQL = "sql"
 
 
-READERS = {Format.GENERAL: General, Format.SLOW: Slow, Format.DIGEST: Digests, Format.SQL: Script}
+class Reader(Protocol):
+    """Reads one log."""
+
+    def read(self, lines: Iterable[bytes]) -> Iterator[Entry]:
+        """The statements, in order."""
+        ...
+
+
+READERS: Final[Mapping[Format, Callable[[Notes], Reader]]] = {
+    Format.GENERAL: General,
+    Format.SLOW: Slow,
+    Format.DIGEST: Digests,
+    Format.SQL: Script,
+}
 
 
 def format_of(beginning: bytes) -> Format:

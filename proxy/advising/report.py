@@ -1,4 +1,4 @@
-"""What `shardgate advise` prints: a summary, the changes that help most, and the statements that cost most."""
+"""What `shardgate advise` prints: a summary, the changes that help most, and what costs most."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from proxy.errors import error_lines
+from rewriter.advice.cost import Way
 
 from .findings import Finding, Findings, Group, Helps
 from .tally import Counted, Tally
@@ -98,7 +99,7 @@ class Report:
         yield from self._notes(found, skipped, tally)
 
     def _notes(self, found: Findings, skipped: dict[str, int], tally: Tally) -> Iterator[Line]:
-        notes = [f"Not looked at: {number:,} {what}." for what, number in sorted(skipped.items()) if number]
+        notes = [f"Not looked at: {what}: {number:,}." for what, number in sorted(skipped.items()) if number]
         if found.estimated:
             notes.append(
                 "IDs are those of an application that is not sharded yet: each one is counted as if it were "
@@ -113,7 +114,8 @@ class Report:
     def _change(self, number: int, one: Helps) -> Iterator[Line]:
         then = "" if one.to is None else f", then {in_words(one.to)}"
         again = ", and other statements" if one.sql else ""
-        text = f"{one.change.title}{again}: {count(one.kinds, 'kind')}, {count(one.executions, 'execution')}{then}"
+        worth = f"{count(one.kinds, 'kind')}, {count(one.executions, 'execution')}"
+        text = f"{one.change.title}{again}: {worth}{then}"
         yield from self._wrapped(text, f"  {number}. ", "     ")
         for line in one.change.lines:
             yield from self._wrapped(line, "       ", "         ", "cyan")
@@ -152,8 +154,7 @@ class Report:
         if one.timed:
             parts.append(f"{seconds(one.seconds)} in all, {seconds(one.seconds / one.timed)} each")
         if one.cost.shards and one.cost.way not in ("definition",):
-            shards = f"{mean(one.shards)} of {one.cost.of} shards" if one.cost.of else mean(one.shards)
-            parts.append(f"{shards} each, {count(one.work, 'shard')} in all")
+            parts.append(f"{mean(one.shards)} {_reads(one)} each, {one.work:,.0f} in all")
         if one.cost.pieces:
             parts.append("all rows of " + ", ".join(one.cost.pieces) + " are asked for")
         if one.timed and one.examined:
@@ -161,6 +162,10 @@ class Report:
         if one.database is not None:
             parts.append(f"in {one.database}")
         return " · ".join(parts)
+
+
+def _reads(one: Counted) -> str:
+    return "reads of shards" if one.cost.way is Way.GATHER else "shards"
 
 
 def _verb(group: Group, kinds: int) -> str:

@@ -17,7 +17,9 @@ _INSIDE: Final = {
 }
 _DELIMITER: Final = re.compile(rb"\s*DELIMITER\s+(\S+)\s*", re.IGNORECASE)
 _USE: Final = re.compile(rb"\s*USE\s+(`(?:[^`]|``)+`|[^\s;]+)\s*", re.IGNORECASE)
-_COMMENTS: Final = re.compile(rb"(?:\s++|--(?:\s[^\n]*+|\Z|(?=\n))|#[^\n]*+|/\*(?![!+]|M!)(?:[^*]++|\*(?!/))*+\*/)*+")
+_COMMENTS: Final = re.compile(
+    rb"(?:\s++|--(?:\s[^\n]*+|\Z|(?=\n))|#[^\n]*+|/\*(?![!+]|M!)(?:[^*]++|\*(?!/))*+\*/)*+"
+)
 
 
 class Script:

@@ -94,7 +94,7 @@ class Tally:
     def serve(self, flavour: Flavour, version: str) -> None:
         """From now on statements are read as a server of this version reads them."""
         numbers = [int(one) for one in re.findall(r"\d+", version)[:3]]
-        major, minor, patch = (numbers + [0, 0, 0])[:3]
+        major, minor, patch = [*numbers, 0, 0, 0][:3]
         self._env = replace(self._env, flavour=flavour, server_version=major * 10000 + minor * 100 + patch)
         self._envs.clear()
         self._known.clear()
@@ -151,7 +151,7 @@ class Tally:
             counted = self._counted(sql, lifted, fingerprint, env)
         self._count(counted, entry)
         if counted.measured < ALWAYS or counted.count % SELDOM == 0:
-            self._measure(counted, sql, lifted, env, entry.count)
+            self._measure(counted, sql, lifted, env, entry.times)
 
     def _many(self, sql: bytes, env: Env) -> bool:
         text = trim(sql)
@@ -160,7 +160,7 @@ class Tally:
     def _cut(self, sql: bytes, env: Env, entry: Entry) -> None:
         """A text of several statements; the log tells no time of each."""
         text, at = trim(sql), 0
-        while at is not None and at < len(text):
+        while at < len(text):
             piece = cut(text, at, env)
             one = text[piece.start : piece.end].strip()
             if one and len(one) < len(sql):
@@ -186,10 +186,10 @@ class Tally:
         return found
 
     def _count(self, counted: Counted, entry: Entry) -> None:
-        self.statements += entry.count
-        counted.count += entry.count
+        self.statements += entry.times
+        counted.count += entry.times
         if entry.seconds is not None:
-            counted.timed += entry.count
+            counted.timed += entry.times
             counted.seconds += entry.seconds
             counted.examined += entry.examined or 0
             counted.sent += entry.sent or 0

@@ -11,7 +11,7 @@ from proxy.engine import transactions
 from rewriter.plans import Values, builtins
 from rewriter.plans.cached import FlushCache, TouchingSet
 
-from . import caches, catalog, distributed, explain, kill, locks, processes, set, show, status, use
+from . import advice, caches, catalog, distributed, explain, kill, locks, processes, set, show, status, use
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -37,6 +37,7 @@ BUILTINS: Final[dict[type[builtins.Builtin], Callable[[Exchange, Any, Values], N
     FlushCache: caches.flush_cache,
     TouchingSet: set.set_variables,
     builtins.ShowProxyQueries: show.proxy_queries,
+    builtins.ShowProxyAdvice: advice.proxy_advice,
     builtins.ShowProxySessions: show.proxy_sessions,
     builtins.ShowProxyTransactions: distributed.proxy_transactions,
     builtins.ShowStatus: status.show_status,

@@ -266,6 +266,12 @@ class Planners:
                 return answer.rows
             slots = slots | {name: slot(name) for name in answer.wanted}
 
+    async def advise(
+        self, user: str, sql: bytes, env: Env, rewriter: Rewriter
+    ) -> tuple[tuple[str, str], ...]:
+        """What a statement costs and what would make it cost less, see `advising.rows`. Raises ProxyError."""
+        return (await self._ask(user, sql, rewriter, Request(env, task=Task.ADVISE))).rows
+
     async def cut(self, user: str, text: bytes, env: Env, rewriter: Rewriter) -> Piece:
         """The first statement of a text of several, trimmed. Raises ProxyError."""
         answer = await self._ask(user, text, rewriter, Request(env, task=Task.CUT))

@@ -20,6 +20,7 @@ from typing import Final
 
 from config.schema import Schema
 from config.topology import Topology
+from proxy.advising.rows import advice_rows
 from proxy.errors import error_lines
 from rewriter.explain import explain
 from rewriter.planner import LONG, Lifted, Made, Rewriter, lift, not_plain
@@ -86,6 +87,8 @@ class Planner:
             return self._explained(request, sql)
         if request.task is Task.CUT:
             return Answer(piece=cut(sql, 0, request.env))
+        if request.task is Task.ADVISE:
+            return Answer(rows=tuple(advice_rows(self._now(), sql, request.env)))
         return self._planned(request, sql)
 
     def _now(self) -> Rewriter:

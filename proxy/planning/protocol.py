@@ -41,12 +41,13 @@ _SQL: Final = -1
 
 class Task(Enum):
     """What is asked: a plan, and where the parameters are; what EXPLAIN ROUTE says; where the text's first
-    statement ends.
+    statement ends; what would make it cost less.
     """
 
     PLAN = auto()
     EXPLAIN = auto()
     CUT = auto()
+    ADVISE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Request:
 class Answer:
     """What a process found out; `failed` is an error of the registry instead. `unmasked`: whether every
     masked character is within a literal. `rows`: what EXPLAIN ROUTE says, or `wanted`, the slots that it
-    needs first. `piece`: the text's first statement.
+    needs first; or what there is to advise. `piece`: the text's first statement.
     """
 
     lifted: Lifted | None = None

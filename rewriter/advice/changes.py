@@ -1,4 +1,4 @@
-"""Changes of the schema, each as text and as a schema that has it, and the statement planned again with one."""
+"""Changes of the schema, each as text and as a schema that has it, and statements planned again with one."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def strict(table: Table, column: str) -> Change:
     return Change(
         title=f"{table.name}: every row on the shard of its `{column}`",
         database=table.database,
-        lines=(f"{table.name}: colocate: {{column: {column}, strict: true}}",),
+        lines=(f"{table.name}: {{…, colocate: {{column: {column}, strict: true}}}}",),
         tables=(replace(table, colocate=where),),
     )
 
@@ -108,7 +108,7 @@ def reference(table: Table) -> Change:
     return Change(
         title=f"{table.name} as a reference table",
         database=table.database,
-        lines=(f"{table.name}: {{kind: reference, keyspace: {table.keyspace}, columns: …}}",),
+        lines=(f"{table.name}: {{kind: reference, keyspace: {table.keyspace}, columns: {{…}}}}",),
         tables=(replace(table, kind=Kind.REFERENCE),),
     )
 

@@ -77,19 +77,17 @@ class Joint:
 @dataclass(slots=True, eq=False)
 class Clauses:
     """What there is to see in a statement. `open` are the sharded tables that nothing narrows; `tables` all
-    that it names, of the schema; `verb` its first word. `simple`: one SELECT, UPDATE or DELETE of one table; `several`: tables.
-    `limit`, `ordered`, `grouped`: its clauses; `aggregated`: it has aggregates.
+    of the schema's that it names; `joined` the equalities of their columns; `verb` its first word. `simple`:
+    one SELECT, UPDATE or DELETE of one table. `several`: tables are named. `grouped`: there is GROUP BY.
+    `aggregated`: it has aggregates.
     """
 
     verb: str
     open: list[Used]
     tables: list[Target]
-    names: list[str]
     joined: list[tuple[str, Joint, str, Joint]]
     simple: bool = True
     several: bool = False
-    limit: bool = False
-    ordered: bool = False
     grouped: bool = False
     aggregated: bool = False
 
@@ -117,17 +115,14 @@ def _clauses(statement: Statement) -> Clauses | None:
     routes = dict(zip(refs, splicer.routes(refs), strict=True)) if refs else {}
     reading = _Reading(statement, scope, splicer)
     named = sorted(scope.targets, key=lambda ref: ref.span.first)
-    tables = [(ref.name, scope.targets[ref]) for ref in named if scope.targets[ref].table is not None]
+    tables = [scope.targets[ref] for ref in named if scope.targets[ref].table is not None]
     return Clauses(
         verb=source.tokens[0].text,
         open=[reading.used(ref) for ref in refs if routes[ref].unbounded],
-        tables=[target for _, target in tables],
-        names=[name for name, _ in tables],
+        tables=tables,
         joined=[pair for block in blocks for pair in reading.pairs(block)],
         simple=len(blocks) == 1 and len(blocks[0].tables) == 1,
         several=len(tables) > 1,
-        limit=any(block.limit is not None for block in blocks),
-        ordered=any(block.order for block in blocks),
         grouped=any(block.group for block in blocks),
         aggregated=any(is_aggregate(source, at) for at in range(len(source.tokens))),
     )

@@ -89,8 +89,10 @@ class Cost(NamedTuple):
 
 
 def slot(name: str) -> bytes:
-    """What a session would have said: of a parameter a text, which is a number, too."""
-    return b"'1'" if name.startswith("?") and not name.startswith("?L") else b"1"
+    """What a session would have said: of a parameter a text, which is a number, too, another one for each."""
+    if not name.startswith("?") or name.startswith("?L"):
+        return b"1"
+    return b"'%d'" % (int(name[1:]) + 1 if name[1:].isdigit() else 1)
 
 
 def cost_of(rewriter: Rewriter, sql: bytes, env: Env) -> Cost:
@@ -171,7 +173,9 @@ class _Costing:
                 plan.bind(values, self._topology, _first)  # what it must not change, it must not change here
         way = Way.SCATTER if shards is None else self._way(plan, count)
         hosts = min(count, _hosts(keyspace))
-        return Cost(way, count, len(every), hosts, listed=shards is not None and _listed(plan), estimated=True)
+        return Cost(
+            way, count, len(every), hosts, listed=shards is not None and _listed(plan), estimated=True
+        )
 
     def _bound(self, plan: Sharded, values: Values, keyspace: Keyspace) -> Cost:
         """With IDs that there are."""

@@ -52,8 +52,10 @@ def advise(trials: Trials, sql: bytes, env: Env, cost: Cost) -> list[Advice]:
     clauses = None if statement is None else clauses_of(statement)
     if clauses is not None:
         found += _Remedies(trials, sql, env, cost, clauses).all()
-    unique = {(one.text, one.change): one for one in reversed(found)}
-    return sorted(reversed(unique.values()), key=lambda one: one.rank)[:MOST]
+    unique: dict[tuple[str, Change | None], Advice] = {}
+    for one in found:
+        unique.setdefault((one.text, one.change), one)
+    return sorted(unique.values(), key=lambda one: one.rank)[:MOST]
 
 
 def _named(trials: Trials, sql: bytes, env: Env, cost: Cost) -> list[Advice]:
@@ -95,14 +97,16 @@ class _Remedies:
 
     def _changed(self) -> Iterator[Advice]:
         """The tables as they could be, one change at a time."""
-        tables = {(one.table.database, one.table.name): one.table for one in self._clauses.tables if one.table}
+        tables = {
+            (one.table.database, one.table.name): one.table for one in self._clauses.tables if one.table
+        }
         if any(one.kind not in (Kind.SINGLE, Kind.REFERENCE) for one in tables.values()):
             for table in tables.values():
                 if table.kind is Kind.SINGLE:
                     yield from self._tried(
                         reference(table),
-                        f"make {table.name} a reference table, if it is small and seldom written: it then joins "
-                        "on every shard",
+                        f"make {table.name} a reference table, if it is small and seldom written: it then "
+                        "joins on every shard",
                     )
         for table in tables.values():
             for column in self._places(table):
@@ -283,7 +287,9 @@ class _Remedies:
         verb = self._clauses.verb
         if verb == "UPDATE":
             return f"UPDATE {table.name} SET … {where}"
-        return f"DELETE FROM {table.name} {where}" if verb == "DELETE" else f"SELECT … FROM {table.name} {where}"
+        return (
+            f"DELETE FROM {table.name} {where}" if verb == "DELETE" else f"SELECT … FROM {table.name} {where}"
+        )
 
     def _together(self, sql: tuple[str, ...], change: Change | None) -> Cost | None:
         """The cost of statements one after another; None when one of them is no better."""
@@ -332,7 +338,8 @@ class _Remedies:
         clauses = self._clauses
         nested = any(used.nested for used in clauses.open)
         if self._cost.way is Way.GATHER and clauses.several and clauses.open and not nested:
-            names = ", ".join(dict.fromkeys(f"{used.name} by `{used.table.routing}`" for used in clauses.open))
+            parts = (f"{used.name} by `{used.table.routing}`" for used in clauses.open)
+            names = ", ".join(dict.fromkeys(parts))
             yield Advice(f"read the tables one after another instead of the join: {names} IN (…)")
         if self._cost.way is Way.SCATTER and clauses.aggregated and not clauses.grouped:
             yield Advice("keep the number in a row of its own, if it is asked for often")

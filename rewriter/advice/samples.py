@@ -32,18 +32,15 @@ _ROWS: Final = re.compile(rb"/\* , \.\.\. \*/")
 _DOTS: Final = re.compile(rb"(`(?:[^`]|``)*`|[A-Za-z_]\w*) ?\. ?(?=[`*A-Za-z_])")
 _CALL: Final = re.compile(rb"(\S+\s+)?`(\w+)` (?=\()")
 _NO_CALL: Final = frozenset(
-    b"INTO TABLE FROM JOIN UPDATE EXISTS AS KEY INDEX CALL WITH RECURSIVE ON CONSTRAINT REFERENCES UNIQUE".split()
+    b"INTO TABLE FROM JOIN UPDATE EXISTS AS KEY INDEX CALL WITH RECURSIVE ON REFERENCES UNIQUE".split()
 )
 _UNIT: Final = re.compile(rb"\bSQL_TSI_(?=[A-Z]+\b)")
 _VARIABLE: Final = re.compile(rb"@ ?\?")
+_NOTHING: Final = re.compile(rb"\(\s+\)")
 _LIST: Final = re.compile(rb"\(\s*\.\.\.\s*\)")
-_COLUMNS: Final = re.compile(
-    rb"(?:INSERT|REPLACE)\b[^()?]*?((?:`(?:[^`]|``)*`|\w+)(?: ?\. ?(?:`(?:[^`]|``)*`|\w+))?) \(([^()]*)\) VALUES? *\(\.\.\.\)",
-    re.IGNORECASE,
-)
-_INTO: Final = re.compile(
-    rb"(?:INSERT|REPLACE)\b[^()?]*?(`(?:[^`]|``)*`|\w+) VALUES? *\(\.\.\.\)", re.IGNORECASE
-)
+_INSERT: Final = re.compile(rb"\s*(?:INSERT|REPLACE)\b[^()?]*", re.IGNORECASE)
+_ROW: Final = re.compile(rb"\(([^()]*)\) VALUES? *(\(\.\.\.\))", re.IGNORECASE)
+_WITHOUT: Final = re.compile(rb"(`(?:[^`]|``)*`|\w+) VALUES? *\Z", re.IGNORECASE)
 
 
 class Cut(Exception):
@@ -58,26 +55,27 @@ def of_digest(text: bytes, width: int = 0) -> bytes:
     >>> of_digest(b"INSERT INTO `t` ( `a` , `b` ) VALUES (...) /* , ... */")
     b'INSERT INTO `t` ( `a` , `b` ) VALUES (?, ?)'
     >>> of_digest(b"SELECT `ifnull` ( `t` . `a` , ? ) FROM `t` WHERE `b` IN (...)")
-    b'SELECT ifnull( `t`.`a` , ? ) FROM `t` WHERE `b` IN (?)'
+    b'SELECT ifnull( `t`.`a` , ? ) FROM `t` WHERE `b` IN (?, ?)'
     """
     if text.rstrip().endswith(b"...") and not text.rstrip().endswith(b"(...)"):
         raise Cut
     text = _VARIABLE.sub(b"@v", _UNIT.sub(b"", _ROWS.sub(b"", text).rstrip()))
     text = _DOTS.sub(lambda found: found[1] + b".", text)
-    found = _COLUMNS.search(text)
-    if found is not None:
-        width = found[2].count(b",") + 1
-    if found is not None or _INTO.search(text):
-        start = text.index(b"(...)", found.start() if found is not None else 0)
-        row = b"(" + b", ".join([b"?"] * max(width, 1)) + b")"
-        text = text[:start] + row + text[start + 5 :]
-    text = _LIST.sub(b"(?)", text)
+    head = _INSERT.match(text)
+    if head is not None:
+        found = _ROW.match(text, head.end())
+        start = found.start(2) if found is not None else head.end()
+        width = found[1].count(b",") + 1 if found is not None else max(width, 1)
+        if text.startswith(b"(...)", start):
+            text = text[:start] + b"(" + b", ".join([b"?"] * width) + b")" + text[start + 5 :]
+    text = _LIST.sub(b"(?, ?)", _NOTHING.sub(b"()", text))
     return _CALL.sub(_called, text)
 
 
 def into_of(text: bytes) -> bytes:
     """The table of an INSERT whose digest names no columns; b"" for another."""
-    found = _INTO.search(text)
+    head = _INSERT.match(text)
+    found = None if head is None else _WITHOUT.search(head[0])
     return b"" if found is None else found[1].strip(b"`")
 
 

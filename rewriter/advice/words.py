@@ -43,7 +43,7 @@ def table_of_id(column: str, tables: Iterable[str]) -> str | None:
 
 
 def has_few_values(definition: str) -> bool:
-    """Whether a column of this definition has so few values that a table by them would be all on one shard."""
+    """Whether a column of this definition has so few values that a table by them would be on few shards."""
     return _FEW.match(definition) is not None
 
 

@@ -250,6 +250,13 @@ class ShowProxyQueries(Listing):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ShowProxyAdvice(Listing):
+    """SHOW PROXY ADVICE."""
+
+    title: ClassVar[str] = "show proxy advice"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShowProxySessions(Listing):
     """SHOW PROXY SESSIONS."""
 

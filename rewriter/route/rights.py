@@ -300,7 +300,8 @@ def _show(source: Source, first: int) -> Access:
     at = first + 1
     while source.is_word(at, "FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL"):
         at += 1
-    if not source.is_word(at, *_SHOWN) or (source.is_word(at, "PROXY") and source.is_word(at + 1, "QUERIES")):
+    of_others = source.is_word(at, "PROXY") and source.is_word(at + 1, "QUERIES", "ADVICE")
+    if not source.is_word(at, *_SHOWN) or of_others:
         return Access.ADMIN  # what others send
     if source.is_word(at, "CREATE") and not source.is_word(at + 1, *_CREATED):
         return Access.ADMIN

@@ -16,7 +16,7 @@ from tests.integration.own import OwnProxy, statements_like
 from tests.integration.raw import PROCESS_KILL, RESET_CONNECTION, Closed, Raw, query
 from tests.support.demo import Demo
 from tests.support.servers import Connection
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, wait_until_is
 
 
 @pytest.fixture
@@ -162,6 +162,18 @@ def test_timed_ids_of_two_workers(own: MakeOwn) -> None:
             assert later > max(int(row[0] or 0) for row in shown)
     finally:
         clients[0].ask("DELETE FROM photos WHERE user_id = 70 AND caption = 'test_workers'")
+
+
+def test_advice_is_for_the_statements_of_all_workers(pair: tuple[OwnProxy, Raw, Raw]) -> None:
+    _, one, other = pair
+    for client in (one, other, other):
+        assert client.ask("SELECT COUNT(*) AS probe_workers FROM demo.pins WHERE ts > '2001-01-01'").rows
+
+    def counts() -> list[int]:
+        rows = one.ask("SHOW PROXY ADVICE LIKE '%probe\\_workers%'").rows
+        return [int(row[4] or 0) for row in rows]
+
+    wait_until_is(counts, [3], "both workers' statements are counted")
 
 
 def test_sessions_of_all_workers_are_shown(pair: tuple[OwnProxy, Raw, Raw]) -> None:
