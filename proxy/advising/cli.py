@@ -101,9 +101,7 @@ def advise(
         notes.version,
     )
     if not tally.statements:
-        told = "".join(
-            f"\n  not looked at: {what}: {number:,}" for what, number in skipped.items()
-        )
+        told = "".join(f"\n  not looked at: {what}: {number:,}" for what, number in skipped.items())
         raise _fail(
             f"there is no statement in {log}, read as {about.format} ({size(lines.size)}): "
             f"give --format if it is something else{told}",

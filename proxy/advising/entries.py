@@ -44,4 +44,7 @@ class Notes:
 
 def name_of(raw: bytes) -> str:
     """A database's name."""
-    return raw.strip().strip(b"`").decode("utf-8", "surrogateescape")
+    name = raw.strip()
+    if name.startswith(b"`"):
+        name = name.strip(b"`").replace(b"``", b"`")
+    return name.decode("utf-8", "surrogateescape")

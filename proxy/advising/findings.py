@@ -81,6 +81,8 @@ class Findings:
     executions: dict[Group, int] = field(default_factory=lambda: dict.fromkeys(Group, 0))
     seconds: dict[Group, float] = field(default_factory=lambda: dict.fromkeys(Group, 0.0))
     changes: list[Helps] = field(default_factory=list)
+    mended: int = 0
+    """Executions of statements for which there is a remedy that was tried."""
     estimated: bool = False
     timed: bool = False
 
@@ -102,6 +104,8 @@ def findings(tally: Tally) -> Findings:
         found.seconds[group] += one.seconds
         found.estimated = found.estimated or one.cost.estimated
         found.timed = found.timed or one.timed > 0
+        if any(each.to is not None and each.to.good for each in finding.advice):
+            found.mended += one.count
         best = next((each for each in finding.advice if each.change is not None), None)
         if best is not None and best.change is not None and best.to is not None:
             _help(helps, one, best, best.change, best.to)

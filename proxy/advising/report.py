@@ -78,7 +78,7 @@ class Report:
         yield from self._wrapped(log + (f", of {about.version}" if about.version else ""), "", "  ", "dim")
         told = [
             f"{found.kinds[group]:,} {_verb(group, found.kinds[group])}"
-            for group in (Group.ONE, Group.HOST, Group.SEVERAL, Group.SCATTER, Group.GATHER, Group.REFUSED)
+            for group in reversed(Group)
             if found.kinds[group]
         ]
         text = f"{count(kinds, 'kind')} of statements, {count(tally.statements, 'execution')}"
@@ -99,6 +99,11 @@ class Report:
         yield from self._notes(found, skipped, tally)
 
     def _notes(self, found: Findings, skipped: dict[str, int], tally: Tally) -> Iterator[Line]:
+        bad = sum(found.executions[group] for group in _SHOWN)
+        if bad and found.mended:
+            yield Line()
+            text = f"With what is advised below, {found.mended:,} of the {bad:,} executions that scatter, are gathered "
+            yield from self._wrapped(text + "or refused would go to one shard, or to few.", "", "  ", "bold")
         notes = [f"Not looked at: {what}: {number:,}." for what, number in sorted(skipped.items()) if number]
         if found.estimated:
             notes.append(
@@ -154,7 +159,9 @@ class Report:
         if one.timed:
             parts.append(f"{seconds(one.seconds)} in all, {seconds(one.seconds / one.timed)} each")
         if one.cost.shards and one.cost.way not in ("definition",):
-            parts.append(f"{mean(one.shards)} {_reads(one)} each, {one.work:,.0f} in all")
+            what = "read" if one.cost.way is Way.GATHER else "shard"
+            each = f"{mean(one.shards)} {what}{'' if mean(one.shards) == '1' else 's'}"
+            parts.append(f"{each} each, {one.work:,.0f} in all")
         if one.cost.pieces:
             parts.append("all rows of " + ", ".join(one.cost.pieces) + " are asked for")
         if one.timed and one.examined:
@@ -164,13 +171,11 @@ class Report:
         return " · ".join(parts)
 
 
-def _reads(one: Counted) -> str:
-    return "reads of shards" if one.cost.way is Way.GATHER else "shards"
-
-
 def _verb(group: Group, kinds: int) -> str:
     one = kinds == 1
     return {
+        Group.PROXY: "needs no server" if one else "need no server",
+        Group.ALL: "goes to all hosts" if one else "go to all hosts",
         Group.ONE: "goes to one shard" if one else "go to one shard",
         Group.HOST: "goes to one host" if one else "go to one host",
         Group.SEVERAL: "goes to some shards" if one else "go to some shards",

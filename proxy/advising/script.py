@@ -47,7 +47,9 @@ class Script:
                 self._notes.skipped[TOO_LONG] += 1
                 self._begin()
                 continue
-            if not self._text and not self._within and (found := _DELIMITER.fullmatch(line)) is not None:
+            found = None if self._within else _DELIMITER.fullmatch(line)
+            if found is not None and _is_nothing(b"\n".join(self._text)):
+                self._begin()
                 self._delimiter(found[1])
                 continue
             yield from self._line(line)
@@ -93,10 +95,15 @@ class Script:
             self._notes.skipped[TOO_LONG] += 1
             return
         sql = b"\n".join(text)
-        comments = _COMMENTS.match(sql)
-        if comments is not None and comments.end() == len(sql):
+        if _is_nothing(sql):
             return
         use = _USE.fullmatch(sql)
         if use is not None:
             self._database = name_of(use[1])
         yield Entry(sql, self._database)
+
+
+def _is_nothing(sql: bytes) -> bool:
+    """Whether there are only comments."""
+    comments = _COMMENTS.match(sql)
+    return comments is not None and comments.end() == len(sql)

@@ -155,9 +155,14 @@ class _Remedies:
         """A table, which there is or could be, that answers which rows are meant."""
         if not self._clauses.simple:
             return
-        for named in used.equal:
-            there = [*self._existing(used, named)]
-            yield from there or self._new(used, named)
+        unique = {key[0] for key in used.table.unique_keys if len(key) == 1}
+        for named in sorted(
+            used.equal, key=lambda one: (one.column.lower() not in unique, not is_id(one.short))
+        ):
+            found = [*self._existing(used, named)] or [*self._new(used, named)]
+            if found:
+                yield from found
+                return
 
     def _existing(self, used: Used, named: Named) -> Iterator[Advice]:
         for other in self._tables(used.table).values():
@@ -208,7 +213,7 @@ class _Remedies:
         homes += [one.name for one in keyspaces.values() if one.hash is not None and one.sharded]
         stored = None if named.path else table.column(named.column)
         definition = stored.definition if stored is not None else ""
-        if not homes or has_few_values(definition) or table.kind is Kind.MAPPING:
+        if not homes or has_few_values(named.short, definition) or table.kind is Kind.MAPPING:
             return None
         if stored is not None and stored.type.family in ("json", "float", "time"):
             return None

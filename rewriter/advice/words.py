@@ -8,6 +8,11 @@ from typing import Final
 
 _PLURALS: Final = (("ies", "y"), ("sses", "ss"), ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("ss", "ss"))
 _FEW: Final = re.compile(r"(?:bool|boolean|tinyint|enum|set|bit)\b", re.IGNORECASE)
+_FEW_NAMES: Final = re.compile(
+    r"(?:is_|has_).*|.*(?:state|status|type|kind|role|gender|sex|level|lang|language|locale|country|currency)"
+    r"|active|enabled|deleted|visible|public|category|priority",
+    re.IGNORECASE,
+)
 _TEXT: Final = re.compile(r"(?:var)?(char|binary)\s*\(\s*(\d+)\s*\)", re.IGNORECASE)
 
 
@@ -42,9 +47,11 @@ def table_of_id(column: str, tables: Iterable[str]) -> str | None:
     return next((one for one in tables if id_of(one).lower() == column.lower()), None)
 
 
-def has_few_values(definition: str) -> bool:
-    """Whether a column of this definition has so few values that a table by them would be on few shards."""
-    return _FEW.match(definition) is not None
+def has_few_values(name: str, definition: str) -> bool:
+    """Whether a column has, by its name or its definition, so few values that a table by them would be on few
+    shards.
+    """
+    return _FEW.match(definition) is not None or _FEW_NAMES.fullmatch(name) is not None
 
 
 def key_definition(definition: str, integer: bool) -> str:

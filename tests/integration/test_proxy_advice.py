@@ -19,8 +19,8 @@ def test_what_does_not_go_to_one_shard(demo: Demo) -> None:
             )
         cursor.execute("SELECT user_id AS probe_advice FROM user_likes_pins WHERE pin_id = 68719476737")
         cursor.execute(
-            "SELECT b.pin_id AS probe_advice FROM usernames u JOIN board_has_pins b ON b.board_id = u.user_id "
-            "WHERE u.username = 'secret'"
+            "SELECT b.pin_id AS probe_advice FROM usernames u JOIN board_has_pins b "
+            "ON b.board_id = u.user_id WHERE u.username = 'secret'"
         )
         with contextlib.suppress(pymysql.MySQLError):
             cursor.execute("UPDATE pins SET data = 'probe_advice' WHERE ts < '1970-12-31'")
@@ -28,7 +28,9 @@ def test_what_does_not_go_to_one_shard(demo: Demo) -> None:
         names = [column[0] for column in cursor.description or ()]
         found = {row[0]: dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
     assert names == ["Digest", "Db", "Plan", "Shards", "Count", "Errors", "Total_ms", "Mean_ms", "Advice"]
-    assert not any("secret" in str(row) or "hidden" in str(row) or "1970" in str(row) for row in found.values())
+    assert not any(
+        "secret" in str(row) or "hidden" in str(row) or "1970" in str(row) for row in found.values()
+    )
     mine = {text: row for text, row in found.items() if "probe_advice" in text}
     email = mine["SELECT id AS probe_advice FROM users WHERE JSON_VALUE(data, ?) = ?"]
     assert (email["Db"], email["Plan"], email["Shards"]) == ("demo", "scatter", "64")
@@ -49,7 +51,9 @@ def test_like(demo: Demo) -> None:
     with demo.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) AS probe_like FROM pins WHERE ts > '2001-01-01'")
         cursor.execute("SHOW PROXY ADVICE LIKE '%probe\\_like%'")
-        assert [row[0] for row in cursor.fetchall()] == ["SELECT COUNT(*) AS probe_like FROM pins WHERE ts > ?"]
+        assert [row[0] for row in cursor.fetchall()] == [
+            "SELECT COUNT(*) AS probe_like FROM pins WHERE ts > ?"
+        ]
 
 
 @pytest.mark.one_server
