@@ -31,6 +31,10 @@ class About(NamedTuple):
 
 
 _SHOWN = (Group.REFUSED, Group.GATHER, Group.SCATTER)
+_ORDER = (
+    *(Group.ONE, Group.HOST, Group.PROXY, Group.SEVERAL, Group.ALL),
+    *(Group.SCATTER, Group.GATHER, Group.REFUSED),
+)
 _STYLES = {Group.REFUSED: "bold red", Group.GATHER: "bold yellow", Group.SCATTER: "bold yellow"}
 _LONGEST = 400
 
@@ -78,7 +82,7 @@ class Report:
         yield from self._wrapped(log + (f", of {about.version}" if about.version else ""), "", "  ", "dim")
         told = [
             f"{found.kinds[group]:,} {_verb(group, found.kinds[group])}"
-            for group in reversed(Group)
+            for group in _ORDER
             if found.kinds[group]
         ]
         text = f"{count(kinds, 'kind')} of statements, {count(tally.statements, 'execution')}"
@@ -102,8 +106,11 @@ class Report:
         bad = sum(found.executions[group] for group in _SHOWN)
         if bad and found.mended:
             yield Line()
-            text = f"With what is advised below, {found.mended:,} of the {bad:,} executions that scatter, are gathered "
-            yield from self._wrapped(text + "or refused would go to one shard, or to few.", "", "  ", "bold")
+            text = (
+                f"With what is advised below, {found.mended:,} of the {bad:,} executions that scatter, are "
+                "gathered or refused would go to one shard, or to few."
+            )
+            yield from self._wrapped(text, "", "  ", "bold")
         notes = [f"Not looked at: {what}: {number:,}." for what, number in sorted(skipped.items()) if number]
         if found.estimated:
             notes.append(

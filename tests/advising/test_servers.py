@@ -170,7 +170,8 @@ def tsv(names: list[str], rows: list[list[str | None]]) -> str:
             return "NULL"
         return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
 
-    return "\n".join("\t".join(cell(one) for one in row) for row in [names, *rows]) + "\n"
+    lines: list[list[str | None]] = [list(names), *rows]
+    return "\n".join("\t".join(map(cell, line)) for line in lines) + "\n"
 
 
 def comma_separated(names: list[str], rows: list[list[str | None]]) -> str:
