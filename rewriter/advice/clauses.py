@@ -50,7 +50,8 @@ class Used:
     """One reference to a table that the statement does not narrow. `equal`: what equals constants (`lists`:
     those of them that are in lists). `joined`: its columns that equal columns of others. `compared`: what is
     compared otherwise. `spoilt`: conditions, without their literals, that name a routing column and do not
-    narrow; `either`: such ORs, which would if all their sides did; `nested`: such that have a subquery.
+    narrow; `either`: such ORs, which would if all their sides did; `nested`: such that have a subquery. `terms`: so many conditions there
+    are.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Used:
     spoilt: list[str] = field(default_factory=list)
     either: list[str] = field(default_factory=list)
     nested: list[str] = field(default_factory=list)
+    terms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ class _Reading:
         routing = {name.lower() for name in (table.routing, table.shard_key, table.strict) if name}
         for span in self._conditions(block, ref):
             for term in self._splicer.conditions.terms(span):
+                found.terms += 1
                 self._read(self._term(term, block), block, ref, found)
                 if not self._splicer.narrowing.route(term, ref).unbounded:
                     continue

@@ -255,6 +255,7 @@ class _Remedies:
         table = used.table
         listed = named in used.lists
         some = "IN (?)" if listed else "= ?"
+        more = " AND …" if used.terms > 1 else ""
         columns = {one.name.lower(): one.name for one in other.columns}
         if other.kind is Kind.MAPPING and table.kind is Kind.OBJECT:
             if (other.to_column or "").lower() != id_of(table.name).lower():
@@ -262,16 +263,16 @@ class _Remedies:
             if self._clauses.verb == "SELECT":
                 return (
                     f"SELECT t.* FROM {other.name} m JOIN {table.name} t ON t.id = m.{other.to_column} "
-                    f"WHERE m.{other.from_column} {some}",
+                    f"WHERE m.{other.from_column} {some}{more}",
                 )
-            return (self._read(other, other.to_column or "", some), self._then(table, "id", "IN (?)"))
+            return (self._read(other, other.to_column or "", some), self._then(table, "id", f"IN (?){more}"))
         if other.kind is Kind.MAPPING and table.kind is Kind.MAPPING:
             if (other.to_column or "").lower() != (table.from_column or "").lower():
                 return None
             read = self._read(other, other.to_column or "", some)
-            if self._clauses.verb == "SELECT":
+            if self._clauses.verb == "SELECT" and not more:
                 return (read,)
-            return (read, self._then(table, table.routing, "IN (?)", f" AND {named.column} = ?"))
+            return (read, self._then(table, table.routing, f"IN (?) AND {named.column} {some}{more}"))
         if other.kind is not Kind.HASHED:
             return None
         goals = (id_of(table.name), "id") if table.kind in _WHOLE else (table.routing,)
@@ -279,16 +280,14 @@ class _Remedies:
         if goal is None or goal.lower() == other.routing.lower():
             return None
         one = any(key in ((other.routing.lower(),),) for key in other.unique_keys)
-        return (
-            self._read(other, goal, some),
-            self._then(table, table.routing, "= ?" if one and not listed else "IN (?)"),
-        )
+        found = "= ?" if one and not listed else "IN (?)"
+        return (self._read(other, goal, some), self._then(table, table.routing, found + more))
 
     def _read(self, other: Table, goal: str, some: str) -> str:
         return f"SELECT {goal} FROM {other.name} WHERE {other.routing} {some}"
 
-    def _then(self, table: Table, column: str, some: str, more: str = "") -> str:
-        where = f"WHERE {column} {some}{more}"
+    def _then(self, table: Table, column: str, some: str) -> str:
+        where = f"WHERE {column} {some}"
         verb = self._clauses.verb
         if verb == "UPDATE":
             return f"UPDATE {table.name} SET … {where}"
@@ -302,7 +301,7 @@ class _Remedies:
         for one in sql:
             if "SET …" in one:
                 one = "SELECT … FROM " + one.removeprefix("UPDATE ").replace(" SET …", "")
-            text = one.replace("…", "*").encode("utf-8", "surrogateescape")
+            text = one.removesuffix(" AND …").replace("…", "*").encode("utf-8", "surrogateescape")
             cost = self._trials.cost(text, self._parameters, change)
             if cost.way in (Way.REFUSED, Way.SCATTER, Way.GATHER):
                 return None

@@ -214,6 +214,16 @@ def test_what_is_said_of_the_statement_itself(sql: str, text: str) -> None:
     assert not any("secret" in one.text or "17" in one.text for one in found)
 
 
+def test_further_conditions_stay() -> None:
+    sql = "DELETE FROM user_follows_user WHERE followed_id = 5 AND sequence < 7"
+    assert advice(sql)[0].sql == (
+        "SELECT user_id FROM user_follows_user_by_followed_id WHERE followed_id = ?",
+        "DELETE FROM user_follows_user WHERE user_id IN (?) AND followed_id = ? AND …",
+    )
+    sql = "SELECT user_id FROM user_likes_pins WHERE pin_id = 5 AND sequence < 7"
+    assert advice(sql)[0].sql[1].endswith("WHERE user_id IN (?) AND pin_id = ? AND …")
+
+
 def test_few_values_make_no_hashed_table() -> None:
     assert [one.change for one in advice("SELECT * FROM users WHERE active = 1", "shop")] == [None]
 
