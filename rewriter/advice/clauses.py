@@ -50,8 +50,8 @@ class Used:
     """One reference to a table that the statement does not narrow. `equal`: what equals constants (`lists`:
     those of them that are in lists). `joined`: its columns that equal columns of others. `compared`: what is
     compared otherwise. `spoilt`: conditions, without their literals, that name a routing column and do not
-    narrow; `either`: such ORs, which would if all their sides did; `nested`: such that have a subquery. `terms`: so many conditions there
-    are.
+    narrow; `either`: such ORs, which would if all their sides did; `nested`: such that have a subquery.
+    `terms`: so many conditions there are.
     """
 
     name: str
