@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import zlib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,17 +18,14 @@ from config.document import ConfigError
 from config.flavour import flavour_of
 from config.load import load_all
 from config.schema import Schema
-from rewriter.env import Env
-from rewriter.planner import Rewriter
 
-from .document import document
 from .entries import Notes
-from .findings import findings
 from .lines import Lines
 from .logs import Format, entries, format_of
-from .report import About, Report
-from .tally import Tally
-from .words import count, size
+from .words import size
+
+if TYPE_CHECKING:
+    from .tally import Tally
 
 _NOT_A_TERMINAL = 100
 """Columns of what is not printed on one."""
@@ -76,6 +74,14 @@ def advise(
     """Say how the statements in an application's log would run over shards, what that would cost, and what
     would route them. No server is asked, and no value of a statement is printed.
     """
+    from rewriter.env import Env
+    from rewriter.planner import Rewriter
+
+    from .document import document
+    from .findings import findings
+    from .report import About, Report
+    from .tally import Tally
+
     try:
         settings, schema, topology = load_all(config, topology_file, schema_file)
     except ConfigError as error:
@@ -89,7 +95,7 @@ def advise(
         tally = Tally(rewriter, Env(database=database or _only(schema)), notes)
         _read(tally, lines, kind, notes)
         lines.close()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _fail(f"{log} cannot be read: {reason}") from None
     skipped = dict(notes.skipped)
@@ -131,7 +137,7 @@ def _read(tally: Tally, lines: Lines, kind: Format, notes: Notes) -> None:
                 tally.serve(flavour_of(version), version)
             tally.add(entry)
             if not number % _EACH:
-                read = f"{size(lines.size)}, {count(tally.statements, 'statement')}"
+                read = f"{size(lines.size)}, {tally.statements:,} statements"
                 progress.update(task, description=f"{read} of {len(tally.kinds):,} kinds")
 
 

@@ -11,7 +11,7 @@ from rewriter.advice.cost import Way
 
 from .findings import Finding, Findings, Group, Helps
 from .tally import Counted, Tally
-from .words import count, in_words, mean, seconds, size
+from .words import count, mean, seconds, size
 
 
 class Line(NamedTuple):
@@ -124,7 +124,7 @@ class Report:
             yield from self._wrapped(text, "  ", "  ", "dim")
 
     def _change(self, number: int, one: Helps) -> Iterator[Line]:
-        then = "" if one.to is None else f", then {in_words(one.to)}"
+        then = "" if one.to is None else f", then {one.to.words}"
         again = ", and other statements" if one.sql else ""
         worth = f"{count(one.kinds, 'kind')}, {count(one.executions, 'execution')}"
         text = f"{one.change.title}{again}: {worth}{then}"
@@ -155,7 +155,7 @@ class Report:
             for line in error_lines(one.cost.error.name, one.cost.error.arguments):
                 yield from self._wrapped(line, "      ", "      ", "red")
         for advice in finding.advice:
-            to = "" if advice.to is None else f" ({in_words(advice.to)})"
+            to = "" if advice.to is None else f" ({advice.to.words})"
             yield from self._wrapped(advice.text + to, "    → ", "      ", "green")
             lines = advice.change.lines if advice.change is not None else ()
             for line in (*lines, *(f"{sql};" for sql in advice.sql)):

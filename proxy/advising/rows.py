@@ -11,8 +11,6 @@ from rewriter.advice.remedies import Advice, advise
 from rewriter.env import Env
 from rewriter.planner import Rewriter
 
-from .words import in_words
-
 PLAN, SHARDS, ADVICE = "plan", "shards", "advice"
 
 
@@ -38,7 +36,7 @@ def _shards(cost: Cost) -> str:
 
 def in_one_line(advice: Advice) -> str:
     """A remedy with what is to be written for it."""
-    parts = [advice.text + ("" if advice.to is None else f" ({in_words(advice.to)})")]
+    parts = [advice.text + ("" if advice.to is None else f" ({advice.to.words})")]
     if advice.change is not None:
         parts.append("schema: " + " ".join(advice.change.lines))
     if advice.sql:

@@ -1,32 +1,6 @@
-"""Costs and numbers in words, for people."""
+"""Numbers in words, for people."""
 
 from __future__ import annotations
-
-from rewriter.advice.cost import Cost, Way
-
-
-def in_words(cost: Cost) -> str:
-    """How a statement would run."""
-    match cost.way:
-        case Way.REFUSED:
-            return "refused"
-        case Way.SCATTER:
-            return f"all {cost.of} shards"
-        case Way.GATHER:
-            return "gathered"
-        case Way.LIST:
-            return "the shards of a list" if cost.shards != 1 else "one shard"
-        case Way.JOIN:
-            return "two reads by ID"
-        case Way.POINT | Way.ONE:
-            return "one shard"
-        case Way.HOST:
-            return "one host"
-        case Way.EVERYWHERE:
-            return "every host"
-        case Way.DEFINITION:
-            return f"all {cost.of} shards, once"
-    return "the proxy"
 
 
 def count(number: float, what: str) -> str:

@@ -61,6 +61,18 @@ TO_ONE: Final = frozenset({Way.PROXY, Way.HOST, Way.POINT, Way.ONE})
 """The ways that reach one server, or none."""
 
 
+_WORDS: Final = {
+    Way.PROXY: "the proxy",
+    Way.HOST: "one host",
+    Way.POINT: "one shard",
+    Way.ONE: "one shard",
+    Way.JOIN: "two reads by ID",
+    Way.EVERYWHERE: "every host",
+    Way.GATHER: "gathered",
+    Way.REFUSED: "refused",
+}
+
+
 class Cost(NamedTuple):
     """`shards`: so many are read or written by one execution, of the `of` that there are; 0 where nothing is
     sharded. `hosts`: on so many servers. `listed`: for each value of a list. `estimated`: see above. `error`:
@@ -80,6 +92,18 @@ class Cost(NamedTuple):
     def good(self) -> bool:
         """Whether there is nothing to advise."""
         return self.way not in (Way.SCATTER, Way.GATHER, Way.REFUSED)
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        match self.way:
+            case Way.SCATTER:
+                return f"all {self.of} shards"
+            case Way.LIST:
+                return "the shards of a list" if self.shards != 1 else "one shard"
+            case Way.DEFINITION:
+                return f"all {self.of} shards, once"
+        return _WORDS[self.way]
 
     def better(self, other: Cost) -> bool:
         """Whether this one is reason enough to change something."""
