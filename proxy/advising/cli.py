@@ -86,13 +86,16 @@ def advise(
         settings, schema, topology = load_all(config, topology_file, schema_file)
     except ConfigError as error:
         raise _fail(f"the configuration cannot be used:\n{error}") from None
+    if database is not None and database not in schema.databases:
+        raise _fail(f"the schema has no database {database!r}: it has {', '.join(sorted(schema.databases))}")
     limits = settings.limits
     rewriter = Rewriter(schema, topology, in_list=limits.in_list, parse_depth=limits.parse_depth)
     notes = Notes()
     try:
         lines = Lines(log)
         kind = format or format_of(lines.beginning())
-        tally = Tally(rewriter, Env(database=database or _only(schema)), notes)
+        env = Env(database=database or _only(schema))
+        tally = Tally(rewriter, env, notes, renamed=database is not None)
         _read(tally, lines, kind, notes)
         lines.close()
     except (OSError, EOFError, zlib.error) as error:

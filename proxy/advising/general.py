@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .entries import CUT_OFF, MAX_STATEMENT, PREPARING, TOO_LONG, UNREADABLE, Entry, Notes, name_of
+from .entries import MAX_STATEMENT, PREPARING, TOO_LONG, UNREADABLE, Entry, Notes, name_of
 
 ENTRY: Final = re.compile(
     rb"(?:\d{6} +\d{1,2}:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[-+]\d\d:\d\d)|\t)"
@@ -104,6 +104,3 @@ class General:
         use = _USE.fullmatch(sql)
         if use is not None:
             self._uses(connection, use[1])
-
-
-__all__ = ["CUT_OFF", "ENTRY", "START", "General"]

@@ -75,17 +75,18 @@ class Counted:
 
 
 class Tally:
-    """Counts the statements of a log. `database` is the current one where the log does not tell, or tells one
-    that the schema does not have.
+    """Counts the statements of a log. `env` has the current database where the log does not tell one; with
+    `renamed` also where it tells one that the schema does not have.
     """
 
-    def __init__(self, rewriter: Rewriter, env: Env, notes: Notes) -> None:
+    def __init__(self, rewriter: Rewriter, env: Env, notes: Notes, *, renamed: bool = False) -> None:
         self.rewriter = rewriter
         self.kinds: dict[tuple[str, str | None], Counted] = {}
         self.forgotten: Counter[Way] = Counter()
         self.forgotten_kinds: Counter[Way] = Counter()
         self.statements = 0
         self._env = env
+        self._renamed = renamed
         self._notes = notes
         self._envs: dict[tuple[str | None, bool], Env] = {}
         self._known: dict[tuple[bytes, Env], Counted] = {}
@@ -113,9 +114,8 @@ class Tally:
 
     def _env_of(self, entry: Entry) -> Env:
         database = entry.database
-        own = self._env.database
-        if database is None or (own is not None and not self._is_known(database)):
-            database = own
+        if database is None or (self._renamed and database not in self.rewriter.schema.databases):
+            database = self._env.database
         found = self._envs.get((database, entry.parameters))
         if found is None:
             found = replace(
@@ -125,10 +125,6 @@ class Tally:
                 self._envs.clear()
             self._envs[database, entry.parameters] = found
         return found
-
-    def _is_known(self, database: str) -> bool:
-        rewriter = self.rewriter
-        return database in rewriter.schema.databases or rewriter.topology.default is not None
 
     def _width(self, sql: bytes, env: Env) -> int:
         """How many columns the table of an INSERT without columns has."""

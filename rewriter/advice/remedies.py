@@ -60,8 +60,13 @@ def advise(trials: Trials, sql: bytes, env: Env, cost: Cost) -> list[Advice]:
 
 def _named(trials: Trials, sql: bytes, env: Env, cost: Cost) -> list[Advice]:
     """For names that the schema does not have."""
-    if cost.error is None or cost.error.name != "unknown_table":
+    if cost.error is None or cost.error.name not in ("unknown_table", "unknown_database"):
         return []
+    if cost.error.name == "unknown_database":
+        name = cost.error.arguments["database"]
+        return [
+            Advice(f"name database {name} in the schema (`{name}: {{keyspace: …}}`: all of it on one host)")
+        ]
     database, table = cost.error.arguments["database"], cost.error.arguments["table"]
     keyspaces = trials.rewriter.topology.keyspaces.values()
     home = next((one.name for one in keyspaces if not one.sharded), None)

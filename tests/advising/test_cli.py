@@ -103,6 +103,14 @@ def test_compressed_by_stdin_with_a_format_and_another_database(config: Path) ->
     assert "2 times · 1 shard each, 2 in all · in shop" in shown
 
 
+def test_a_database_that_the_schema_does_not_have(config: Path) -> None:
+    sql = b"USE old_shop; SELECT * FROM users WHERE id = 5;"
+    shown = run(config, "-", given=sql)
+    assert "1049 (42000): Unknown database 'old_shop'" in shown
+    assert "→ name database old_shop in the schema" in " ".join(shown.split())
+    assert "the schema has no database 'none': it has shop" in run(config, "-D", "none", "-", status=2)
+
+
 def test_what_cannot_be_read_is_said(config: Path, tmp_path: Path) -> None:
     assert "cannot be read: No such file" in run(config, str(tmp_path / "none.log"), status=2)
     broken = tmp_path / "broken.gz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import gzip
 import subprocess
 import sys
@@ -208,6 +209,16 @@ PIECES = st.sampled_from(
         b"/*! SELECT */ 1; SELECT",
     ]
 )
+
+
+def test_examples_in_the_code() -> None:
+    from proxy.advising import words as numbers
+    from rewriter.advice import samples, words
+
+    for module in (numbers, samples, words):
+        tried = doctest.testmod(module)
+        assert tried.attempted
+        assert not tried.failed
 
 
 @given(st.lists(PIECES | st.binary(max_size=40), max_size=30), st.sampled_from([*Format, None]))

@@ -41,6 +41,7 @@ databases:
 """
 
 TOPOLOGY = topology_document(64, [("a:3306", None), ("b:3306", None)])
+TOPOLOGY.pop("default")
 
 TABLES = (
     "CREATE TABLE users (id BIGINT PRIMARY KEY AUTO_INCREMENT, email VARCHAR(100) UNIQUE, name VARCHAR(64), "
