@@ -25,9 +25,9 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         raw: IO[bytes] = sys.stdin.buffer if str(path) == "-" else path.open("rb")
-        buffered = io.BufferedReader(raw, PEEK) if isinstance(raw, io.RawIOBase) else raw
+        buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
         self._file: IO[bytes] = buffered
-        if _peek(buffered).startswith(_GZIP):
+        if buffered.peek(2).startswith(_GZIP):
             self._file = cast(IO[bytes], gzip.GzipFile(fileobj=buffered))
         self._own = raw is not sys.stdin.buffer
         self._seen: list[bytes] = []
@@ -73,8 +73,3 @@ class Lines:
         """The file is not read any further."""
         if self._own:
             self._file.close()
-
-
-def _peek(file: IO[bytes]) -> bytes:
-    """The first two bytes of what can be looked at ahead."""
-    return file.peek(2)[:2] if isinstance(file, io.BufferedReader) else b""

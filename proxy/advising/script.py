@@ -97,7 +97,8 @@ class Script:
         sql = b"\n".join(text)
         if _is_nothing(sql):
             return
-        use = _USE.fullmatch(sql)
+        comments = _COMMENTS.match(sql)
+        use = _USE.fullmatch(sql, comments.end() if comments is not None else 0)
         if use is not None:
             self._database = name_of(use[1])
         yield Entry(sql, self._database)

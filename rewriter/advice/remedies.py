@@ -15,7 +15,7 @@ from rewriter.env import Env
 
 from .changes import Change, Trials, new_table, others, reference, strict
 from .clauses import Clauses, Named, Used, clauses_of
-from .cost import RANK, TO_ONE, Cost, Way
+from .cost import RANK, Cost, Way
 from .words import has_few_values, id_of, is_id, key_definition, singular, table_of_id
 
 MOST: Final = 3
@@ -94,7 +94,7 @@ class _Remedies:
         for used in self._clauses.open:
             found += self._spoilt(used)
             found += self._read_first(used)
-        if not any(one.to is not None and one.to.way in TO_ONE for one in found):
+        if not any(one.to is not None and one.to.good for one in found):
             found += [*self._apart(), *self._conditions()]
         return found
 
@@ -306,7 +306,8 @@ class _Remedies:
         for one in sql:
             if "SET …" in one:
                 one = "SELECT … FROM " + one.removeprefix("UPDATE ").replace(" SET …", "")
-            text = one.removesuffix(" AND …").replace("…", "*").encode("utf-8", "surrogateescape")
+            one = one.removesuffix(" AND …").replace("…", "*").replace("IN (?)", "IN (?, ?)")
+            text = one.encode("utf-8", "surrogateescape")
             cost = self._trials.cost(text, self._parameters, change)
             if cost.way in (Way.REFUSED, Way.SCATTER, Way.GATHER):
                 return None

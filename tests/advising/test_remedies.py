@@ -83,7 +83,7 @@ def test_what_a_statement_costs(sql: str, way: Way, shards: int) -> None:
         ("SELECT * FROM pins WHERE id = 17", Way.POINT, 1),
         ("SELECT * FROM pins WHERE id IN (17, 18, 17)", Way.LIST, 2),
         ("SELECT * FROM pins WHERE id IN (1, 2, 3, 4, 5, 6)", Way.LIST, 4),
-        ("SELECT * FROM pins WHERE id IN (17, 18) AND id IN (18, 19)", Way.POINT, 1),
+        ("SELECT * FROM pins WHERE id IN (17, 18) AND id IN (18, 19)", Way.ONE, 1),
         ("SELECT * FROM pins WHERE id = 17 OR data = 'x'", Way.SCATTER, 4),
         ("SELECT COUNT(DISTINCT data) FROM pins WHERE id IN (1, 2)", Way.GATHER, 2),
         ("SELECT COUNT(DISTINCT data) FROM pins WHERE id = 1", Way.POINT, 1),
@@ -124,7 +124,7 @@ ROUTED = [
         Way.LIST,
     ),
     ("demo", "SELECT * FROM email_to_user WHERE user_id = 5", "a table hashed by `user_id`", Way.LIST),
-    ("demo", "SELECT * FROM photos WHERE caption = 'x'", "a table hashed by `caption`", Way.POINT),
+    ("demo", "SELECT * FROM photos WHERE caption = 'x'", "a table hashed by `caption`", Way.LIST),
     ("demo", "SELECT * FROM nothere WHERE id = 5", "name nothere in the schema", Way.HOST),
     (
         "demo",
