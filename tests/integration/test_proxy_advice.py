@@ -7,6 +7,8 @@ import contextlib
 import pymysql
 import pytest
 
+from tests.integration.binary import Binary, integer, text
+from tests.integration.fixtures import MakeRaw
 from tests.support.demo import Demo
 
 
@@ -45,6 +47,19 @@ def test_what_does_not_go_to_one_shard(demo: Demo) -> None:
     assert (refused["Plan"], refused["Errors"]) == ("refused", 1)
     assert refused["Advice"].startswith("1105 (HY000): UPDATE names no ID")
     assert "SELECT data AS probe_advice FROM pins WHERE id = ?" not in found
+
+
+def test_prepared_statements(demo: Demo, raw: MakeRaw) -> None:
+    client = Binary(raw())
+    sql = "SELECT id AS probe_prepared, ? AS said FROM users WHERE JSON_VALUE(data, '$.email') = ?"
+    assert client.run(sql, text("secret"), text("secret@mail")).kind == "rows"
+    assert client.run("SELECT id AS probe_prepared FROM users WHERE id = ?", integer(5)).kind == "rows"
+    with demo.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW PROXY ADVICE LIKE '%probe\\_prepared%'")
+        (found,) = cursor.fetchall()
+    assert found[0] == "SELECT id AS probe_prepared, ? AS said FROM users WHERE JSON_VALUE(data, ?) = ?"
+    assert (found[2], found[3], found[4]) == ("scatter", "64", 1)
+    assert "secret" not in str(found)
 
 
 def test_like(demo: Demo) -> None:
