@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from proxy.advising.rows import ADVICE, PLAN, SHARDS
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
+from proxy.stats import Use
 from proxy.wire.resultset import integer_column, text_column
 from rewriter.advice.samples import filled
 from rewriter.env import Env, env_of
@@ -36,7 +37,7 @@ LONGEST: Final = 1 << 14
 """Bytes of a fingerprint that is looked at."""
 
 Row = list[Any]
-"""Fingerprint and key of the environment (as latin-1), count, errors, seconds."""
+"""Fingerprint and key of the environment (as latin-1), count (0: not known), errors, seconds."""
 
 
 def dear(services: Services) -> list[Row]:
@@ -46,10 +47,16 @@ def dear(services: Services) -> list[Row]:
     uses = services.stats.uses
     found: list[Row] = []
     for plan, fingerprint, key in services.serving.snapshot.rewriter.fingerprints():
-        use = uses.get(plan)
-        if use is not None and _is_dear(plan) and len(fingerprint) <= LONGEST:
-            texts = fingerprint.decode("latin-1"), key.decode("latin-1")
-            found.append([*texts, use.count, use.errors, use.seconds])
+        if not _is_dear(plan) or len(fingerprint) > LONGEST:
+            continue
+        use, env = uses.get(plan), env_of(key)
+        if use is None:
+            if not env.parameters or env.each_shard:
+                continue
+            use = Use()  # prepared statements are not counted
+        key = replace(env, exact="", each_shard=False).key
+        texts = fingerprint.decode("latin-1"), key.decode("latin-1")
+        found.append([*texts, use.count, use.errors, use.seconds])
     return sorted(found, key=lambda row: -float(row[4]))[:MOST]
 
 
@@ -88,8 +95,10 @@ async def _proxy_advice(client: Exchange, plan: ShowProxyAdvice, values: Values)
         if found is None:
             continue
         told, shards, advice = found
-        times = [f"{1000 * one:.3f}" for one in (seconds, seconds / count)]
-        shown.append([digest, env.database, told, shards, count, errors, *times, advice])
+        figures: list[object] = [None] * 4
+        if count:
+            figures = [count, errors, *(f"{1000 * one:.3f}" for one in (seconds, seconds / count))]
+        shown.append([digest, env.database, told, shards, *figures, advice])
     columns = [
         text_column("Digest"),
         text_column("Db"),
@@ -109,9 +118,7 @@ async def _advice(client: Exchange, sql: bytes, env: Env) -> tuple[str, str | No
     services = client.services
     rewriter = client.snapshot.rewriter
     try:
-        rows = await services.planners.advise(
-            client.session.user.name, sql, replace(env, exact="", each_shard=False), rewriter
-        )
+        rows = await services.planners.advise(client.session.user.name, sql, env, rewriter)
     except ProxyError as error:
         return "", None, str(error)
     if not rows:
