@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 from pathlib import Path
@@ -29,6 +28,7 @@ from demo.options import DemoOptions
 from demo.process import kill_all
 from demo.programs import Program, ServerError, find_program, initialise
 from demo.proxy import LocalProxy
+from demo.ready import ReadyFile
 from demo.replication import prepare_master, start_slave, wait_for_slave
 from demo.sample import Sample, generate
 from demo.servers import LocalServer, hosts_of, start_all
@@ -56,6 +56,8 @@ class Cluster:
         self.slaves: list[LocalServer] = []
         self.spares: list[LocalServer] = []
         self.zookeeper: LocalZooKeeper | None = None
+        self.replaced: dict[str, Any] | None = None  # what another demo had said in the ready file
+        self._ready = None if options.ready_file is None else ReadyFile(options.ready_file)
         self._workspace = workspace
         self._backends = backends_document(lambda: secrets.token_hex(12))
         self.proxy = LocalProxy(self.directory, port=options.port, page=not options.no_page)
@@ -95,7 +97,8 @@ class Cluster:
         with steps.step("proxy") as step:
             self._start_proxy()
             step.result(f"{self.proxy.host}:{self.proxy.port}")
-        self._write_ready_file()
+        if self._ready is not None:
+            self.replaced = self._ready.write(self.description())
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -228,25 +231,12 @@ class Cluster:
             "hosts": hosts,
         }
 
-    def _write_ready_file(self) -> None:
-        """All at once, so that whoever waits for the file never reads half of it."""
-        path = self.options.ready_file
-        if path is None:
-            return
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            draft.touch(mode=0o600)
-            draft.write_text(json.dumps(self.description()) + "\n")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
-
     # --- afterwards ------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """Stop all, in any state. The servers are killed: their data is about to be removed."""
-        if self.options.ready_file is not None:
-            self.options.ready_file.unlink(missing_ok=True)
+        if self._ready is not None:
+            self._ready.remove()
         self.proxy.stop()
         rest = [one.process for one in (*self.servers, self.zookeeper) if one is not None]
         kill_all([process for process in rest if process is not None])

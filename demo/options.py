@@ -18,7 +18,7 @@ class DemoOptions:
 
     `spares`: servers without data that no shard is on, for what the fleet tools move.
     `mysqld`: the server's program or its folder; None: what is found. `port` 0: a free one. `directory` None:
-    a temporary one. `ready_file` gets one JSON object when all is up, and is removed at the end.
+    a temporary one. `ready_file` gets one JSON object when all is up (`demo.ready`).
     `fast`: servers that do not wait for the disk, and may lose in a crash what they have acknowledged.
     """
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 from rich.console import Console
 
@@ -22,6 +23,7 @@ from demo.cluster import Cluster
 from demo.options import DemoOptions, OptionError
 from demo.process import tail
 from demo.programs import ServerError
+from demo.ready import ReadyFile
 from demo.steps import Steps
 from demo.tour import banner
 from demo.workspace import Workspace, WorkspaceError
@@ -86,7 +88,7 @@ def run(options: DemoOptions) -> int:
     try:
         options.check()
         if options.ready_file is not None:
-            options.ready_file.unlink(missing_ok=True)
+            ReadyFile(options.ready_file).clear()
         with Workspace(options.directory) as workspace:
             return _run(options, workspace, signals, steps)
     except (ServerError, HostError, ConfigError, OptionError, WorkspaceError, OSError) as error:
@@ -106,12 +108,22 @@ def _run(options: DemoOptions, workspace: Workspace, signals: _Signals, steps: S
         with signals.interruptible():
             cluster.start(steps)
             steps.say(banner(cluster), markup=False)
+            if cluster.replaced is not None:
+                steps.say(_instead(options, cluster.replaced), markup=False)
             return _watch(cluster, signals, steps)
     except Interrupted:
         steps.say("Stopping")
         return 0
     finally:
         cluster.stop()
+
+
+def _instead(options: DemoOptions, other: dict[str, Any]) -> str:
+    proxy = other["proxy"]
+    return (
+        f"Another demo runs at {proxy['host']}:{proxy['port']}. {options.ready_file} named that one, and"
+        " names this one now: what is started from here on and looks there finds this one."
+    )
 
 
 def _watch(cluster: Cluster, signals: _Signals, steps: Steps) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +21,7 @@ from typer.testing import CliRunner
 from demo.documents import ZOOKEEPER_NODE
 from demo.process import spawn, stop_all, tail
 from demo.programs import Program
+from demo.ready import ReadyFile
 from demo.zookeeper import LocalZooKeeper
 from proxy.cli import app
 from tests.conftest import StartDemo
@@ -83,6 +86,32 @@ def test_the_ready_file_is_complete(demo: Demo) -> None:
     assert [(one.name, one.role) for one in demo.hosts] == [("host1", "master"), ("host2", "master")]
     assert demo.ready_file.stat().st_mode & 0o077 == 0  # it holds passwords
     assert not any(map(gone, demo.pids))
+
+
+def test_demos_that_share_a_ready_file(tmp_path: Path) -> None:
+    """The last one that came up has it, and nobody removes another one's."""
+    path, pid = tmp_path / "ready.json", os.getpid()
+    first, second, ended = [ReadyFile(path) for _ in range(3)]
+    one: dict[str, Any] = {}
+    other: dict[str, Any] = {}
+    for number, said in enumerate((one, other)):
+        said |= {"config": str(tmp_path / f"{number}.yaml"), "proxy": {"pid": pid, "port": number}}
+        Path(said["config"]).touch()
+    path.write_text("left by a machine that lost its power: {")
+    ended.clear()
+    assert not path.exists()
+    assert first.write(one) is None
+    second.clear()  # it has not come up yet, and may not
+    assert json.loads(path.read_text()) == one
+    ended.remove()
+    assert second.write(other) == one
+    first.remove()
+    assert json.loads(path.read_text()) == other
+    Path(other["config"]).unlink()
+    ended.clear()  # a demo whose folder is gone has ended, whoever has its process ID now
+    assert not path.exists()
+    second.remove()
+    assert list(tmp_path.iterdir()) == [Path(one["config"])]
 
 
 def test_hosts_are_reached_directly(demo: Demo) -> None:
