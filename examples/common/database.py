@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import aiomysql
 from sqlalchemy import JSON, URL, FetchedValue, Numeric, select
 from sqlalchemy.dialects.mysql import BIGINT
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -21,8 +21,10 @@ Work = Callable[[AsyncSession], Awaitable[Result]]
 
 Id = Annotated[int, mapped_column(BIGINT(unsigned=True))]
 
-LOCK_WAIT, LOST_TRANSACTION, LOST_SERVER, DEADLOCK = 1205, 1053, 1158, 1213
-UNDONE = {LOCK_WAIT, LOST_TRANSACTION, DEADLOCK}  # the transaction is rolled back on all hosts
+DEADLOCK, LOCK_WAIT, LOST_TRANSACTION = 1213, 1205, 1053
+LOST_SERVER, LOST_PROXY, NO_PROXY, NO_TABLE = 1158, 2013, 2003, 1146
+UNDONE = {DEADLOCK, LOCK_WAIT, LOST_TRANSACTION}  # the transaction is rolled back on all hosts
+UNKNOWN = {LOST_SERVER, LOST_PROXY}  # it may have been done, which does no harm to a read
 ATTEMPTS = 5
 
 # What a statement warns of is for who asks with SHOW WARNINGS; the driver would print it
@@ -52,32 +54,35 @@ SomeObject = TypeVar("SomeObject", bound=Object)
 
 
 async def by_id(session: AsyncSession, table: type[SomeObject], ids: Iterable[int]) -> dict[int, SomeObject]:
-    """Objects by their IDs: however many shards they are on, one statement a host. Without IDs there is none:
-    a list that is empty names no shard, so all would be asked.
-    """
-    wanted = set(ids)
-    rows = await session.scalars(select(table).where(table.id.in_(wanted))) if wanted else ()
+    """Objects by their IDs: however many shards they are on, one statement, which each host gets once."""
+    rows = await session.scalars(select(table).where(table.id.in_(set(ids))))
     return {row.id: row for row in rows}
+
+
+def code_of(error: DBAPIError) -> int | None:
+    """The number of MySQL's error."""
+    return error.orig.args[0] if error.orig is not None and error.orig.args else None
 
 
 class Database:
     """Runs work with a session of its own: `read` without a transaction, `write` in one."""
 
     def __init__(self, url: URL) -> None:
-        # What is read behind a lock must be what is there now, not what was when the transaction began
+        # READ COMMITTED: what is read behind a lock must be what is there now, not what was when the
+        # transaction began. Pre-ping: a connection that was closed while nobody used it is made anew.
         self._engine = create_async_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
         each_by_itself = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reads = async_sessionmaker(each_by_itself, expire_on_commit=False)
         self._writes = async_sessionmaker(self._engine, expire_on_commit=False)
 
     async def read(self, work: Work[Result]) -> Result:
-        """Each statement by itself. All is read again when a server is lost meanwhile."""
+        """Each statement by itself. All is read again when a server or the proxy is lost meanwhile."""
 
         async def once() -> Result:
             async with self._reads() as session:
                 return await work(session)
 
-        return await _repeated(once, UNDONE | {LOST_SERVER})
+        return await _repeated(once, UNDONE | UNKNOWN)
 
     async def write(self, work: Work[Result]) -> Result:
         """In one transaction. It is run again, all of it, when the proxy says that it was rolled back: so
@@ -100,8 +105,8 @@ async def _repeated(once: Callable[[], Awaitable[Result]], codes: set[int]) -> R
     for attempt in range(1, ATTEMPTS):
         try:
             return await once()
-        except OperationalError as error:
-            if error.orig is None or error.orig.args[0] not in codes:
+        except DBAPIError as error:
+            if code_of(error) not in codes:
                 raise
             await asyncio.sleep(random.uniform(0, 0.05 * 2**attempt))
     return await once()

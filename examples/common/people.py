@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from examples.common.database import Base, Id, Object
-from examples.common.web import USER_COOKIE, Routes, text_field, viewer
+from examples.common.web import SIGN_IN, USER_COOKIE, Routes, text_field, viewer
 
 NAMES = re.compile(r"[a-z0-9_.]{2,30}")
 
@@ -44,6 +44,16 @@ async def existing_user(session: AsyncSession, user_id: int) -> User:
     if user is None:
         raise web.HTTPNotFound(text="There is no such user.")
     return user
+
+
+async def locked_viewer(session: AsyncSession, request: web.Request) -> int:
+    """The user who is signed in, whose row is locked until the transaction ends: so what one user clicks
+    twice at once, or in two windows, is done one after another. 401 if there is no such user.
+    """
+    me = viewer(request)
+    if await session.scalar(select(User.id).where(User.id == me).with_for_update()) is None:
+        raise web.HTTPUnauthorized(text=SIGN_IN)
+    return me
 
 
 @routes.api("GET", "/api/session")

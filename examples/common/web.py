@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
@@ -11,18 +12,19 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from examples.common.database import Database
-from examples.common.demo import READY_FILE, Demo, NoDemoError
+from examples.common.database import NO_PROXY, NO_TABLE, UNKNOWN, Database, code_of
+from examples.common.demo import READY_FILE, Demo, DemoError, fill
 
 Answer = Callable[[AsyncSession, web.Request], Awaitable[Any]]
 
 COMMON = Path(__file__).with_name("page")
 DATABASE = web.AppKey("database", Database)
 USER_COOKIE = "user"
+SIGN_IN = "Sign in first."
+WHOLE_TEXT = re.compile(r"[^\x00-\x1f\ud800-\udfff]*")  # one line, and no halves of characters
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
     "Cache-Control": "no-cache",
@@ -56,10 +58,10 @@ class Routes(web.RouteTableDef):
 
 def viewer(request: web.Request) -> int:
     """The ID of the user who is signed in; 401 if nobody is."""
-    cookie = request.cookies.get(USER_COOKIE, "")
-    if not cookie.isdecimal():
-        raise web.HTTPUnauthorized(text="Sign in first.")
-    return int(cookie)
+    try:
+        return whole_number(request.cookies.get(USER_COOKIE))
+    except web.HTTPBadRequest:
+        raise web.HTTPUnauthorized(text=SIGN_IN) from None
 
 
 def id_in_path(request: web.Request) -> int:
@@ -68,8 +70,11 @@ def id_in_path(request: web.Request) -> int:
 
 
 async def text_field(request: web.Request, name: str, most: int, least: int = 1) -> str:
-    """A text of the body, without space around it; 400 if it has fewer or more characters."""
-    text = str((await fields(request)).get(name) or "").strip()
+    """A text of the body, without space around it; 400 if it is none, or has fewer or more characters."""
+    text = (await fields(request)).get(name) or ""
+    if not isinstance(text, str) or not WHOLE_TEXT.fullmatch(text):
+        raise web.HTTPBadRequest(text=f"The {name} must be a text.")
+    text = text.strip()
     if not least <= len(text) <= most:
         raise web.HTTPBadRequest(text=f"The {name} must have {least} to {most} characters.")
     return text
@@ -85,7 +90,7 @@ async def fields(request: web.Request) -> dict[str, Any]:
     """The body, a JSON object."""
     try:
         body = await request.json()
-    except ValueError:
+    except (ValueError, LookupError, RecursionError):  # no JSON, an encoding that nobody knows, too deep
         body = None
     if not isinstance(body, dict):
         raise web.HTTPBadRequest(text="The body must be a JSON object.")
@@ -94,7 +99,7 @@ async def fields(request: web.Request) -> dict[str, Any]:
 
 def whole_number(text: Any) -> int:
     """IDs travel as texts, since JavaScript's numbers hold 53 bits. 400 for what is none."""
-    if not isinstance(text, str) or not text.isdecimal() or len(text) > 20:
+    if not isinstance(text, str) or not re.fullmatch("[0-9]{1,20}", text):
         raise web.HTTPBadRequest(text="An ID is a text of digits.")
     return int(text)
 
@@ -113,19 +118,32 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         return web.json_response({"error": error.text}, status=error.status)
     except IntegrityError:
         return web.json_response({"error": "Somebody else was faster. Try again."}, status=409)
-    except DBAPIError as error:
-        logging.exception("%s %s", request.method, request.path)
-        text = f"The database could not do that, or nobody knows whether it did: {error.orig}"
-        return web.json_response({"error": text}, status=503)
+    except SQLAlchemyError as error:
+        logging.error("%s %s: %s", request.method, request.path, error)
+        return web.json_response({"error": in_words(error)}, status=503)
+
+
+def in_words(error: SQLAlchemyError) -> str:
+    """What a user can make of an error of the database that trying again has not mended."""
+    code = code_of(error) if isinstance(error, DBAPIError) else None
+    if code == NO_PROXY:
+        return "The database cannot be reached. Try again in a moment."
+    if code == NO_TABLE:
+        return "The database lacks a table: has the demo been started anew? Then start this one anew, too."
+    if code in UNKNOWN:
+        return "The database went away meanwhile. Look whether that was done before you try again."
+    return "The database could not do that. Try again in a moment."
 
 
 async def _headers(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(HEADERS)
 
 
-def serve(about: str, port: int, folder: Path, first_rows: str, *routes: web.RouteTableDef) -> None:
+def serve(
+    about: str, port: int, folder: Path, first_rows: dict[str, str], *routes: web.RouteTableDef
+) -> None:
     """The command line of an example: find the demo, add the tables of `folder`/schema.yaml, serve until
-    Ctrl-C. `first_rows`: a statement that fills the tables once they are there.
+    Ctrl-C. `first_rows`: statements that fill such a table when it is empty.
     """
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--port", type=int, default=port, help="where to serve (%(default)s)")
@@ -133,14 +151,14 @@ def serve(about: str, port: int, folder: Path, first_rows: str, *routes: web.Rou
     options = parser.parse_args()
     try:
         demo = Demo.find(options.ready_file)
-    except NoDemoError as error:
+        demo.add_tables(folder / "schema.yaml")
+    except DemoError as error:
         sys.exit(str(error))
-    added = demo.add_tables(folder / "schema.yaml")
 
     async def database(app: web.Application) -> AsyncIterator[None]:
         app[DATABASE] = opened = Database(demo.url)
-        if added:
-            await opened.write(lambda session: session.execute(text(first_rows)))
+        for table, rows in first_rows.items():
+            await fill(opened, table, rows)
         yield
         await opened.close()
 

@@ -15,7 +15,7 @@ FIRST_ROWS = """
 """Whom the demo's users follow, from the other end: each row goes to another shard than it comes from."""
 
 if __name__ == "__main__":
-    folder = Path(__file__).parent
+    folder, first_rows = Path(__file__).parent, {"user_followed_by_user": FIRST_ROWS}
     serve(
-        "Photos with IDs that sort by time, on a demo.", 8002, folder, FIRST_ROWS, people.routes, web.routes
+        "Photos with IDs that sort by time, on a demo.", 8002, folder, first_rows, people.routes, web.routes
     )

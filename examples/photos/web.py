@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from examples.common.database import by_id
-from examples.common.people import User, existing_user, shown
+from examples.common.people import User, existing_user, locked_viewer, shown
 from examples.common.web import Routes, id_in_path, text_field, viewer, whole_number
 from examples.photos.ids import parts
 from examples.photos.tables import Follower, Following, Photo, PhotoLike
@@ -77,7 +77,7 @@ async def photo(session: AsyncSession, request: web.Request) -> Any:
 async def new_photo(session: AsyncSession, request: web.Request) -> Any:
     """An INSERT without an ID: the proxy makes it, on the user's shard."""
     photo = Photo(
-        user_id=viewer(request),
+        user_id=await locked_viewer(session, request),
         caption=await text_field(request, "caption", most=255),
         taken_at=datetime.now(UTC).replace(tzinfo=None),
     )
@@ -88,13 +88,12 @@ async def new_photo(session: AsyncSession, request: web.Request) -> Any:
 
 @routes.api("PUT", "/api/users/{id}/follow")
 async def follow(session: AsyncSession, request: web.Request) -> Any:
-    """Two rows, as a rule on two shards: one transaction. The follower's row is locked, so that whoever
-    clicks twice at once follows once.
+    """Two rows, as a rule on two shards: one transaction, behind a lock: so whoever clicks twice at once
+    follows once.
     """
-    me, user = viewer(request), await existing_user(session, id_in_path(request))
+    me, user = await locked_viewer(session, request), await existing_user(session, id_in_path(request))
     if user.id == me:
         raise web.HTTPBadRequest(text="Nobody follows oneself here.")
-    await session.execute(select(User.id).where(User.id == me).with_for_update())
     mine = select(Following.sequence).where(Following.user_id == me, Following.followed_id == user.id)
     if await session.scalar(mine) is None:
         await session.execute(insert(Following).values(user_id=me, followed_id=user.id))
@@ -104,8 +103,8 @@ async def follow(session: AsyncSession, request: web.Request) -> Any:
 
 @routes.api("DELETE", "/api/users/{id}/follow")
 async def unfollow(session: AsyncSession, request: web.Request) -> Any:
-    """Both rows."""
-    me, user_id = viewer(request), id_in_path(request)
+    """Both rows, behind the same lock."""
+    me, user_id = await locked_viewer(session, request), id_in_path(request)
     await session.execute(delete(Following).where(Following.user_id == me, Following.followed_id == user_id))
     await session.execute(delete(Follower).where(Follower.user_id == user_id, Follower.follower_id == me))
     return {"following": False}
@@ -145,8 +144,6 @@ async def page_of(session: AsyncSession, request: web.Request, *which: ColumnEle
 
 async def cards_of(session: AsyncSession, me: int, photos: Sequence[Photo]) -> list[dict[str, Any]]:
     """With all that the page shows of them."""
-    if not photos:
-        return []
     these = PhotoLike.photo_id.in_([photo.id for photo in photos])
     counts = select(PhotoLike.photo_id, func.count()).where(these).group_by(PhotoLike.photo_id)
     likes = dict((await session.execute(counts)).tuples().all())

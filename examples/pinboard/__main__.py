@@ -16,5 +16,5 @@ FIRST_ROWS = """
 """The demo's users follow each other: may they follow each other's boards."""
 
 if __name__ == "__main__":
-    folder = Path(__file__).parent
-    serve("Boards of pins, on a demo.", 8001, folder, FIRST_ROWS, people.routes, web.routes)
+    folder, first_rows = Path(__file__).parent, {"user_follows_boards": FIRST_ROWS}
+    serve("Boards of pins, on a demo.", 8001, folder, first_rows, people.routes, web.routes)

@@ -33,31 +33,18 @@ def behind(cursor: str | None) -> ColumnElement[bool]:
     return and_(BoardPin.sequence <= sequence, or_(BoardPin.sequence < sequence, same))
 
 
-async def pins_of_board(session: AsyncSession, board_id: int, cursor: str | None) -> list[Listed]:
-    """One statement: the proxy reads the list on its shard, then the pins from theirs."""
+async def pins_of(session: AsyncSession, boards: Collection[int], cursor: str | None) -> list[Listed]:
+    """One statement: the proxy reads the lists on the boards' shards, all at once, and the pins from theirs.
+    It stops when the page is full. Without boards it asks one shard, which says that there is nothing.
+    """
     rows = await session.execute(
         select(BoardPin.board_id, BoardPin.sequence, Pin)
         .join(Pin, Pin.id == BoardPin.pin_id)
-        .where(BoardPin.board_id == board_id, behind(cursor))
-        .order_by(*NEWEST_FIRST)
-        .limit(PAGE + 1)
-    )
-    return [(board, sequence, pin) for board, sequence, pin in rows]
-
-
-async def pins_of_boards(session: AsyncSession, boards: Sequence[int], cursor: str | None) -> list[Listed]:
-    """The same of many boards: a list of IDs goes to all their shards at once and comes back as one list."""
-    if not boards:
-        return []
-    rows = await session.execute(
-        select(BoardPin.board_id, BoardPin.sequence, BoardPin.pin_id)
         .where(BoardPin.board_id.in_(boards), behind(cursor))
         .order_by(*NEWEST_FIRST)
         .limit(PAGE + 1)
     )
-    found = [(board, sequence, pin) for board, sequence, pin in rows]
-    pins = await by_id(session, Pin, (pin for *_, pin in found))
-    return [(board, sequence, pins[pin]) for board, sequence, pin in found if pin in pins]
+    return [(board, sequence, pin) for board, sequence, pin in rows]
 
 
 async def page_of(session: AsyncSession, user_id: int, listed: Sequence[Listed]) -> dict[str, Any]:
@@ -85,8 +72,6 @@ async def likes_of(
     session: AsyncSession, user_id: int, pins: Collection[int]
 ) -> tuple[dict[int, int], set[int]]:
     """How many users like each pin, which the shards count; and which of them the user likes."""
-    if not pins:
-        return {}, set()
     counts = select(PinLike.pin_id, func.count()).where(PinLike.pin_id.in_(pins)).group_by(PinLike.pin_id)
     mine = select(UserLike.pin_id).where(UserLike.user_id == user_id, UserLike.pin_id.in_(pins))
     return dict((await session.execute(counts)).tuples().all()), set(await session.scalars(mine))

@@ -10,10 +10,10 @@ from sqlalchemy import delete, func, insert, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from examples.common.database import by_id
-from examples.common.people import User, existing_user, shown
+from examples.common.database import by_id, code_of
+from examples.common.people import User, existing_user, locked_viewer, shown
 from examples.common.web import Routes, id_field, id_in_path, text_field, viewer
-from examples.pinboard.pages import board_shown, page_of, pins_of_board, pins_of_boards
+from examples.pinboard.pages import board_shown, page_of, pins_of
 from examples.pinboard.tables import Board, BoardPin, Pin, PinBoard, PinLike, UserBoard, UserFollow, UserLike
 
 FOLLOWED = 500  # boards in a feed, the latest followed
@@ -33,7 +33,7 @@ async def feed(session: AsyncSession, request: web.Request) -> Any:
     me = viewer(request)
     newest = select(UserFollow.board_id).where(UserFollow.user_id == me).order_by(UserFollow.sequence.desc())
     boards = (await session.scalars(newest.limit(FOLLOWED))).all()
-    listed = await pins_of_boards(session, boards, request.query.get("cursor"))
+    listed = await pins_of(session, boards, request.query.get("cursor"))
     return await page_of(session, me, listed)
 
 
@@ -62,7 +62,7 @@ async def board(session: AsyncSession, request: web.Request) -> Any:
     """A board without its pins."""
     found = await existing_board(session, id_in_path(request))
     of_board = BoardPin.board_id == found.id
-    owner = await session.get(User, found.data["user_id"])
+    owner = await session.get(User, found.data.get("user_id", 0))
     return {
         "board": board_shown(found),
         "pins": await session.scalar(select(func.count()).select_from(BoardPin).where(of_board)),
@@ -74,7 +74,7 @@ async def board(session: AsyncSession, request: web.Request) -> Any:
 @routes.api("GET", "/api/boards/{id}/pins")
 async def pins(session: AsyncSession, request: web.Request) -> Any:
     """A page of its pins."""
-    listed = await pins_of_board(session, id_in_path(request), request.query.get("cursor"))
+    listed = await pins_of(session, [id_in_path(request)], request.query.get("cursor"))
     return await page_of(session, viewer(request), listed)
 
 
@@ -84,7 +84,7 @@ async def pins(session: AsyncSession, request: web.Request) -> Any:
 @routes.api("POST", "/api/boards")
 async def new_board(session: AsyncSession, request: web.Request) -> Any:
     """The board lies on its user's shard, as the schema says: so does the row of the user's list."""
-    me = viewer(request)
+    me = await locked_viewer(session, request)
     data = {
         "name": await text_field(request, "name", most=80),
         "description": await text_field(request, "description", most=300, least=0),
@@ -104,7 +104,7 @@ async def new_pin(session: AsyncSession, request: web.Request) -> Any:
     data = {
         "details": await text_field(request, "details", most=200),
         "link": web_address(await text_field(request, "link", most=500, least=0)),
-        "user_id": board.data["user_id"],
+        "user_id": viewer(request),
         "board_id": board.id,
     }
     pin = Pin(data=data)
@@ -117,9 +117,9 @@ async def new_pin(session: AsyncSession, request: web.Request) -> Any:
 
 @routes.api("POST", "/api/boards/{id}/order", transaction=False)
 async def move_pin(session: AsyncSession, request: web.Request) -> Any:
-    """Move `pin` right behind `before` and ahead of `after` (null: the list's end). The procedure has a short
-    transaction of its own. When the neighbours are not what the page shows, it says so: moved all the same,
-    with a warning, or 409 and not moved.
+    """Move `pin` right behind `before` and ahead of `after` (null: the list's end). The proxy answers this
+    CALL itself, in a short transaction, and writes one row as a rule. When the neighbours are not what the
+    page shows, it says so: moved all the same, with a warning, or 409 and not moved.
     """
     board = await own_board(session, request)
     call = text("CALL reorder_board_pin(:board, :pin, :before, :after)")
@@ -127,7 +127,7 @@ async def move_pin(session: AsyncSession, request: web.Request) -> Any:
     try:
         await session.execute(call, {"board": board.id, **places})
     except OperationalError as error:
-        if error.orig is None or error.orig.args[0] not in STALE:
+        if code_of(error) not in STALE:
             raise
         raise web.HTTPConflict(text=MEANWHILE) from None
     warnings = (await session.execute(text("SHOW WARNINGS"))).all()
@@ -136,7 +136,7 @@ async def move_pin(session: AsyncSession, request: web.Request) -> Any:
 
 @routes.api("PUT", "/api/boards/{id}/follow")
 async def follow(session: AsyncSession, request: web.Request) -> Any:
-    """The primary key of this list makes it idempotent."""
+    """The primary key of this list makes it idempotent, by INSERT IGNORE."""
     board = await existing_board(session, id_in_path(request))
     row = {"user_id": viewer(request), "board_id": board.id}
     await session.execute(insert(UserFollow).prefix_with("IGNORE").values(row))
@@ -156,10 +156,10 @@ async def like(session: AsyncSession, request: web.Request) -> Any:
     """Two lists, as a rule on two shards: one transaction for both. They have no unique key, so the user's
     row is locked while this looks whether the pin is liked already.
     """
-    me, pin_id = viewer(request), id_in_path(request)
+    pin_id = id_in_path(request)
     if await session.get(Pin, pin_id) is None:
         raise web.HTTPNotFound(text="There is no such pin.")
-    await session.execute(select(User.id).where(User.id == me).with_for_update())
+    me = await locked_viewer(session, request)
     mine = select(UserLike.pin_id).where(UserLike.user_id == me, UserLike.pin_id == pin_id)
     if await session.scalar(mine) is None:
         await session.execute(insert(UserLike).values(user_id=me, pin_id=pin_id))
@@ -169,8 +169,8 @@ async def like(session: AsyncSession, request: web.Request) -> Any:
 
 @routes.api("DELETE", "/api/pins/{id}/like")
 async def unlike(session: AsyncSession, request: web.Request) -> Any:
-    """From both lists."""
-    me, pin_id = viewer(request), id_in_path(request)
+    """From both lists; behind the same lock, so that a like at the same time is in both or in none."""
+    me, pin_id = await locked_viewer(session, request), id_in_path(request)
     await session.execute(delete(UserLike).where(UserLike.user_id == me, UserLike.pin_id == pin_id))
     await session.execute(delete(PinLike).where(PinLike.pin_id == pin_id, PinLike.user_id == me))
     return await likes(session, pin_id, liked=False)
@@ -196,7 +196,7 @@ async def existing_board(session: AsyncSession, board_id: int) -> Board:
 async def own_board(session: AsyncSession, request: web.Request) -> Board:
     """The one that the route names; 403 if it is somebody else's."""
     board = await existing_board(session, id_in_path(request))
-    if board.data["user_id"] != viewer(request):
+    if board.data.get("user_id") != viewer(request):
         raise web.HTTPForbidden(text="This is not your board.")
     return board
 

@@ -64,9 +64,37 @@ async def test_a_pin_is_dragged(browser: Browser, fleet: Demo, pinboard: str) ->
     await async_wait_until(lambda: order_of(fleet, board) == [a, d, b, c], "the order in the database")
     await page.drag(pin(a), pin(c), x=0.8)
     await async_wait_until(lambda: order_of(fleet, board) == [d, b, c, a], "the order in the database")
+    await page.drag(pin(d), pin(c), x=0.8, drop=False)
+    await shows(page, [d, b, c, a])
     await page.reload()
     await shows(page, [d, b, c, a])
     assert page.complaints == []
+
+
+async def test_a_finger_drags_by_the_grip(browser: Browser, fleet: Demo, pinboard: str) -> None:
+    visitor, _ = new_user(pinboard)
+    board, [a, b, c] = new_board(visitor, 3)
+    page = await signed_in(browser, visitor, f"#/boards/{board}")
+    await page.look(PHONE)
+    await shows(page, [a, b, c])
+    await page.drag_by_finger(pin(c), pin(a))  # that scrolls, if anything
+    await page.drag_by_finger(pin(b) + " .grip", pin(a), x=0.1)
+    await async_wait_until(lambda: order_of(fleet, board) == [b, a, c], "the order in the database")
+    await shows(page, [b, a, c])
+    assert page.complaints == []
+
+
+async def test_moves_in_a_row_are_kept_in_order(browser: Browser, fleet: Demo, pinboard: str) -> None:
+    """Each is told with the neighbours that those before it have made."""
+    visitor, _ = new_user(pinboard)
+    board, [a, b, c, d, e] = new_board(visitor, 5)
+    page = await signed_in(browser, visitor, f"#/boards/{board}")
+    await shows(page, [a, b, c, d, e])
+    click = f"document.querySelector('{pin(e)} .earlier').click()"
+    await page.evaluate(";".join([click] * 4))
+    await async_wait_until(lambda: order_of(fleet, board) == [e, a, b, c, d], "the order in the database")
+    await shows(page, [e, a, b, c, d])
+    assert await page.texts("#toast") == [""]
 
 
 async def test_a_pin_is_moved_by_keys(browser: Browser, fleet: Demo, pinboard: str) -> None:
@@ -139,6 +167,60 @@ async def test_what_users_write_stays_text(browser: Browser, pinboard: str, phot
         assert await one.evaluate("typeof hacked") == "undefined"
         assert await one.evaluate("document.querySelectorAll('main img, main script').length") == 0
         assert one.complaints == []
+
+
+async def test_who_clicks_twice_does_it_once(browser: Browser, pinboard: str) -> None:
+    visitor, _ = new_user(pinboard)
+    board, _ = new_board(visitor, 1)
+    page = await signed_in(browser, visitor, f"#/boards/{board}")
+    await page.write("input[name=details]", "Once")
+    await page.evaluate("document.querySelector('form button').click()," * 3 + "0")
+    await page.evaluate("document.querySelector('.pin .heart').click()," * 2 + "0")
+    await page.wait_for("document.querySelectorAll('.pin').length == 2")
+    assert len(visitor.get(f"/api/boards/{board}/pins")["pins"]) == 2
+    assert await page.texts("main .row span:first-child") == ["2 pins"]
+    assert page.complaints == []
+
+
+async def test_back_leads_to_where_one_was(browser: Browser, pinboard: str) -> None:
+    visitor, user = new_user(pinboard)
+    board, _ = new_board(visitor, 55)
+    page = await signed_in(browser, visitor, f"#/boards/{board}")
+    shown = "document.querySelectorAll('.pin').length"
+    for number in (24, 48):
+        await page.wait_for(f"{shown} == {number}")
+        await page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    await page.wait_for(f"{shown} == 55")
+    await page.evaluate("scrollTo(0, 900)")
+    await page.evaluate(f"location.hash = '#/users/{user}'")
+    await page.wait_for("document.querySelector('.board')")
+    assert await page.evaluate("scrollY") == 0
+    await page.evaluate("history.back()")
+    await page.wait_for(f"{shown} == 55 && scrollY == 900")
+    assert page.complaints == []
+
+
+async def test_what_cannot_be_shown(browser: Browser, pinboard: str) -> None:
+    visitor, _ = new_user(pinboard)
+    page = await signed_in(browser, visitor, "#/boards/5")
+    await page.wait_for("document.querySelector('.empty p')?.textContent == 'There is no such board.'")
+    await page.click(".empty a")
+    await page.wait_for("document.querySelector('.board')")
+    # the server is away
+    await page.send("Network.enable")
+    network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    await page.send("Network.emulateNetworkConditions", offline=True, **network)
+    await page.evaluate("location.hash = '#/discover'")
+    await page.wait_for("document.querySelector('.empty p')?.textContent.includes('cannot be reached')")
+    await page.send("Network.emulateNetworkConditions", offline=False, **network)
+    await page.click(".empty button")
+    await page.wait_for("document.querySelector('.board')")
+    # signed out elsewhere
+    options = "{method: 'DELETE', headers: {'Content-Type': 'application/json'}}"
+    await page.evaluate(f"fetch('/api/session', {options})")
+    await page.evaluate("location.hash = '#/'")
+    await page.wait_for("document.querySelector('.chips')")
+    assert page.complaints == []
 
 
 async def test_pinning_and_liking(browser: Browser, pinboard: str) -> None:

@@ -222,21 +222,29 @@ class Page:
                 "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text
             )
 
-    async def drag(self, source: str, target: str, *, x: float = 0.25) -> None:
-        """One element to another, and drop it at `x` (0 to 1) of its width."""
-        await self.send("Input.setInterceptDrags", enabled=True)
+    async def drag(self, source: str, target: str, *, x: float = 0.25, drop: bool = True) -> None:
+        """One element to another with the mouse, and drop it at `x` (0 to 1) of its width; or Escape."""
         start = await self.where(source)
         await self.mouse("mouseMoved", start)
         await self.mouse("mousePressed", start, clickCount=1)
-        self.events.clear()
-        near = {"x": start["x"] + 12, "y": start["y"] + 12}
-        await self.mouse("mouseMoved", near, buttons=1)
-        data = (await self.event("Input.dragIntercepted"))["data"]
         end = await self.where(target, x)
         # over it again and again, as long as it is held there: the page may have moved things meanwhile
-        for kind in ("dragEnter", "dragOver", "dragOver", "drop"):
-            await self.send("Input.dispatchDragEvent", type=kind, **end, data=data)
+        for point in ({"x": start["x"] + 12, "y": start["y"] + 12}, end, end):
+            await self.mouse("mouseMoved", point, buttons=1)
+        if not drop:
+            await self.key("Escape", 27)
         await self.mouse("mouseReleased", end, clickCount=1)
+
+    async def drag_by_finger(self, source: str, target: str, *, x: float = 0.25) -> None:
+        """The same on a touch screen."""
+        start, end = await self.where(source), await self.where(target, x)
+        near = {"x": start["x"] + 12, "y": start["y"] + 12}
+        for kind, points in (
+            ("touchStart", [start]),
+            *(("touchMove", [point]) for point in (near, end, end)),
+            ("touchEnd", []),
+        ):
+            await self.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
 
     async def screenshot(self) -> bytes:
         """A PNG of what is in sight."""

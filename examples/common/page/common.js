@@ -21,8 +21,9 @@ export function element(tag, attributes = {}, ...children) {
 // What the server answers; an Error with its text and `status` when it refuses.
 export async function ask(method, path, body) {
   const json = { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body ?? {}) };
-  const response = await fetch(path, method === "GET" ? {} : json);
-  const answer = await response.json();
+  const response = await fetch(path, method === "GET" ? {} : json).catch(() => null);
+  if (!response) throw new Error("The server cannot be reached. Try again in a moment.");
+  const answer = await response.json().catch(() => ({ error: "Something went wrong." }));
   if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
   return answer;
 }
@@ -38,18 +39,32 @@ export const tell = (work) => async (event) => {
   try {
     await work(event);
   } catch (error) {
-    say(error.message);
+    if (error.status === 401) location.reload(); // nobody is signed in any more
+    else say(error.message);
   }
 };
+
+// The same, while which no other click does anything: who clicks twice makes one board.
+export function once(work) {
+  let busy = false;
+  return tell(async (event) => {
+    event.preventDefault();
+    if (busy) return;
+    busy = true;
+    try {
+      await work(event);
+    } finally {
+      busy = false;
+    }
+  });
+}
 
 // A form of one-line inputs [name, placeholder, attributes]; `done` gets what was typed.
 export function form(button, inputs, done) {
   return element(
     "form",
     {
-      submit: tell(async (event) => {
-        event.preventDefault();
-        const { target } = event;
+      submit: once(async ({ target }) => {
         await done(Object.fromEntries(new FormData(target)));
         target.reset();
       }),
@@ -65,7 +80,7 @@ export function form(button, inputs, done) {
 export function heart({ liked, likes }, path) {
   const count = element("span", {}, String(likes));
   const shape = "M12 20.5 4.2 12.7a5 5 0 0 1 7.1-7.1l.7.7.7-.7a5 5 0 0 1 7.1 7.1z";
-  const click = tell(async () => {
+  const click = once(async () => {
     const answer = await ask(pressed() ? "DELETE" : "PUT", path);
     button.setAttribute("aria-pressed", answer.liked);
     count.textContent = answer.likes;
@@ -86,7 +101,7 @@ export function toggle(on, path, { off: offText, on: onText }) {
     button.textContent = on ? onText : offText;
     button.className = on ? "" : "strong";
   };
-  const click = tell(async () => {
+  const click = once(async () => {
     on = (await ask(on ? "DELETE" : "PUT", path)).following;
     show();
   });
@@ -94,6 +109,12 @@ export function toggle(on, path, { off: offText, on: onText }) {
   show();
   return button;
 }
+
+// Where one was on the pages that Back leads to, by their entries in the history: how far down, and how many items
+// of a list were there.
+const left = new Map();
+let entry = null;
+let expected = 0;
 
 // A list that grows by pages: `read(cursor)` gives {items, cursor}, `show(item)` an element.
 export function pages(list, read, show) {
@@ -117,24 +138,30 @@ export function pages(list, read, show) {
     await reading;
   }
 
+  async function first(wanted = expected) {
+    do await more();
+    while (cursor && list.children.length < wanted);
+  }
+
   // As many as there were, as they are now
   async function again() {
     const wanted = list.children.length;
     await reading;
     list.replaceChildren();
     cursor = null;
-    do await more();
-    while (cursor && list.children.length < wanted);
+    await first(wanted);
   }
 
-  return { button, more, again, whole: () => !cursor };
+  return { button, first, more, again, whole: () => !cursor };
 }
 
 // Shows the view that the address names. `views`: [pattern, function of the match and the user that gives elements].
 export async function start(views) {
-  const { user, known } = await ask("GET", "/api/session");
+  const session = await ask("GET", "/api/session").catch((error) => void main.replaceChildren(trouble(error, () => location.reload())));
+  if (!session) return;
+  const { user, known } = session;
   if (!user) return main.replaceChildren(signIn(known));
-  const leave = tell(async () => {
+  const leave = once(async () => {
     await ask("DELETE", "/api/session");
     location.reload();
   });
@@ -144,26 +171,43 @@ export async function start(views) {
   const mine = document.querySelector("#mine");
   mine.href = `#/users/${user.id}`;
   mine.closest("nav").hidden = false;
+  const brand = document.title;
+
+  async function made(address) {
+    for (const [pattern, view] of views) {
+      const match = address.match(pattern);
+      if (match) return await view(match, user);
+    }
+    throw Object.assign(new Error("There is no such page."), { status: 404 });
+  }
 
   const show = tell(async () => {
     const address = location.hash || "#/";
+    left.set(entry, { top: scrollY, items: main.querySelectorAll("ol > li").length });
+    const now = (entry = history.state ?? Date.now());
+    history.replaceState(now, "");
+    const { top, items } = left.get(now) ?? { top: 0, items: 0 };
+    expected = items;
+    const elements = await made(address).catch((error) => {
+      if (error.status === 401) throw error;
+      return [trouble(error, show)];
+    });
+    if (entry !== now) return; // another one has been asked for meanwhile
     for (const link of document.querySelectorAll(".top nav a"))
-      link.toggleAttribute("aria-current", link.getAttribute("href") === address);
-    for (const [pattern, view] of views) {
-      const match = address.match(pattern);
-      if (!match) continue;
-      const made = await view(match, user);
-      // another one may have been asked for meanwhile
-      if (address === (location.hash || "#/")) main.replaceChildren(...made.filter(Boolean));
-      return;
-    }
-    main.replaceChildren(element("p", { class: "empty" }, "There is no such page."));
+      link.getAttribute("href") === address ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+    main.replaceChildren(...elements.filter(Boolean));
+    document.title = [main.querySelector("h1")?.textContent, brand].filter(Boolean).join(" · ");
+    scrollTo(0, top);
   });
-  addEventListener("hashchange", () => {
-    scrollTo(0, 0);
-    show();
-  });
+  history.scrollRestoration = "manual";
+  addEventListener("hashchange", show);
   await show();
+}
+
+// What is shown instead of a view that cannot be.
+function trouble({ message, status }, again) {
+  const way = status === 404 ? element("a", { href: "#/" }, "To the feed") : element("button", { click: again }, "Try again");
+  return element("div", { class: "empty" }, element("p", {}, message), way);
 }
 
 function signIn(known) {
@@ -183,7 +227,7 @@ function signIn(known) {
     element(
       "div",
       { class: "chips" },
-      known.map((name) => element("button", { click: tell(() => become(name)) }, name)),
+      known.map((name) => element("button", { click: once(() => become(name)) }, name)),
     ),
   );
 }

@@ -13,18 +13,18 @@ start([
 async function feed() {
   const list = element("ol", { class: "feed" });
   const rows = pages(list, (cursor) => readPhotos("/api/feed", cursor), card);
-  await rows.more();
+  await rows.first();
   const none = element("p", { class: "empty" }, "Take one, or follow somebody whose photos you ", element("a", { href: "#/discover" }, "discover"), ".");
   const take = form("Take a photo", [["caption", "What is to be seen?", { required: true, maxlength: 255 }]], async (fields) => {
     list.prepend(card(await ask("POST", "/api/photos", fields)));
   });
-  return [element("div", { class: "column" }, element("section", { class: "panel" }, take), list.children.length ? null : none, list, rows.button)];
+  return [element("div", { class: "column" }, element("section", { class: "panel" }, take), list, none, rows.button)];
 }
 
 async function discover() {
   const list = element("ol", { class: "grid" });
   const rows = pages(list, (cursor) => readPhotos("/api/photos", cursor), square);
-  await rows.more();
+  await rows.first();
   return [element("h1", {}, "The newest photos"), list, rows.button];
 }
 
@@ -33,7 +33,7 @@ async function userPage([, id], me) {
   const { user, photos, followers, follows, following } = await ask("GET", path);
   const list = element("ol", { class: "grid" });
   const rows = pages(list, (cursor) => readPhotos(`${path}/photos`, cursor), square);
-  await rows.more();
+  await rows.first();
   return [
     element(
       "div",

@@ -14,11 +14,11 @@ start([
 async function feed() {
   const list = element("ol", { class: "pins" });
   const rows = pages(list, (cursor) => readPins("/api/feed", cursor), (pin) => card(pin, { board: pin.board }));
-  await rows.more();
+  await rows.first();
   if (list.children.length) return [element("h1", {}, "New on the boards you follow"), list, rows.button];
   return [
     element("h1", {}, "Your feed is empty"),
-    element("p", { class: "soft" }, "Here is what boards have that you follow. These are the newest ones:"),
+    element("p", { class: "soft" }, "Follow boards, and their newest pins are here. These are the newest boards:"),
     await newestBoards(),
   ];
 }
@@ -43,17 +43,21 @@ async function boardPage([, id], me) {
   const path = `/api/boards/${id}`;
   const { board, pins, user, following } = await ask("GET", path);
   const mine = board.user_id === me.id;
-  const list = element("ol", { class: "pins" });
+  const list = element("ol", { class: mine ? "pins mine" : "pins" });
+  const number = (pins) => (pins === 1 ? "1 pin" : `${pins} pins`);
+  const count = element("span", {}, number(pins));
+  let added = 0;
   const rows = pages(list, (cursor) => readPins(`${path}/pins`, cursor), (pin) => card(pin, { moves: mine && moves }));
   const move = mover(list, rows, path);
   const moves = { earlier: (pin) => move.step(pin, -1), later: (pin) => move.step(pin, 1) };
   const showWhole = () => list.classList.toggle("whole", rows.whole());
   new MutationObserver(showWhole).observe(list, { childList: true });
   if (mine) makeDraggable(list, move.save);
-  await rows.more();
+  await rows.first();
 
   const add = form("Add pin", [["details", "What it is", { required: true, maxlength: 200 }], ["link", "https://… (if it has a link)", { type: "url", maxlength: 500 }]], async (fields) => {
     await ask("POST", `${path}/pins`, fields);
+    count.textContent = number(pins + ++added);
     await rows.again();
   });
   return [
@@ -65,12 +69,13 @@ async function boardPage([, id], me) {
         {},
         element("h1", {}, board.name),
         element("p", { class: "soft" }, board.description),
-        element("p", { class: "soft" }, `${pins} pins by `, user && element("a", { href: `#/users/${user.id}` }, user.name), " ", shard(board)),
+        element("p", { class: "soft" }, count, " by ", user ? element("a", { href: `#/users/${user.id}` }, user.name) : "nobody", " ", shard(board)),
       ),
       element("div", { class: "end" }, mine ? null : toggle(following, `${path}/follow`, { off: "Follow", on: "Following" })),
     ),
     mine && element("section", { class: "panel" }, add, element("p", { class: "soft" }, "Drag a pin to another place, or use its arrows.")),
     list,
+    element("p", { class: "empty" }, "No pins yet."),
     rows.button,
   ];
 }
@@ -86,7 +91,7 @@ async function readPins(path, cursor) {
 function card(pin, { board, moves }) {
   const item = element(
     "li",
-    { class: "pin", draggable: moves ? "true" : null, "data-id": pin.id },
+    { class: "pin", "data-id": pin.id },
     art(pin.id),
     element(
       "div",
@@ -103,6 +108,7 @@ function card(pin, { board, moves }) {
         "div",
         { class: "moves" },
         arrow("earlier", "M15 5 8 12l7 7", pin, () => moves.earlier(item)),
+        element("span", { class: "grip", "aria-hidden": "true" }, icon("M9 6v0m6 0v0M9 12v0m6 0v0M9 18v0m6 0v0")),
         arrow("later", "M9 5l7 7-7 7", pin, () => moves.later(item)),
       ),
     );
@@ -111,8 +117,12 @@ function card(pin, { board, moves }) {
 
 function arrow(name, d, pin, click) {
   const attributes = { class: name, "aria-label": `Move ${pin.details} ${name}`, click: tell(click) };
-  const path = element("svg:path", { d, fill: "none", stroke: "currentColor", "stroke-width": 2.5 });
-  return element("button", attributes, element("svg:svg", { viewBox: "0 0 24 24", width: 20, height: 20 }, path));
+  return element("button", attributes, icon(d));
+}
+
+function icon(d) {
+  const path = element("svg:path", { d, fill: "none", stroke: "currentColor", "stroke-width": 2.5, "stroke-linecap": "round" });
+  return element("svg:svg", { viewBox: "0 0 24 24", width: 20, height: 20 }, path);
 }
 
 // Only an address of the web becomes a link.
@@ -166,23 +176,27 @@ function art(id) {
 // Where a pin is put between its neighbours is told to the server. If it says that others have moved pins
 // meanwhile, the order of now is shown.
 function mover(list, rows, path) {
+  let sent = Promise.resolve();
+
+  // Moves are sent one after another: each counts on those before it
   async function save(pin) {
     // what is behind the last pin that is shown?
     if (!pin.nextElementSibling && !rows.whole()) await rows.more();
-    const { id } = pin.dataset;
-    const neighbour = (item) => item?.dataset.id ?? null;
-    const [before, after] = [neighbour(pin.previousElementSibling), neighbour(pin.nextElementSibling)];
+    const id = (item) => item?.dataset.id ?? null;
+    const move = { pin: id(pin), before: id(pin.previousElementSibling), after: id(pin.nextElementSibling) };
+    const number = [...list.children].indexOf(pin) + 1;
+    await (sent = sent.then(() => send(move, number)));
+  }
+
+  async function send(move, number) {
     try {
-      const { note } = await ask("POST", `${path}/order`, { pin: id, before, after });
-      place.textContent = `Now in place ${[...list.children].indexOf(pin) + 1}`;
-      if (note) {
-        say(note);
-        await rows.again();
-      }
+      const { note } = await ask("POST", `${path}/order`, move);
+      if (!note) return (place.textContent = `Now in place ${number}`); // who does not see it hears it
+      say(note);
     } catch (error) {
       say(error.message);
-      await rows.again();
     }
+    await rows.again().catch((error) => say(error.message));
   }
 
   async function step(pin, by) {
@@ -191,45 +205,86 @@ function mover(list, rows, path) {
     if (!neighbour) return;
     const button = document.activeElement;
     by > 0 ? neighbour.after(pin) : neighbour.before(pin);
-    button.focus();
+    // at an end one of the two arrows is gone
+    for (const one of [button, ...pin.querySelectorAll(".moves button")]) {
+      one.focus();
+      if (document.activeElement === one) break;
+    }
     await save(pin);
   }
 
   return { save, step };
 }
 
-// While a pin is dragged it stands where it would be dropped.
+// A mouse drags a pin wherever it holds it, a finger by its grip: elsewhere fingers scroll. While it is dragged a copy
+// follows the pointer, and the pin itself stands where it would be dropped. Escape puts it back.
 function makeDraggable(list, save) {
-  let dragged = null;
-  let home = null; // what it stood before
-  let dropped = false;
+  let pin = null; // that is held
+  let from, at; // events: where it was taken, and where the pointer is
+  let copy = null; // while it is dragged
+  let home; // what it stood before
 
-  list.addEventListener("dragstart", (event) => {
-    dragged = event.target.closest(".pin");
-    home = dragged.nextElementSibling;
-    dropped = false;
-    event.dataTransfer.effectAllowed = "move";
-    event.dataTransfer.setData("text/plain", dragged.dataset.id);
-    // the browser first takes its picture of the pin
-    requestAnimationFrame(() => dragged?.classList.add("dragged"));
-  });
-  list.addEventListener("dragover", (event) => {
-    if (!dragged) return;
-    event.preventDefault();
-    const over = event.target.closest(".pin");
-    if (!over || over === dragged) return;
+  function lift() {
+    home = pin.nextElementSibling;
+    const { left, top, width } = pin.getBoundingClientRect();
+    copy = pin.cloneNode(true);
+    copy.classList.add("copy");
+    Object.assign(copy.style, { left: `${left}px`, top: `${top}px`, width: `${width}px` });
+    list.parentElement.append(copy);
+    pin.classList.add("dragged");
+    list.setPointerCapture(from.pointerId);
+    addEventListener("keydown", escape);
+    requestAnimationFrame(scroll);
+  }
+
+  function follow() {
+    copy.style.translate = `${at.clientX - from.clientX}px ${at.clientY - from.clientY}px`;
+    const over = document.elementFromPoint(at.clientX, at.clientY)?.closest(".pin");
+    if (!over || over === pin || over.parentElement !== list || !pin.isConnected) return;
     const { left, width } = over.getBoundingClientRect();
-    event.clientX < left + width / 2 ? over.before(dragged) : over.after(dragged);
+    at.clientX < left + width / 2 ? over.before(pin) : over.after(pin);
+  }
+
+  // At the window's upper and lower end
+  function scroll() {
+    if (!copy?.isConnected) return;
+    const by = at.clientY < 90 ? -9 : at.clientY > innerHeight - 60 ? 9 : 0;
+    if (by) {
+      scrollBy(0, by);
+      follow();
+    }
+    requestAnimationFrame(scroll);
+  }
+
+  function end(dropped) {
+    if (copy) {
+      copy.remove();
+      pin.classList.remove("dragged");
+      removeEventListener("keydown", escape);
+      // the list may have been read anew meanwhile
+      if (!dropped && pin.isConnected) list.insertBefore(pin, home);
+      if (dropped && pin.isConnected && pin.nextElementSibling !== home) tell(save)(pin);
+    }
+    pin = copy = null;
+  }
+
+  function escape({ key }) {
+    if (key === "Escape") end(false);
+  }
+
+  list.addEventListener("pointerdown", (event) => {
+    const grip = event.target.closest(".grip");
+    if (pin || event.button !== 0 || event.target.closest("a, button")) return;
+    if (event.pointerType !== "mouse" && !grip) return;
+    pin = event.target.closest(".pin");
+    from = event;
   });
-  list.addEventListener("drop", (event) => {
-    event.preventDefault();
-    dropped = true;
+  list.addEventListener("pointermove", (event) => {
+    if (!pin || event.pointerId !== from.pointerId) return;
+    at = event;
+    if (!copy && Math.hypot(at.clientX - from.clientX, at.clientY - from.clientY) > 5) lift();
+    if (copy) follow();
   });
-  list.addEventListener("dragend", () => {
-    const [pin, was] = [dragged, home];
-    dragged = null;
-    pin.classList.remove("dragged");
-    if (!dropped) list.insertBefore(pin, was);
-    else if (pin.nextElementSibling !== was) save(pin);
-  });
+  for (const [kind, dropped] of [["pointerup", true], ["pointercancel", false], ["pointerleave", false]])
+    list.addEventListener(kind, (event) => event.pointerId === from?.pointerId && end(dropped));
 }
