@@ -11,13 +11,17 @@ from typing import Final
 from config.flavour import flavour_of
 from config.topology import Host
 from fleet import fence, replication
+from fleet.altering import COPIES
 from fleet.core.errors import HostError
 from fleet.core.hosts import Hosts
+from fleet.grants import SCRATCH
 from fleet.promote import ALIKE, Server, Tables, ahead
 
 USER: Final = "shardgate_replication"
 """The account that slaves read with when a promotion has made it."""
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+_NOT_LOGGED: Final = frozenset({SCRATCH, COPIES})
+"""What is in no binary log, and made wherever it is wanted."""
 _SERVERS_OWN: Final = ("system user", "event_scheduler")
 _GONE: Final = 1094
 _LOOK_SECONDS: Final = 0.05
@@ -42,11 +46,11 @@ async def look(hosts: Hosts, host: Host) -> Server:
 
 
 async def tables(hosts: Hosts, host: Host) -> Tables:
-    """All databases but the server's own, and their tables."""
+    """All databases that slaves must have, and their tables."""
     found: dict[str, set[str]] = {
         str(name): set()
         for (name,) in await hosts.query(host, "SELECT schema_name FROM information_schema.schemata")
-        if name not in _SYSTEM
+        if name not in _SYSTEM | _NOT_LOGGED
     }
     for database, table in await hosts.query(
         host, "SELECT table_schema, table_name FROM information_schema.tables"

@@ -262,8 +262,7 @@ class Worker:
         return self._in_use().topology if found is None else found
 
     def _databases_in_use(self) -> set[str]:
-        current = self._agreement.current
-        users = self.settings.users if current is None else current.users
+        users = (self._agreement.current or self.settings).users
         return {name for user in users for name in user.databases}
 
     def _let_in(self, in_use: InUse) -> None:
@@ -325,17 +324,21 @@ class Worker:
                 services.set_users(after.users, after.accounts)
                 follow_users(services)
             if after.map != before.map:
-                services.serving.set_topology(after.topology, after.schema if other_schema else None)
-            elif other_schema:
+                schema = after.schema if other_schema else None
+                services.set_topology(after.topology, schema, partial(self._serves, after))
+                return
+            if other_schema:
                 self.tasks.spawn(self._serve_schema(services, after), "schema")
                 after = before  # until then
-        assert self.source is not None
-        self.source.serving(after.topology, after.schema_digest)
+        self._serves(after)
 
     async def _serve_schema(self, services: Services, wanted: InUse) -> None:
         await services.serving.set_schema(wanted.schema)
-        in_use = self._in_use()
-        if in_use.schema_digest == wanted.schema_digest and self.source is not None:
+        if (in_use := self._in_use()).schema_digest == wanted.schema_digest:
+            self._serves(in_use)
+
+    def _serves(self, in_use: InUse) -> None:
+        if self.source is not None:
             self.source.serving(in_use.topology, in_use.schema_digest)
 
     def _follow_sources(self, in_use: InUse) -> None:

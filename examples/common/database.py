@@ -70,7 +70,13 @@ class Database:
     def __init__(self, url: URL) -> None:
         # READ COMMITTED: what is read behind a lock must be what is there now, not what was when the
         # transaction began. Pre-ping: a connection that was closed while nobody used it is made anew.
-        self._engine = create_async_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+        # xa: a transaction over several hosts commits on all of them or on none.
+        self._engine = create_async_engine(
+            url,
+            isolation_level="READ COMMITTED",
+            pool_pre_ping=True,
+            connect_args={"init_command": "SET transaction_mode = 'xa'"},
+        )
         each_by_itself = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reads = async_sessionmaker(each_by_itself, expire_on_commit=False)
         self._writes = async_sessionmaker(self._engine, expire_on_commit=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
@@ -59,8 +60,9 @@ async def locked_viewer(session: AsyncSession, request: web.Request) -> int:
 @routes.api("GET", "/api/session")
 async def who(session: AsyncSession, request: web.Request) -> Any:
     """The user who is signed in, or null and some whom one can be."""
-    if USER_COOKIE in request.cookies and (user := await session.get(User, viewer(request))):
-        return {"user": shown(user)}
+    with suppress(web.HTTPUnauthorized):
+        if user := await session.get(User, viewer(request)):
+            return {"user": shown(user)}
     some = select(Username.username).order_by(Username.user_id).limit(8)
     return {"user": None, "known": list(await session.scalars(some))}
 

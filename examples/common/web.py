@@ -119,7 +119,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     except IntegrityError:
         return web.json_response({"error": "Somebody else was faster. Try again."}, status=409)
     except SQLAlchemyError as error:
-        logging.error("%s %s: %s", request.method, request.path, error)
+        logging.error("%s %s: %s", request.method, request.path, getattr(error, "orig", error))
         return web.json_response({"error": in_words(error)}, status=503)
 
 
@@ -129,7 +129,7 @@ def in_words(error: SQLAlchemyError) -> str:
     if code == NO_PROXY:
         return "The database cannot be reached. Try again in a moment."
     if code == NO_TABLE:
-        return "The database lacks a table: has the demo been started anew? Then start this one anew, too."
+        return "A new demo runs, which has no tables of this example: start the example anew, too."
     if code in UNKNOWN:
         return "The database went away meanwhile. Look whether that was done before you try again."
     return "The database could not do that. Try again in a moment."

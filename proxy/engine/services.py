@@ -5,7 +5,7 @@ decides nothing about statements.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
@@ -45,6 +45,9 @@ log = structlog.get_logger("proxy")
 #: Bytes of a statement that is planned in the loop: some milliseconds. And of all in one turn of the loop.
 _PLANNED_AT_ONCE = 250
 _PLANNED_IN_A_TURN = 750
+
+_NEW_MASTERS = 1.0
+"""Seconds that a topology waits at most for what is to be known of its masters."""
 
 
 def _log_difference(digest: str, differences: tuple[str, ...]) -> None:
@@ -126,6 +129,7 @@ class Services:
             regular=worker == 0,
             committing=self.caches.all_held,
         )
+        self._next: tuple[Topology, Schema | None] = (topology, None)  # to be served, or the one that is
         self.respacing = Respacing(backends, tasks, lambda: self.serving.topology, wish, self.caches)
         self.routines = KnownRoutines(backends, tasks, peers)
         pools = sum(map(settings.backends.max_connections_for, topology.hosts))
@@ -174,6 +178,27 @@ class Services:
         session.identities = self.resolver.decisions.identities
         session.tls = self.client_tls is not None
         return session
+
+    def set_topology(self, topology: Topology, schema: Schema | None, served: Callable[[], None]) -> None:
+        """Serve a topology, and the schema that goes with it (None: the same as before), and say so. It is
+        first known where transactions over its masters are decided: who waits for them needs it at once.
+        """
+        self._next = topology, schema or self._next[1]
+        if self.resolver.knows(topology.hosts):
+            self._set_topology(served)
+        else:
+            self.spawn(self._set_later(topology, served), "topology")
+
+    async def _set_later(self, topology: Topology, served: Callable[[], None]) -> None:
+        await self.resolver.ready(_NEW_MASTERS, topology.hosts)
+        if self._next[0] is topology:  # else another one has come meanwhile
+            self._set_topology(served)
+
+    def _set_topology(self, served: Callable[[], None]) -> None:
+        topology, schema = self._next
+        self._next = topology, None
+        self.serving.set_topology(topology, schema)
+        served()
 
     def renew(self, defaults: Mapping[str, bytes]) -> None:
         """Something was set for all sessions (SET GLOBAL): use new connections, and these defaults."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from time import monotonic
@@ -103,11 +103,16 @@ class Resolver:
         self._asked: frozenset[str] = frozenset()  # the masters that answered the last look
         self._refused: dict[str, str] = {}
 
-    async def ready(self, patience: float) -> None:
-        """Know the hosts that answer within `patience` seconds."""
+    def knows(self, hosts: Iterable[str]) -> bool:
+        """Whether transactions over these hosts need no `ready`."""
+        return not self._settings.enabled or self.decisions.identities.keys() >= set(hosts)
+
+    async def ready(self, patience: float, hosts: Iterable[str] | None = None) -> None:
+        """Know the hosts (None: those of now) that answer within `patience` seconds."""
+        asked = self._topology().hosts if hosts is None else hosts
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                await self.decisions.learn(self._topology().hosts if self._settings.enabled else ())
+                await self.decisions.learn(asked if self._settings.enabled else ())
 
     def tick(self) -> None:
         """A few times a second: begin what is due."""

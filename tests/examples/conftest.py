@@ -33,10 +33,16 @@ class Visitor:
         self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
 
     def ask(
-        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        cookie: str | None = None,
     ) -> tuple[int, Any]:
         data = None if method == "GET" else json.dumps({} if body is None else body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": kind}, method=method)
+        headers = {"Content-Type": kind} | ({} if cookie is None else {"Cookie": f"user={cookie}"})
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with self._opener.open(request, timeout=120) as answer:
                 return answer.status, json.load(answer)

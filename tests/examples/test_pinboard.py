@@ -45,6 +45,9 @@ def test_signing_in(pinboard: str) -> None:
     assert visitor.get("/api/session")["user"] is None
     assert visitor.do("POST", "/api/session", {"username": "some.body"}) == made
     assert visitor.ask("POST", "/api/session", {"username": "<script>"})[0] == 400
+    for cookie in ("", "x", "-1", "9" * 20, "9" * 5000):  # of another demo, or of anything
+        assert visitor.ask("GET", "/api/session", cookie=cookie)[1]["user"] is None
+        assert visitor.ask("POST", "/api/boards", {"name": "Nobody's"}, cookie=cookie)[0] == 401
 
 
 def test_one_user_is_made_of_a_name(fleet: Demo, pinboard: str) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
+from typing import Self
 
 import pytest
 
 from demo.programs import Program
 from fleet.core.store import FileStore, Holder
 from tests.faults.pairs import Pairs
-from tests.faults.writers import Writers, place
+from tests.faults.writers import PAUSE, RETRY, Writers, place
 from tests.fleet.killed import Killer
 from tests.integration.own import patient
+from tests.integration.raw import Raw, Reply
 from tests.support.demo import DemoHost, running_demo
+from tests.support.waiting import wait_until
 
 FIRST, LAST = [place(1), place(2)], [place(6), place(7)]
 """Shards of the two pairs."""
@@ -48,18 +52,64 @@ def is_promoted(pairs: Pairs, old: DemoHost, new: DemoHost) -> None:
     pairs.has_it_all(old, new)
 
 
+class Transfers:
+    """A client whose transactions are on two hosts, all or none; within it, as a context manager."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.done = 0
+        self.problems: list[Reply] = []
+        self._client = Raw(*address, timeout=300.0)
+        assert self._client.login(database="demo").kind == "ok"
+        assert self._client.ask("SET transaction_mode = 'xa'").kind == "ok"
+        gathered = "SELECT COUNT(*) FROM users u JOIN pins p ON u.data = p.data"
+        assert self._client.ask(gathered).kind == "rows"
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._client.close()
+
+    def _run(self) -> None:
+        row = "INSERT INTO user_follows_user (user_id, followed_id, sequence) VALUES ({}, {}, 0)"
+        while not self._stop.wait(PAUSE) and not self.problems:
+            steps = [row.format(user, self.done) for _, user in (FIRST[0], LAST[0])]
+            for sql in ("BEGIN", *steps, "COMMIT"):
+                reply = self._client.ask(sql)
+                if reply.kind != "ok" and reply.code not in RETRY:
+                    self.problems.append(reply)
+                if reply.kind != "ok":
+                    break
+            else:
+                self.done += 1
+
+    def go_on(self) -> None:
+        before = self.done
+        wait_until(lambda: self.done > before + 2 or self.problems, "transactions over two hosts")
+
+
 def test_there_and_back(pairs: Pairs) -> None:
-    """Nobody hears of it, and every row that was acknowledged is there, once, on both servers."""
+    """Nobody hears of it, and every row that was acknowledged is there, once, on both servers; and so it goes
+    with transactions over two hosts, which need to know at once where they are decided.
+    """
     old, new = pairs.pair(0)
     assert new is not None
-    with Writers(pairs.address, FIRST) as writers:
+    with Writers(pairs.address, FIRST) as writers, Transfers(pairs.address) as transfers:
+        assert pairs.execute(old, "SHOW DATABASES LIKE 'shardgate_scratch'")  # which no slave has
         assert f"{new.address} is the master, {old.address} its slave" in promote(pairs, old)
         writers.go_on()
         is_promoted(pairs, old, new)
+        transfers.go_on()
         promote(pairs, new)
         writers.go_on()
+        transfers.go_on()
     is_promoted(pairs, new, old)
-    assert (writers.problems, writers.retried) == ([], [])
+    assert (writers.problems, writers.retried, transfers.problems) == ([], [], [])
     for host in (old, new):
         assert sorted(pairs.written(host, FIRST)) == sorted(writers.acknowledged)
     assert pairs.run("verify") == (0, "ok  all is as it should be\n")
