@@ -75,7 +75,7 @@ class Database:
             url,
             isolation_level="READ COMMITTED",
             pool_pre_ping=True,
-            connect_args={"init_command": "SET transaction_mode = 'xa'"},
+            connect_args={"init_command": "SET transaction_mode = 'xa'"},  # with xa.enabled in the settings
         )
         each_by_itself = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reads = async_sessionmaker(each_by_itself, expire_on_commit=False)

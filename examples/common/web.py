@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from examples.common.database import NO_PROXY, NO_TABLE, UNKNOWN, Database, code_of
+from examples.common.database import NO_PROXY, NO_TABLE, Database, code_of
 from examples.common.demo import READY_FILE, Demo, DemoError, fill
 
 Answer = Callable[[AsyncSession, web.Request], Awaitable[Any]]
@@ -130,9 +130,7 @@ def in_words(error: SQLAlchemyError) -> str:
         return "The database cannot be reached. Try again in a moment."
     if code == NO_TABLE:
         return "A new demo runs, which has no tables of this example: start the example anew, too."
-    if code in UNKNOWN:
-        return "The database went away meanwhile. Look whether that was done before you try again."
-    return "The database could not do that. Try again in a moment."
+    return "The database could not do that, or nobody knows whether it did: look before you try again."
 
 
 async def _headers(request: web.Request, response: web.StreamResponse) -> None:

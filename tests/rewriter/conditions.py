@@ -147,6 +147,9 @@ def conditions(columns: Columns, small: str) -> st.SearchStrategy[Drawn]:
         (f"{small} = 1", lambda row: compare("=", row[small], 1)),
         (f"{small} IS NULL", lambda row: int(row[small] is None)),
         *(_is_null(f"{name} IS NULL", name, 1) for name in columns),
+        # SQLAlchemy's empty list, and its negation
+        *((f"({name} IN (NULL) AND (1 != 1))", lambda row: 0) for name in columns),
+        *((f"({name} NOT IN (NULL) OR (1 = 1))", lambda row: 1) for name in columns),
     ]
     either = st.one_of(*[leaves(columns, small)] * 4, st.sampled_from(simple))
     return st.recursive(either, _grown, max_leaves=6)

@@ -96,6 +96,15 @@ CONDITIONS: list[tuple[str, set[int] | None]] = [
     ("0", set()),
     ("NULL", set()),
     ("ts > 5 AND 0", set()),
+    # an empty list, as SQLAlchemy (of one column, of several, negated), Hibernate, Rails and Laravel write it
+    ("id IN (NULL) AND (1 != 1)", set()),
+    ("ts IN (NULL) AND (1 != 1) AND ts > 5", set()),
+    ("(id, ts) IN ((NULL, NULL)) AND (1 != 1)", set()),
+    ("(id NOT IN (NULL) OR (1 = 1))", None),
+    ("(id NOT IN (NULL) OR (1 = 1)) AND id = {1}", {1}),
+    ("id IN ({1}, {2}) AND (ts IN (NULL) AND (1 != 1))", {1, 2}),  # as far as both readers see
+    ("(1=0)", set()),
+    ("0 = 1 AND id > 0", set()),
     ("1 = 1", None),
     ("NOT (1 = 1)", set()),
     ("NOT NULL", set()),
