@@ -143,8 +143,11 @@ export function pages(list, read, show) {
     while (cursor && list.children.length < wanted);
   }
 
-  // As many as there were, as they are now
-  async function again() {
+  // As many as there were, as they are now; one time after another
+  let renewed = Promise.resolve();
+  const again = () => (renewed = renewed.catch(() => {}).then(anew));
+
+  async function anew() {
     const wanted = list.children.length;
     await reading;
     list.replaceChildren();
@@ -157,8 +160,12 @@ export function pages(list, read, show) {
 
 // Shows the view that the address names. `views`: [pattern, function of the match and the user that gives elements].
 export async function start(views) {
-  const session = await ask("GET", "/api/session").catch((error) => void main.replaceChildren(trouble(error, () => location.reload())));
-  if (!session) return;
+  let session;
+  try {
+    session = await ask("GET", "/api/session");
+  } catch (error) {
+    return main.replaceChildren(trouble(error, () => location.reload()));
+  }
   const { user, known } = session;
   if (!user) return main.replaceChildren(signIn(known));
   const leave = once(async () => {
