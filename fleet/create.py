@@ -8,6 +8,7 @@ hashed key is not binary and NO PAD is reported, because rows would be looked fo
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ from fleet.references import without_rows
 
 _MADE = ("database\t", "tables\t")
 """What the keys of steps that make something begin with."""
+_ZERO_DATE = re.compile(r"'(?:0000-\d\d|\d{4}-00|\d{4}-\d\d-00)")
+_ZERO_DATES = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES'"
+"""For a DEFAULT of '0000-00-00', which the schema asks for and servers would refuse."""
 SOUND_COLLATIONS = ("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
 
 
@@ -130,6 +134,8 @@ def _step(host: Host, database: Physical, found: Existing, lacking: Collection[N
         if one.name not in (held or ()) and (database.name, one.name) not in lacking
     ]
     statements = [one.create_sql(database.name) for one in missing]
+    if any(_ZERO_DATE.search(one) for one in statements):
+        statements = [_ZERO_DATES, *statements, "SET SESSION sql_mode = DEFAULT"]
     names = ",".join(one.name for one in missing)
     if held is None:
         statements.insert(0, f"CREATE DATABASE IF NOT EXISTS {quote(database.name)} CHARACTER SET utf8mb4")

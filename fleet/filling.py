@@ -49,8 +49,8 @@ def literal_of(column: str, kind: str) -> str:
         return f"IFNULL(CONCAT('X''', HEX({name}), ''''), 'NULL')"
     if kind == "bit":
         return f"IFNULL(CONCAT('b''', BIN({name} + 0), ''''), 'NULL')"
-    if kind == "float":
-        return f"IFNULL({name} + 0e0, 'NULL')"  # all of its digits
+    if kind in ("float", "double"):
+        return f"IFNULL({name} + 0e0, 'NULL')"  # all of its digits, and no -0, which would be an integer
     if any(one in kind for one in _NUMBERS) and "point" not in kind:
         return f"IFNULL({name}, 'NULL')"
     return f"QUOTE(CONVERT({name} USING utf8mb4))"

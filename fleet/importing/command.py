@@ -17,7 +17,7 @@ from fleet.core.errors import Refused
 from fleet.importing.cluster import connected
 from fleet.importing.definitions import SourceTable, read_dump
 from fleet.importing.importing import CutOver, Importing
-from fleet.importing.kinds import Proposal
+from fleet.importing.kinds import SMALL, Proposal
 from fleet.importing.proposal import Names, plan_text, schema_text
 from fleet.importing.ranges import AT_ONCE, Here, Job, Pace, working
 from fleet.importing.source import Source, opened, read_source, sizes_of, tables_of
@@ -148,7 +148,8 @@ def propose(
 
 async def _asked(source: Source) -> tuple[dict[str, SourceTable], dict[str, int]]:
     async with opened(source) as reader:
-        return await tables_of(reader, source), await sizes_of(reader, source)
+        found = await tables_of(reader, source)
+        return found, await sizes_of(reader, source, found, SMALL)
 
 
 @contextlib.contextmanager

@@ -85,11 +85,23 @@ class Ids:
             for rows in (await unions(self._hosts, selects)).values():
                 for key, new in rows:
                     text = key.decode() if isinstance(key, bytes) else str(key)
-                    found[int(text.rpartition(":")[2])] = int(new)
+                    found[int(text.rpartition(":")[2])] = self._sound(name, text, int(new))
         if len(self._known) + len(asked) > _CACHED:
             self._known.clear()
         self._known.update({(name, old): found[old] for old in asked if old in found})
         return found
+
+    def _sound(self, name: str, key: str, new: int) -> int:
+        """An ID of the map, which somebody else might have written. Failed."""
+        keyspace, layout, type_ = self.keyspace(self.table(name))
+        shard = layout.shard_of(new)
+        wanted = None if shard is None else layout.base(shard, type_) | int(key.rpartition(":")[2])
+        if new != wanted or shard not in keyspace.places:
+            raise Failed(
+                f"{self._work.map.name}: the ID of {key} is {new}, which is none of {name} (type {type_}) "
+                "with this number: the table is the import's own, --undo takes its rows out"
+            )
+        return new
 
     async def ensure(
         self,

@@ -33,7 +33,7 @@ from fleet.create import existing
 from fleet.importing.ids import key_of
 from fleet.importing.ranges import Executor, Pace, Ranges, Worker
 from fleet.importing.rows import Outcome
-from fleet.importing.source import look_at
+from fleet.importing.source import look_at, tables_of, unlike
 from fleet.importing.tables import ImportedTable
 from fleet.importing.writing import unions
 
@@ -46,6 +46,7 @@ KEPT: Final = 1.0
 _SECONDS: Final = 5.0
 """Between two lines of progress."""
 _RELEASE_SECONDS: Final = 30.0
+_COUNT_SECONDS: Final = 600.0
 
 
 @dataclass
@@ -119,7 +120,8 @@ class Importing:
         held = {host: await existing(self._worker.hosts, host) for host in self._topology.hosts}
         self._refuse_missing(held)
         if operation is None:
-            await self._refuse_rows()
+            await self._refuse_rows(held)
+            await self._refuse_ids()
             self._state = {}
         else:
             await self._read_state()
@@ -171,8 +173,8 @@ class Importing:
             for host, listed in missing.items()
         ]
 
-    async def _refuse_rows(self) -> None:
-        """The tables must be empty: what is there might be overwritten."""
+    async def _refuse_rows(self, held: Mapping[Host, Mapping[str, frozenset[str]]]) -> None:
+        """The tables must be empty: what is there might be overwritten. The map, too, of these tables."""
         for name, rows in self._worker.rows.items():
             selects: dict[Host, list[str]] = {}
             for host, database in rows.places():
@@ -184,6 +186,47 @@ class Importing:
                         f"{host}: {found[0][0]}.{name} has rows: an import is into empty tables. Of "
                         "one that was begun, the same command with --undo empties them"
                     )
+
+        table, own = self._worker.work.map, self._own_in_map()
+        for host, database in self._map_places() if own else ():
+            if table.name in held[host][database]:
+                place = f"{quote(database)}.{quote(table.name)}"
+                sql = f"SELECT {quote(table.routing)} FROM {place} WHERE {own} LIMIT 1"
+                if there := await self._worker.hosts.query(host, sql):
+                    raise Refused(
+                        f"{host}: {database}.{table.name} has rows of another import, as {there[0][0]!r}, "
+                        "which may say other shards: delete them, or name another `map` in plan and schema"
+                    )
+
+    def _own_in_map(self) -> str:
+        """SQL: rows of the map that are of these tables; "" when none can be."""
+        old = quote(self._worker.work.map.routing)
+        return " OR ".join(
+            f"({old} >= '{key_of(one.name, 0)[:-1]}' AND {old} < '{key_of(one.name, 0)[:-2]};')"
+            for one in self._tables
+            if one.id
+        )
+
+    async def _refuse_ids(self) -> None:
+        """An old ID is the local part of the new one: none may be larger than that, or less than 1."""
+        wrong = []
+        for table in self._tables:
+            if not table.id:
+                continue
+            _, layout, _ = self._worker.ids.keyspace(table)
+            name = quote(table.id)
+            sql = f"SELECT MIN({name}), MAX({name}) FROM {quote(self._source.database)}.{quote(table.source)}"
+            ((least, most),) = await self._worker.reader.query(self._source.address, sql)
+            wrong += [
+                f"{table.source}.{table.id} {one}"
+                for one in (least, most)
+                if one is not None and not 0 < int(one) <= layout.local_mask
+            ]
+        if wrong:
+            raise Refused(
+                f"{self._source.name}: IDs that cannot be local IDs, which are 1 to {layout.local_mask}: "
+                f"{', '.join(wrong)}. Give these rows others, or the table another kind in the schema"
+            )
 
     async def _refuse_read_only(self) -> None:
         """A source that is read-only as a whole must not be a host of the fleet."""
@@ -214,12 +257,7 @@ class Importing:
         table, held = self._worker.work.map, {}
         for host in self._topology.hosts:
             held[host] = await existing(self._worker.hosts, host)
-        wanted = " OR ".join(
-            f"({old} >= '{key_of(one.name, 0)[:-1]}' AND {old} < '{key_of(one.name, 0)[:-2]};')"
-            for one in self._tables
-            if one.id
-            for old in [quote(table.routing)]
-        )
+        wanted = self._own_in_map()
         forget: dict[Host, list[str]] = {}
         for host, database in self._map_places():
             if wanted and table.name in held[host].get(database, ()):
@@ -328,6 +366,7 @@ class Importing:
             self._worker.ids.forget()
             for table in self._tables:
                 self.told.verified[table.name] = await self._verify(table)
+            await self._refuse_changes()
         except BaseException:
             await self._back()
             raise
@@ -338,14 +377,32 @@ class Importing:
         """Every row of the source, with its IDs mapped, and every row of the target. Failed."""
         outcome = await self._ranges.over(table, "look")
         extra = await self._extras(table, outcome, mend=False)
-        if outcome.changed or extra or outcome.sums[0] != outcome.sums[1]:
-            shown = ", ".join(outcome.examples)
+        count = await self._count(table)
+        if outcome.changed or extra or outcome.sums[0] != outcome.sums[1] or count != outcome.rows:
+            shown = ", ".join(outcome.examples) or "none is shown"
             raise Failed(
-                f"{table.name}: {outcome.changed} rows differ from the source's, {extra} are not there: "
-                f"{shown}. Somebody writes to the source or to the table"
+                f"{table.name}: of {count} rows of the source {outcome.rows} were compared, "
+                f"{outcome.changed} differ ({shown}), {extra} more are not there: somebody writes to the "
+                "source or to the table"
             )
         self._progress(f"verified {table.name}: {outcome.rows} rows")
         return Verified(outcome.rows, outcome.skipped, outcome.sums[0])
+
+    async def _count(self, table: ImportedTable) -> int:
+        place = f"{quote(self._source.database)}.{quote(table.source)}"
+        ((count,),) = await self._worker.reader.query(
+            self._source.address, f"SELECT COUNT(*) FROM {place}", _COUNT_SECONDS
+        )
+        return int(count)
+
+    async def _refuse_changes(self) -> None:
+        """The source's tables must be as they were when this began: a new column would be missing."""
+        now = await tables_of(self._worker.reader, self._source)
+        if changed := unlike(self._worker.there, now):
+            raise Failed(
+                f"{self._source.name}: {', '.join(changed)}: changed, made or dropped there meanwhile. See "
+                "what that means for schema and plan, then run the same command again"
+            )
 
     async def _end(self, step: Step) -> Mapping[str, Any]:
         await self._keep(read_only=False, copying={})

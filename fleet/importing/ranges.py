@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
 from config.backends import Backends
@@ -22,6 +22,7 @@ from config.topology import Topology
 from fleet.core.hosts import Hosts, connector
 from fleet.filling import literal_of
 from fleet.importing import source as sources
+from fleet.importing.definitions import SourceTable
 from fleet.importing.ids import Ids
 from fleet.importing.plan import read_plan
 from fleet.importing.rows import Outcome, Range, Rows
@@ -47,8 +48,8 @@ class Job:
     schema: bytes
     topology: bytes
     layouts: Mapping[str, Layout]
-    backends: Backends
-    logins: Mapping[str, tuple[str, str]]
+    backends: Backends = field(repr=False)
+    logins: Mapping[str, tuple[str, str]] = field(repr=False)
     at_once: int = AT_ONCE
 
 
@@ -56,9 +57,19 @@ class Worker:
     """One process's hands: the tables as they are to be imported, and connections to both sides."""
 
     def __init__(
-        self, job: Job, work: Import, topology: Topology, hosts: Hosts, reader: Hosts, *, canonical: bool
+        self,
+        job: Job,
+        work: Import,
+        topology: Topology,
+        hosts: Hosts,
+        reader: Hosts,
+        there: Mapping[str, SourceTable],
+        *,
+        canonical: bool,
     ) -> None:
         self.job, self.work, self.hosts, self.reader = job, work, hosts, reader
+        self.there = there
+        """The source's tables as they were when this began."""
         self.ids = Ids(work, topology, hosts, job.source, reader)
         self.rows = {
             one.name: Rows(one, job.source, reader, topology, hosts, self.ids, canonical=canonical)
@@ -75,8 +86,8 @@ class Worker:
 
 def condition_of(table: ImportedTable, span: Range) -> str:
     """SQL for the rows of a range."""
-    parts = [after(table.key, span.after)] if span.after is not None else []
-    parts += [after(table.key, span.upto, last=True)] if span.upto is not None else []
+    parts = [after(table.bounds, span.after)] if span.after is not None else []
+    parts += [after(table.bounds, span.upto, last=True)] if span.upto is not None else []
     return " AND ".join(parts) or "TRUE"
 
 
@@ -99,7 +110,7 @@ async def working(job: Job) -> AsyncIterator[Worker]:
         document.raise_problems()
         assert work is not None
         canonical = any(one is not server.flavour for one in flavours)
-        yield Worker(job, work, topology, hosts, reader, canonical=canonical)
+        yield Worker(job, work, topology, hosts, reader, there, canonical=canonical)
 
 
 async def _flavour(hosts: Hosts, host: str) -> Flavour:
@@ -141,12 +152,14 @@ class Ranges:
     async def _bounds(self, table: ImportedTable, start: tuple[str, ...] | None) -> AsyncIterator[Range]:
         """The ranges behind `start`: the last one has no end."""
         source = self._worker.job.source
-        kinds = {one.source: one.kind for one in table.copied}
-        shown = ", ".join(literal_of(one, kinds.get(one, "bigint")) for one in table.key)
+        shown = ", ".join(
+            by if by != quote(one) else literal_of(one, table.kind_of(one))
+            for one, by in zip(table.key, table.bounds, strict=True)
+        )
         order = ", ".join(map(quote, table.key))
         begin = start
         while True:
-            condition = after(table.key, begin) if begin is not None else "TRUE"
+            condition = after(table.bounds, begin) if begin is not None else "TRUE"
             rows = await self._worker.reader.query(
                 source.address,
                 f"SELECT {shown} FROM {quote(source.database)}.{quote(table.source)} WHERE {condition}"

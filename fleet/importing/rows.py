@@ -21,7 +21,7 @@ from fleet.filling import literal_of
 from fleet.importing.ids import Ids
 from fleet.importing.source import Source
 from fleet.importing.tables import Copied, ImportedTable, among, digest, literals
-from fleet.importing.writing import transaction, unions
+from fleet.importing.writing import pieces, transaction, unions
 
 Place = tuple[Host, str]
 """A host and a database there."""
@@ -29,6 +29,8 @@ Values = tuple[int | str, ...]
 _BATCH: Final = 2000
 _BATCH_BYTES: Final = 8 << 20
 _SHOWN: Final = 5
+_ATTEMPTS: Final = 3
+"""To see a row together with those that it refers to."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Rows:
 
     def _select(self, *, whole: bool) -> str:
         table = self.table
-        wanted = [literal_of(one, self._kind(one)) for one in table.key]
+        wanted = [literal_of(one, table.kind_of(one)) for one in table.key]
         wanted += [quote(table.id)] if table.id else []
         wanted += [quote(one.source) for one in table.foreign]
         wanted += [table.order] if table.order else []
@@ -130,14 +132,14 @@ class Rows:
             wanted.append(digest([(one.source, one.kind) for one in self._plain]))
         return f"SELECT {', '.join(wanted)} FROM {self._where}"
 
-    def _kind(self, column: str) -> str:
-        return next((one.kind for one in self.table.copied if one.source == column), "bigint")
-
     def _read(self, row: Row, *, whole: bool) -> _Read:
         table, values = self.table, list(row)
         text = values.pop()
         if text is None:
-            raise Failed(f"{self._source.name}: a row of {table.source} is larger than max_allowed_packet")
+            raise Failed(
+                f"{self._source.name}: a row of {table.source} is larger than max_allowed_packet there, as "
+                "literals, of which those of BLOBs are twice as long: raise it there and on the masters"
+            )
         key = tuple(map(str, values[: len(table.key)]))
         rest = iter(values[len(table.key) :])
         old = int(next(rest)) if table.id else None
@@ -153,19 +155,35 @@ class Rows:
         batch: list[_Read] = []
         size = 0
         async for row in self._reader.stream(self._source.address, sql):
-            batch.append(self._read(row, whole=whole))
-            size += len(batch[-1].text)
-            if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+            read = self._read(row, whole=whole)
+            if batch and (len(batch) >= _BATCH or size + len(read.text) > _BATCH_BYTES):
                 yield batch
                 batch, size = [], 0
+            batch.append(read)
+            size += len(read.text)
         if batch:
             yield batch
 
     # --- IDs and places ------------------------------------------------------------------------------
 
-    async def _resolved(self, batch: Sequence[_Read], outcome: Outcome) -> list[_Row]:
-        """The rows as they are to be; those that the plan skips, and those that may not be, are left out."""
-        table = self.table
+    async def _resolved(self, batch: Sequence[_Read], outcome: Outcome, *, whole: bool) -> list[_Row]:
+        """The rows as they are to be; those that the plan skips, and those that may not be, are left out.
+        A row that refers to one that is not there is read again: both may be gone by now.
+        """
+        for left in reversed(range(_ATTEMPTS)):
+            made, refused, found = await self._judged(batch)
+            if not refused or not left:
+                break
+            condition = among(self.table.key, [one.key for one in refused])
+            again = [one async for some in self._batches(condition, whole=whole) for one in some]
+            batch = [*(one for one in batch if one not in refused), *again]
+        found.rows = len(batch)
+        outcome.add(found)
+        return made
+
+    async def _judged(self, batch: Sequence[_Read]) -> tuple[list[_Row], list[_Read], Outcome]:
+        """The rows as they are to be, those that may not be, and what is to be told of them."""
+        table, outcome, refused = self.table, Outcome(), []
         news = await self._own(batch)
         known = []
         for index, one in enumerate(table.foreign):
@@ -173,12 +191,14 @@ class Rows:
             known.append(await self._ids.ensure(one.of, wanted))
         made = []
         for row in batch:
+            before = outcome.refused
             foreign, left_out = self._foreign(row, known, outcome)
-            if left_out:
-                continue
-            new = None if row.old is None else news[row.old]
-            made.append(self._row(row, new, foreign))
-        return made
+            if outcome.refused > before:
+                refused.append(row)
+            elif not left_out:
+                new = None if row.old is None else news[row.old]
+                made.append(self._row(row, new, foreign))
+        return made, refused, outcome
 
     async def _own(self, batch: Sequence[_Read]) -> dict[int, int]:
         """The new IDs of an object table's rows."""
@@ -232,7 +252,7 @@ class Rows:
             elif column in by_column:
                 key.append(by_column[column] or 0)
             else:
-                key.append(literal)
+                key.append(_key_value(literal, table.kind_of(column)))
         order = None if read.order is None else read.order * table.padding
         return _Row(read, tuple(key), new, foreign, order, self._places(read, new, foreign))
 
@@ -291,9 +311,8 @@ class Rows:
                 by_place.setdefault(place, []).append(self._values(row))
         statements: dict[Host, list[str]] = {}
         for (host, database), values in by_place.items():
-            statements.setdefault(host, []).append(
-                f"REPLACE INTO {quote(database)}.{quote(table.name)} ({listed}) VALUES {','.join(values)}"
-            )
+            head = f"REPLACE INTO {quote(database)}.{quote(table.name)} ({listed}) VALUES "
+            statements.setdefault(host, []).extend(head + ",".join(some) for some in pieces(values))
         await transaction(self._hosts, statements)
 
     def _target_select(self, place: Place) -> str:
@@ -329,13 +348,13 @@ class Rows:
 
     def _compared(self, row: Row) -> tuple[Values, Values]:
         """Key and value of a row of the target, as `_expected` has them."""
-        width = len(self.table.key)
-        copied = {one.source for one in self.table.copied}
+        table, width = self.table, len(self.table.key)
+        copied = {one.source for one in table.copied}
         key = tuple(
-            str(value) if one in copied else int(value or 0)
-            for one, value in zip(self.table.key, row[:width], strict=True)
+            _key_value(value, table.kind_of(one)) if one in copied else int(value or 0)
+            for one, value in zip(table.key, row[:width], strict=True)
         )
-        first = width + len(self.table.foreign) + bool(self.table.order)
+        first = width + len(table.foreign) + bool(table.order)
         numbers = tuple("NULL" if one is None else int(one) for one in row[width:first])
         kinds = [_kind_of(one) for one in self._apart]
         apart = tuple(_canonical(one, kind) for one, kind in zip(row[first:-1], kinds, strict=True))
@@ -355,9 +374,8 @@ class Rows:
         """Write all of them, whatever is there."""
         outcome = Outcome()
         async for batch in self._batches(condition, whole=True):
-            rows = await self._resolved(batch, outcome)
+            rows = await self._resolved(batch, outcome, whole=True)
             await self._write(rows)
-            outcome.rows += len(batch)
             outcome.changed += len(rows)
         return outcome
 
@@ -365,7 +383,7 @@ class Rows:
         """Look which rows are not as in the source; `mend`: write those."""
         outcome = Outcome()
         async for batch in self._batches(condition, whole=False):
-            rows = await self._resolved(batch, outcome)
+            rows = await self._resolved(batch, outcome, whole=False)
             found = await self._there(rows)
             wrong = []
             wanted = there = 0
@@ -377,7 +395,6 @@ class Rows:
                 wanted ^= _sum(row.key, expected)
                 there ^= _sum(row.key, held[0]) if held[0] is not None else 0
             outcome.sums = (outcome.sums[0] ^ wanted, outcome.sums[1] ^ there)
-            outcome.rows += len(batch)
             outcome.changed += len(wrong)
             if len(outcome.examples) < _SHOWN and not mend:
                 outcome.examples += [f"({', '.join(row.read.key)})" for row in wrong[:_SHOWN]]
@@ -391,7 +408,7 @@ class Rows:
         for at in range(0, len(keys), _BATCH):
             condition = among(self.table.key, keys[at : at + _BATCH])
             async for batch in self._batches(condition, whole=True):
-                await self._write(await self._resolved(batch, Outcome()))
+                await self._write(await self._resolved(batch, Outcome(), whole=True))
 
     async def count(self) -> dict[Place, int]:
         """How many rows each database has."""
@@ -434,7 +451,7 @@ class Rows:
         condition = among(self.table.key, list(olds))
         right: set[Values] = set()
         async for batch in self._batches(condition, whole=False):
-            for row in await self._resolved(batch, Outcome()):
+            for row in await self._resolved(batch, Outcome(), whole=False):
                 if place in row.places:
                     right.add(row.key)
         wrong = [key for key in keys if key not in right]
@@ -465,6 +482,11 @@ class Rows:
                 value &= layout.local_mask
             found.append(str(value))
         return tuple(found)
+
+
+def _key_value(value: object, kind: str) -> str:
+    """A literal of a key: of floating point numbers one that is the same of all servers."""
+    return repr(float(str(value))) if kind in ("float", "double") else str(value)
 
 
 def _routing(column: Copied, key_type: KeyType | None) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import configparser
 import contextlib
 import os
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -24,7 +24,7 @@ from config.backends import Backends
 from config.flavour import Flavour, flavour_of
 from config.schema import quote
 from config.topology import Host
-from fleet.core.errors import HostError, Refused
+from fleet.core.errors import Refused
 from fleet.core.hosts import Connect, Hosts, connector, problem
 from fleet.importing.definitions import SourceTable, read_table
 
@@ -46,7 +46,7 @@ class Source:
     name: str
     address: Host
     user: str
-    password: str
+    password: str = field(repr=False)
     database: str
     ca: str = ""
 
@@ -163,8 +163,9 @@ async def look_at(hosts: Hosts, host: Host) -> Server:
 
 async def tables_of(hosts: Hosts, source: Source) -> dict[str, SourceTable]:
     """The tables of the source by name, without its views. HostError, Refused."""
+    kinds = "('BASE TABLE', 'SYSTEM VERSIONED')"  # of the latter the rows of now
     listed = await hosts.query(
-        source.address, f"SHOW FULL TABLES FROM {quote(source.database)} WHERE Table_type = 'BASE TABLE'"
+        source.address, f"SHOW FULL TABLES FROM {quote(source.database)} WHERE Table_type IN {kinds}"
     )
     found = {}
     for name, *_ in listed:
@@ -174,14 +175,23 @@ async def tables_of(hosts: Hosts, source: Source) -> dict[str, SourceTable]:
     return found
 
 
-async def sizes_of(hosts: Hosts, source: Source) -> dict[str, int]:
-    """How many rows the tables have, about; none where the server does not say it."""
-    try:
-        rows = await hosts.query(
-            source.address,
-            "SELECT table_name, table_rows FROM information_schema.tables"
-            f" WHERE table_schema = '{aiomysql.escape_string(source.database)}'",
+def unlike(before: Mapping[str, SourceTable], now: Mapping[str, SourceTable]) -> list[str]:
+    """The tables that have changed, came or went; AUTO_INCREMENT does not count."""
+    one, other = (
+        {name: replace(table, counter=None) for name, table in tables.items()} for tables in (before, now)
+    )
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
+async def sizes_of(hosts: Hosts, source: Source, names: Iterable[str], most: int) -> dict[str, int]:
+    """How many rows the tables have, counted up to `most` and one, as what information_schema says is old.
+    HostError.
+    """
+    found = {}
+    for name in names:
+        place = f"{quote(source.database)}.{quote(name)}"
+        ((count,),) = await hosts.query(
+            source.address, f"SELECT COUNT(*) FROM (SELECT 1 FROM {place} LIMIT {most + 1}) AS some"
         )
-    except HostError:
-        return {}
-    return {str(name): int(count) for name, count in rows if count is not None}
+        found[name] = int(count)
+    return found

@@ -84,8 +84,15 @@ class ImportedTable:
         return next((one for one in self.foreign if one.source == self.follow), None)
 
     def kind_of(self, column: str) -> str:
-        """The type of a copied column of the source."""
-        return next(one.kind for one in self.copied if one.source == column)
+        """The type of a column of the source; of an ID: bigint."""
+        return next((one.kind for one in self.copied if one.source == column), "bigint")
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """SQL of the key's columns that is ordered as its index is: of ENUM and SET that is by number."""
+        return tuple(
+            f"{quote(one)} + 0" if self.kind_of(one) in ("enum", "set") else quote(one) for one in self.key
+        )
 
 
 @dataclass(frozen=True)
@@ -361,10 +368,10 @@ def digest(columns: Sequence[tuple[str, str]]) -> str:
 
 
 def after(columns: Sequence[str], values: Sequence[str], *, last: bool = False) -> str:
-    """The condition of being behind these values, in the order of the columns; with `last`: of being them or
-    before. So written that both servers read one range of an index.
+    """The condition of being behind these values, in the order of `columns`, which are SQL; with `last`: of
+    being them or before. So written that both servers read one range of an index.
     """
-    sign, (name, value) = "<" if last else ">", (quote(columns[0]), values[0])
+    sign, (name, value) = "<" if last else ">", (columns[0], values[0])
     if len(columns) == 1:
         return f"{name} {sign}{'=' if last else ''} {value}"
     rest = after(columns[1:], values[1:], last=last)

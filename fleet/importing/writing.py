@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -17,6 +17,8 @@ _PIECES: Final = 64
 """SELECTs of one UNION ALL."""
 _BYTES: Final = 4 << 20
 """Characters of the statements of one network write, about."""
+_PIECE_BYTES: Final = 1 << 20
+"""Characters of the rows of one statement, about."""
 _SECONDS: Final = 600.0
 _AGAIN: Final = frozenset({1205, 1213})
 _ATTEMPTS: Final = 5
@@ -33,6 +35,20 @@ async def unions(hosts: Hosts, selects: Mapping[Host, Sequence[str]]) -> dict[Ho
         return host, found
 
     return dict(await asyncio.gather(*(of(*one) for one in selects.items())))
+
+
+def pieces(rows: Sequence[str]) -> Iterator[list[str]]:
+    """Rows for several statements, none of them much longer than its longest row."""
+    some: list[str] = []
+    size = 0
+    for row in rows:
+        if some and size + len(row) > _PIECE_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(row)
+        size += len(row)
+    if some:
+        yield some
 
 
 async def transaction(hosts: Hosts, statements: Mapping[Host, Sequence[str]]) -> None:

@@ -134,9 +134,9 @@ def test_plans_that_cannot_be(tmp_path: Path, change: dict, told: str) -> None:
 
 
 def test_bounds_of_ranges() -> None:
-    assert after(["a"], ["1"]) == "`a` > 1"
-    assert after(["a", "b"], ["1", "'x'"]) == "(`a` >= 1 AND (`a` > 1 OR (`a` = 1 AND `b` > 'x')))"
-    assert after(["a", "b"], ["1", "2"], last=True) == "(`a` <= 1 AND (`a` < 1 OR (`a` = 1 AND `b` <= 2)))"
+    assert after(["a"], ["1"]) == "a > 1"
+    assert after(["a", "b"], ["1", "'x'"]) == "(a >= 1 AND (a > 1 OR (a = 1 AND b > 'x')))"
+    assert after(["a", "b"], ["1", "2"], last=True) == "(a <= 1 AND (a < 1 OR (a = 1 AND b <= 2)))"
 
 
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
