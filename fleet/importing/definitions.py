@@ -1,14 +1,15 @@
-"""CREATE TABLEs, as mysqldump --no-data or SHOW CREATE TABLE write them, as values.
+"""CREATE TABLEs, as mysqldump --no-data or SHOW CREATE TABLE write them, as values; of a dump with
+the ALTER TABLEs that add to them.
 
 The texts of columns and keys are kept as they stand, since a definition that is made anew may mean something
-else. What is between the CREATE TABLEs is not looked at, so a dump with rows can be read, too.
+else. What is between these statements is not looked at, so a dump with rows can be read, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -17,7 +18,9 @@ from config.definitions import Found, Key, Reference, at, read_element
 from config.sqltext import SqlError, SqlToken, Tokens, by_commas, closing, tokens_of
 from fleet.core.errors import Refused
 
-_BEGIN: Final = re.compile(r"\s*CREATE\s+TABLE\s", re.IGNORECASE)
+_BEGIN: Final = re.compile(
+    r"\s*(?:CREATE\s+TABLE|ALTER\s+TABLE|CREATE\s+(?:(?:UNIQUE|FULLTEXT|SPATIAL)\s+)?INDEX)\s", re.IGNORECASE
+)
 _LONGEST: Final = 4 << 20
 """Characters of one CREATE TABLE."""
 
@@ -100,16 +103,122 @@ def _name(text: str) -> SqlToken:
 
 
 def read_dump(lines: Iterable[str], what: str) -> list[SourceTable]:
-    """The tables of a dump. Refused when a CREATE TABLE cannot be read."""
-    return [read_table(text, what) for text in _statements(lines, what)]
+    """The tables of a dump: its CREATE TABLEs, with what ALTER TABLE and CREATE INDEX add to them. Refused
+    when one of these cannot be read.
+    """
+    found: dict[str, SourceTable] = {}
+    for text in _statements(lines, what):
+        tokens = _read(text, what)
+        if tokens[0].word == "ALTER":
+            table = _made(found, tokens, 2, text, what)
+            found[table.name] = altered(table, text, tokens, what)
+        elif "INDEX" in (tokens[1].word, at(tokens, 2).word):
+            on = next((index for index, one in enumerate(tokens) if one.word == "ON"), len(tokens))
+            table = _made(found, tokens, on + 1, text, what)
+            found[table.name] = _indexed(table, text, tokens, on)
+        else:
+            table = _like(found, tokens) or read_table(text, what)
+            if table.name not in found:
+                found[table.name] = table
+            elif found[table.name] != table and "EXISTS" not in [one.word for one in tokens[:5]]:
+                raise Refused(
+                    f"{what} makes the table {table.name!r} twice: a dump must be of one database, as "
+                    "mysqldump --no-data writes it"
+                )
+    return list(found.values())
+
+
+def _read(text: str, what: str) -> list[SqlToken]:
+    try:
+        return tokens_of(text)
+    except SqlError as error:
+        raise Refused(f"{what}: {text.strip()[:60]!r}: {error}") from None
+
+
+def _named(tokens: Tokens, index: int) -> tuple[str, int]:
+    """The name of the table that is written there, without its database, and where it ends."""
+    while at(tokens, index).word in ("IF", "NOT", "EXISTS") and at(tokens, index + 1).is_name:
+        index += 1
+    if at(tokens, index + 1).is_op("."):
+        index += 2
+    return at(tokens, index).text, index + 1
+
+
+def _made(found: Mapping[str, SourceTable], tokens: Tokens, index: int, text: str, what: str) -> SourceTable:
+    name, _ = _named(tokens, index)
+    if name not in found:
+        raise Refused(f"{what}: {text.strip()[:60]!r}: it makes no table {name!r} before that")
+    return found[name]
+
+
+def _like(found: Mapping[str, SourceTable], tokens: Tokens) -> SourceTable | None:
+    """Of CREATE TABLE name LIKE another."""
+    name, index = _named(tokens, 2)
+    index += at(tokens, index).is_op("(")
+    if at(tokens, index).word != "LIKE":
+        return None
+    other = found.get(_named(tokens, index + 1)[0])
+    return None if other is None else replace(other, name=name)
+
+
+def _indexed(table: SourceTable, text: str, tokens: Tokens, on: int) -> SourceTable:
+    """After CREATE [UNIQUE] INDEX name ON table (columns)."""
+    _, opens = _named(tokens, on + 1)
+    kind, name = ("", tokens[2]) if tokens[1].word == "INDEX" else (f"{tokens[1].word} ", tokens[3])
+    listed = text[tokens[opens].start : tokens[closing(tokens, opens)].end]
+    element = f"{kind}KEY {text[name.start : name.end]} {listed}"
+    return _with(table, Element(element, read_element(tokens_of(element))))
+
+
+def _with(table: SourceTable, element: Element) -> SourceTable:
+    return replace(table, elements=(*table.elements, element))
+
+
+def altered(table: SourceTable, text: str, tokens: Tokens, what: str) -> SourceTable:
+    """The table after an ALTER TABLE that adds to it, as programs write it that put the keys behind the rows.
+    Refused for one that takes away.
+    """
+    _, index = _named(tokens, 2)
+    for part in by_commas(tokens[index:]):
+        word, some = at(part, 0).word, part[1:]
+        if word in ("ADD", "MODIFY", "CHANGE"):
+            some = some[1:] if at(some, 0).word == "COLUMN" else some
+            was = at(some, 0).text if word != "ADD" else ""
+            some = some[1:] if word == "CHANGE" else some
+            found = read_element(some)
+            if found.column is not None:
+                column = SourceColumn(found.column, _text(text, _without_place(some[1:])))
+                names = [one.name.lower() for one in table.columns]
+                there = names.index(was.lower()) if was.lower() in names else len(names)
+                table = replace(table, columns=(*table.columns[:there], column, *table.columns[there + 1 :]))
+            else:
+                table = _with(table, Element(_text(text, some), found))
+        elif word == "AUTO_INCREMENT":
+            table = replace(table, counter=int(part[-1].text) if part[-1].text.isdigit() else None)
+        elif word in ("DROP", "RENAME", "CONVERT"):
+            raise Refused(
+                f"{what}: {text.strip()[:60]!r} changes what there was: dump the tables as they are, by "
+                "mysqldump --no-data"
+            )
+    return table
+
+
+def _without_place(tokens: Tokens) -> Tokens:
+    """A column's definition without FIRST, or AFTER another."""
+    if at(tokens, len(tokens) - 1).word == "FIRST":
+        return tokens[:-1]
+    return tokens[:-2] if at(tokens, len(tokens) - 2).word == "AFTER" else tokens
 
 
 def _statements(lines: Iterable[str], what: str) -> Iterator[str]:
-    """The CREATE TABLEs, each without its semicolon."""
+    """Those that say what tables are, each without its semicolon; those within routines are not."""
     held: list[str] | None = None
+    delimiter = ";"
     for line in lines:
         if held is None:
-            if not _BEGIN.match(line):
+            if line.upper().startswith("DELIMITER"):
+                delimiter = line[len("DELIMITER") :].strip()
+            if delimiter != ";" or not _BEGIN.match(line):
                 continue
             held = []
         held.append(line)
@@ -119,6 +228,8 @@ def _statements(lines: Iterable[str], what: str) -> Iterator[str]:
         if line.rstrip().endswith(";") and _complete(text):
             held = None
             yield text.rstrip().removesuffix(";")
+    if held is not None:
+        raise Refused(f"{what}: the statement from {held[0].strip()[:60]!r} on has no end")
 
 
 def _complete(text: str) -> bool:
@@ -131,10 +242,7 @@ def _complete(text: str) -> bool:
 
 def read_table(text: str, what: str) -> SourceTable:
     """One CREATE TABLE. Refused when it cannot be read."""
-    try:
-        tokens = tokens_of(text)
-    except SqlError as error:
-        raise Refused(f"{what}: {text.strip()[:60]!r}: {error}") from None
+    tokens = _read(text, what)
     opens = next((index for index, one in enumerate(tokens) if one.is_op("(")), len(tokens))
     name = at(tokens, opens - 1)
     if opens == len(tokens) or not name.is_name:
@@ -143,6 +251,8 @@ def read_table(text: str, what: str) -> SourceTable:
     columns, elements = [], []
     for part in by_commas(tokens[opens + 1 : ends]):
         found = read_element(part)
+        if at(part, 0).word == "PERIOD" and at(part, 1).word == "FOR":
+            continue  # names columns that are there
         if found.column is not None:
             columns.append(SourceColumn(found.column, _text(text, part[1:])))
         else:

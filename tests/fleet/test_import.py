@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import distributed
 import pymysql
 import pytest
 import yaml
@@ -235,7 +236,6 @@ def _write(place: Place, done: threading.Event) -> None:
 
 def test_dask_does_the_same(place: Place) -> None:
     """The rows are those, and where those are, that one machine has written."""
-    distributed = pytest.importorskip("distributed")
     empty(place)
     assert place.run()[0] == 0
     expected = everything(place)
