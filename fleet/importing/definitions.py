@@ -269,6 +269,23 @@ def read_table(text: str, what: str) -> SourceTable:
     )
 
 
+def without_references(definition: str) -> str:
+    """A column's definition without a FOREIGN KEY in it."""
+    tokens, depth = tokens_of(definition), 0
+    for index, token in enumerate(tokens):
+        depth += token.is_op("(") - token.is_op(")")
+        if depth or token.word != "REFERENCES":
+            continue
+        _, end = _named(tokens, index + 1)
+        end = closing(tokens, end) + 1 if at(tokens, end).is_op("(") else end
+        while at(tokens, end).word in ("ON", "MATCH"):
+            end += 2 if tokens[end].word == "MATCH" else 3
+            end += at(tokens, end - 1).word in ("SET", "NO")
+        behind = definition[tokens[end].start :] if end < len(tokens) else ""
+        return f"{definition[: token.start].rstrip()} {behind}".rstrip()
+    return definition
+
+
 def _text(text: str, part: Tokens) -> str:
     """A part as it stands; the comment that a server opens is closed in it."""
     if not part:

@@ -6,7 +6,8 @@
     hashed      its PRIMARY KEY is a text, or begins with an object's ID
     single      everything else
 
-Where there are no FOREIGN KEYs, columns that are called like a table (`user_id`, `users`) are taken for them.
+Where there are no FOREIGN KEYs, columns that are called like a table (`user_id`, `users`), or like another's
+own ID, are taken for them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 
 from config.schema import Kind
 from fleet.importing.definitions import SourceColumn, SourceTable
+from fleet.importing.names import renames
 
 SMALL: Final = 1000
 """Rows of what may be a reference table."""
@@ -28,7 +30,8 @@ _NARROW: Final = 5
 class Proposed:
     """What a table could be. `ids`: tables by the columns that have their objects' IDs; `guessed` of these
     by name. `follow`: the column whose object's shard a new one shares; `others` would do as well. `routing`:
-    the key of a hashed table, the from-column of a mapping; `to`: its other.
+    the key of a hashed table, the from-column of a mapping; `to`: its other. `target`: what the schema calls
+    the table; `renames`: other names of columns there. All others are the source's.
     """
 
     table: SourceTable
@@ -41,11 +44,17 @@ class Proposed:
     routing: str = ""
     to: str = ""
     skip: bool = False
+    target: str = ""
+    renames: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """The table's."""
+        """The table's in the source."""
         return self.table.name
+
+    def column(self, name: str) -> str:
+        """What the schema calls a column of the source."""
+        return self.renames.get(name, name)
 
 
 class Proposal:
@@ -60,6 +69,12 @@ class Proposal:
         self.root = root or self._most_referred()
         self.tables = {name: self._proposed(one) for name, one in tables.items()}
         self._colocate()
+        names = renames(tables)
+        for name, one in self.tables.items():
+            one.target = names.get(name, name)
+            own = one.table.primary[0] if one.kind is Kind.OBJECT else ""
+            columns = [each.name for each in one.table.columns if each.name != own]
+            one.renames = renames(columns, ("id", "local_id") if own else ())
 
     # --- what refers to what -----------------------------------------------------------------------
 
@@ -75,12 +90,24 @@ class Proposal:
                     sure.add(found.name)
                     yield found.name, (other.name, theirs, False)
         for one in table.columns:
-            if one.name in sure or not one.facts.type.integer or not one.name.lower().endswith("_id"):
+            if one.name in sure or not one.facts.type.integer or (one.name,) == table.primary:
                 continue
-            stem = one.name.lower().removesuffix("_id")
-            guess = next((each for each in self._tables.values() if _called(each.name, stem)), None)
-            if guess is not None and self._counts(guess) and (one.name,) != table.primary:
+            guess = self._guess(one.name.lower())
+            if guess is not None:
                 yield one.name, (guess.name, guess.primary[0], True)
+
+    def _guess(self, column: str) -> SourceTable | None:
+        """The table whose IDs a column of that name seems to have: `user_id` those of users, or of the one
+        that calls its own ID so.
+        """
+        stem = column.removesuffix("_id")
+        for one in self._tables.values() if stem != column else ():
+            if _called(one.name, stem) and self._counts(one):
+                return one
+        for one in self._tables.values() if column != "id" else ():
+            if self._counts(one) and one.primary[0].lower() == column:
+                return one
+        return None
 
     def _object_of(self, name: str, column: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
         """The object table whose IDs the column has, through other tables that have them; "" for none."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from config.columns import SEQUENCE, TEXT_KEY
 from config.definitions import Key
 from config.schema import Kind
-from config.sqltext import tokens_of
-from fleet.importing.definitions import SourceColumn
+from fleet.importing.definitions import SourceColumn, without_references
 from fleet.importing.kinds import Proposal, Proposed
+from fleet.importing.names import renamed
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_ ().]*")
 _WORDS: Final = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
@@ -84,28 +84,34 @@ def _table(one: Proposed, names: Names, number: int) -> Iterator[str]:
     lost: list[str] = []
     columns = list(_columns(one, lost))
     indexes, per_shard = _indexes(one, lost)
+    if one.target != one.name:
+        lost.insert(0, f"{one.name} is called {one.target} here: statements that name it are to be changed")
+    lost[:0] = [
+        f"{old} is called {new} here: statements that name it are to be changed"
+        for old, new in one.renames.items()
+    ]
     for text in lost:
         yield f"      # {text}"
-    yield f"      {scalar(one.name)}:"
+    yield f"      {scalar(one.target)}:"
     yield f"        kind: {one.kind}"
     keyspace = {Kind.OBJECT: names.main, Kind.MAPPING: names.main, Kind.HASHED: names.lookup}
     yield f"        keyspace: {scalar(keyspace.get(one.kind, names.single))}"
     if one.kind is Kind.OBJECT:
         yield f"        type: {number}"
         if one.follow:
-            others = f"  # or {', '.join(one.others)}" if one.others else ""
-            yield f"        colocate: {scalar(one.follow)}{others}"
+            others = f"  # or {', '.join(map(one.column, one.others))}" if one.others else ""
+            yield f"        colocate: {scalar(one.column(one.follow))}{others}"
     if one.kind is Kind.MAPPING:
-        yield f"        from: {scalar(one.routing)}"
-        yield f"        to: {scalar(one.to)}"
+        yield f"        from: {scalar(one.column(one.routing))}"
+        yield f"        to: {scalar(one.column(one.to))}"
     if one.kind is Kind.HASHED:
-        yield f"        key: {scalar(one.routing)}"
+        yield f"        key: {scalar(one.column(one.routing))}"
     if per_shard:
         listed = ", ".join(f"{scalar(each)}: per_shard" for each in per_shard)
         yield f"        unique: {{{listed}}}"
     yield "        columns:"
     for name, definition in columns:
-        yield f"          {scalar(name)}: {scalar(definition)}"
+        yield f"          {scalar(one.column(name))}: {scalar(renamed(definition, one.renames))}"
     if indexes:
         yield "        indexes:"
         yield from (f"          - {scalar(each)}" for each in indexes)
@@ -120,15 +126,12 @@ def _columns(one: Proposed, lost: list[str]) -> Iterator[tuple[str, str]]:
             if column.name != "id":
                 lost.append(f"clients see {column.name} as `id`: statements that name it are to be changed")
             continue
-        if one.kind is Kind.OBJECT and column.name.lower() in ("id", "local_id"):
-            lost.append(
-                f"{column.name} cannot be a column of an object table: rename it, here and in the plan"
-            )
         if not _anew(one, column):
             yield column.name, _kept(one, column)
         elif column.name in one.ids or one.kind is Kind.MAPPING:
             yield column.name, _id_column(column)
         else:
+            lost += _folded(one, column)
             yield column.name, _key_column(column)
     if one.kind is Kind.MAPPING:
         lost.append("`sequence` orders the list; rows that are inserted without get the time of now")
@@ -154,10 +157,21 @@ def _key_column(column: SourceColumn) -> str:
     return f"VARCHAR({kind.length or 1}) {TEXT_KEY} NOT NULL"
 
 
-def _kept(one: Proposed, column: SourceColumn) -> str:
-    """As it was, with the collation that it had from its table."""
+def _folded(one: Proposed, column: SourceColumn) -> Iterator[str]:
+    """What changes for a key that was compared by a collation."""
     kind, table = column.facts.type, one.table
-    text = column.definition
+    collation = (*kind.collations, "" if kind.charset else table.collation)[0]
+    if not kind.binary and not collation.endswith("_bin"):
+        yield (
+            f"{column.name} was compared by {collation or 'its collation'}: here by its bytes, so 'A' is not "
+            "'a', neither in conditions nor for the PRIMARY KEY"
+        )
+
+
+def _kept(one: Proposed, column: SourceColumn) -> str:
+    """As it was, with the collation that it had from its table, and without REFERENCES."""
+    kind, table = column.facts.type, one.table
+    text = without_references(column.definition)
     if not kind.textual or kind.kind == "json" or kind.charset or kind.collations:
         return text
     match = _TYPE.match(text)
@@ -174,31 +188,32 @@ def _indexes(one: Proposed, lost: list[str]) -> tuple[list[str], list[str]]:
     """The keys as they were, and the columns of those that hold on each shard only."""
     table, kept, per_shard = one.table, [], []
     own = table.primary[0].lower() if one.kind is Kind.OBJECT else ""
+    names = {**one.renames, own: "local_id"} if own else one.renames
     starts = set()
     for key in table.keys:
         if key.unique and not _holds(one, key, own):
-            per_shard.append(", ".join(key.columns))
+            per_shard.append(", ".join(_columns_of(one, key)))
             lost.append(
                 f"UNIQUE ({', '.join(key.columns)}) holds on each shard only: what must be unique everywhere "
                 "belongs in a hashed table with that key"
             )
         starts.add(key.columns[:1])
     kept += [  # columns that are written anew lose what their definition said of keys
-        f"{'PRIMARY' if column.facts.primary else 'UNIQUE'} KEY (`{column.name}`)"
+        f"{'PRIMARY' if column.facts.primary else 'UNIQUE'} KEY (`{one.column(column.name)}`)"
         for column in table.columns
         if _anew(one, column) and (column.facts.primary or column.facts.unique)
     ]
+    lost += [
+        f"FOREIGN KEY ({', '.join(reference.columns)}) to {reference.table} is not kept"
+        for reference in table.references
+    ]
     for element in table.elements:
-        lost += [
-            f"FOREIGN KEY ({', '.join(reference.columns)}) to {reference.table} is not kept"
-            for reference in element.found.references
-        ]
         if element.found.references or any(key.columns == (own,) for key in element.found.keys):
             continue
-        kept.append(_local(element.text, table.primary[0]) if own else element.text)
+        kept.append(renamed(element.text, names))
     if one.kind is Kind.MAPPING:
-        kept.append(f"KEY (`{one.routing}`, sequence, `{one.to}`)")
-    kept += [f"KEY (`{name}`)" for name in one.ids if (name.lower(),) not in starts]
+        kept.append(f"KEY (`{one.column(one.routing)}`, sequence, `{one.column(one.to)}`)")
+    kept += [f"KEY (`{one.column(name)}`)" for name in one.ids if (name.lower(),) not in starts]
     return kept, per_shard
 
 
@@ -209,14 +224,9 @@ def _holds(one: Proposed, key: Key, own: str) -> bool:
     return any((part.column or "").lower() == routing and part.whole for part in key.parts)
 
 
-def _local(text: str, own: str) -> str:
-    """The text of a key with `local_id` for the old ID."""
-    found, at = "", 0
-    for token in tokens_of(text):
-        if token.is_name and token.text.lower() == own.lower():
-            found += text[at : token.start] + "local_id"
-            at = token.end
-    return found + text[at:]
+def _columns_of(one: Proposed, key: Key) -> list[str]:
+    names = {old.lower(): new for old, new in one.renames.items()}
+    return [names.get(each, each) for each in key.columns]
 
 
 # --- the plan --------------------------------------------------------------------------------------
@@ -232,18 +242,25 @@ def plan_text(proposal: Proposal, names: Names) -> str:
         f"map: {scalar(names.map)}",
         "tables:",
     ]
+    targets = {name: one.target for name, one in proposal.tables.items()}
     for one in proposal.tables.values():
         if not one.skip:
-            lines += _planned(one)
+            lines += _planned(one, targets)
     skipped = [scalar(one.name) for one in proposal.tables.values() if one.skip]
     lines.append(f"skip: [{', '.join(skipped)}]" + ("  # no PRIMARY KEY" if skipped else ""))
     return "\n".join(lines) + "\n"
 
 
-def _planned(one: Proposed) -> Iterator[str]:
+def _planned(one: Proposed, targets: Mapping[str, str]) -> Iterator[str]:
     table = one.table
-    yield f"  {scalar(one.name)}:"
+    yield f"  {scalar(one.target)}:"
     before = True
+    if one.target != one.name:
+        before = False
+        yield f"    from: {scalar(one.name)}"
+    if one.renames:
+        before = False
+        yield f"    rename: {_flow(one.renames)}"
     if one.kind is Kind.OBJECT:
         before = False
         yield f"    id: {scalar(table.primary[0])}"
@@ -261,7 +278,7 @@ def _planned(one: Proposed) -> Iterator[str]:
         yield f"    # {name} is copied as it is: if it holds IDs of objects, name it in `ids`"
     if one.ids:
         before = False
-        yield f"    ids: {_flow(one.ids)}"
+        yield f"    ids: {_flow({name: targets[of] for name, of in one.ids.items()})}"
     if one.kind is Kind.OBJECT and one.follow:
         yield f"    # goes to the shard of its {one.follow}, as `colocate` says; `place: hash` spreads"
     if one.kind is Kind.MAPPING:
