@@ -1,6 +1,7 @@
 """From one unsharded database to shards: `shardgate propose` and `shardgate fleet import`.
 
     definitions   CREATE TABLEs, of a dump or a server, as values
+    second        what sqlglot sees in them
     names         those that a schema can have
     kinds         what each table could be over shards: pure
     proposal      the two documents that a person edits: schema and plan

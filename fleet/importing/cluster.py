@@ -11,9 +11,12 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, Final
+from uuid import uuid4
 
 from fleet.core.errors import Failed, HostError, Refused
 from fleet.importing.ranges import Job, Mode, working
@@ -44,12 +47,17 @@ class Cluster:
         self._job, self._client = job, client
         threads = sum(client.nthreads().values())
         self.at_once = max(1, 2 * threads)
+        self._waiting = ThreadPoolExecutor(self.at_once, thread_name_prefix="dask")
+        self._run = uuid4().hex  # a key that was used before would give its old result
+        self._numbers = count(1)
 
     async def do(self, name: str, mode: Mode, span: Range) -> Outcome:
         task = partial(do_range, self._job, name, mode, span)
-        future = self._client.submit(task, pure=False, key=f"{_KEY}-{name}-{mode}-{id(span)}", retries=2)
+        key = f"{_KEY}-{name}-{mode}-{self._run}-{next(self._numbers)}"
+        future = self._client.submit(task, pure=False, key=key, retries=2)
         try:
-            outcome: Outcome = await asyncio.to_thread(future.result)
+            loop = asyncio.get_running_loop()
+            outcome: Outcome = await loop.run_in_executor(self._waiting, future.result)
         except (Failed, Refused):
             raise
         except Exception as error:

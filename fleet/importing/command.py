@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
@@ -15,12 +16,12 @@ from fleet.command import Fleet, finish, read_document, run_until_done, say
 from fleet.command import schema_text as schema_in_use
 from fleet.core.errors import Refused
 from fleet.importing.cluster import connected
-from fleet.importing.definitions import SourceTable, read_dump
+from fleet.importing.definitions import Look, SourceTable, read_dump
 from fleet.importing.importing import CutOver, Importing
 from fleet.importing.kinds import SMALL, Proposal
 from fleet.importing.proposal import Names, plan_text, schema_text
 from fleet.importing.ranges import AT_ONCE, Here, Job, Pace, working
-from fleet.importing.source import Source, opened, read_source, sizes_of, tables_of
+from fleet.importing.source import Source, opened, others_of, read_source, sizes_of, tables_of
 
 
 def job_of(fleet: Fleet, plan: Path, source: str, password_env: str | None, rows_per_second: int) -> Job:
@@ -119,20 +120,16 @@ def propose(
     """Write a schema and a plan; lines that say so. Refused, HostError."""
     if (dump is None) == (source is None):
         raise Refused("name the dump, the output of mysqldump --no-data, or give --source")
-    rows: dict[str, int] = {}
-    if dump is not None:
-        with _opened(dump) as lines:
-            tables = {one.name: one for one in read_dump(lines, str(dump))}
-        what, name = str(dump), database or "app"
-    else:
-        found = read_source(source or "", password_env)
-        tables, rows = run_until_done(_asked(found))
-        what, name = found.name, database or found.database
+    found = _read(dump, source or "", password_env)
+    tables, what = found.tables, found.what
     if not tables:
         raise Refused(f"{what} has no tables")
     if root and root not in tables:
         raise Refused(f"--root {root}: {what} has no such table")
-    proposal, names = Proposal(tables, rows, root), Names(name, what, first_type=first_type)
+    proposal = Proposal(tables, found.rows, root)
+    for one, seen in found.doubts.items():
+        proposal.tables[one].doubts = seen
+    names = Names(database or found.name, what, first_type=first_type, others=found.others)
     texts = {"schema.yaml": schema_text(proposal, names), "plan.yaml": plan_text(proposal, names)}
     there = [one for one in texts if (folder / one).exists()]
     if there:
@@ -143,13 +140,45 @@ def propose(
             (folder / file).write_text(text)
     except OSError as error:
         raise Refused(f"{folder}: cannot be written: {error.strerror}") from None
-    return list(_proposed(proposal, folder, texts))
+    return list(_proposed(proposal, folder, texts, found.others))
 
 
-async def _asked(source: Source) -> tuple[dict[str, SourceTable], dict[str, int]]:
+@dataclass
+class _Found:
+    """What a proposal is made from. `name`: the database's; `rows`: of tables, where they were counted;
+    `others`: what there is beside tables; `doubts`: see `Proposed`.
+    """
+
+    what: str
+    name: str
+    tables: dict[str, SourceTable]
+    rows: dict[str, int] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    doubts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _read(dump: Path | None, source: str, password_env: str | None) -> _Found:
+    from fleet.importing.second import differences  # sqlglot, which takes a while
+
+    doubts: dict[str, tuple[str, ...]] = {}
+
+    def look(table: SourceTable, text: str) -> None:
+        if seen := differences(table, text):
+            doubts[table.name] = tuple(seen)
+
+    if dump is not None:
+        with _opened(dump) as lines:
+            tables = {one.name: one for one in read_dump(lines, str(dump), look)}
+        return _Found(str(dump), "app", tables, doubts=doubts)
+    asked = read_source(source, password_env)
+    tables, rows, others = run_until_done(_asked(asked, look))
+    return _Found(asked.name, asked.database, tables, rows, others, doubts)
+
+
+async def _asked(source: Source, look: Look) -> tuple[dict[str, SourceTable], dict[str, int], list[str]]:
     async with opened(source) as reader:
-        found = await tables_of(reader, source)
-        return found, await sizes_of(reader, source, found, SMALL)
+        found = await tables_of(reader, source, look)
+        return found, await sizes_of(reader, source, found, SMALL), await others_of(reader, source)
 
 
 @contextlib.contextmanager
@@ -161,7 +190,13 @@ def _opened(file: Path) -> Iterator[TextIO]:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _proposed(proposal: Proposal, folder: Path, texts: Iterable[str]) -> Iterator[str]:
-    kinds = Counter(str(one.kind) for one in proposal.tables.values())
+def _proposed(proposal: Proposal, folder: Path, texts: Iterable[str], others: Sequence[str]) -> Iterator[str]:
+    kinds = Counter(str(one.kind) for one in proposal.tables.values() if not one.skip)
     yield f"{len(proposal.tables)} tables: {', '.join(f'{some} {kind}' for kind, some in kinds.items())}"
+    if skipped := [one.name for one in proposal.tables.values() if one.skip]:
+        yield f"left out, without a PRIMARY KEY: {', '.join(skipped)}"
+    if others:
+        yield f"not imported: {', '.join(others)}"
+    if doubtful := [one.name for one in proposal.tables.values() if one.doubts]:
+        yield f"read in two ways, see the comments there: {', '.join(doubtful)}"
     yield f"written to {' and '.join(str(folder / one) for one in texts)}: look through them, then edit them"

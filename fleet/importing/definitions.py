@@ -8,7 +8,7 @@ else. What is between these statements is not looked at, so a dump with rows can
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -102,7 +102,11 @@ def _name(text: str) -> SqlToken:
     return SqlToken("name", text)
 
 
-def read_dump(lines: Iterable[str], what: str) -> list[SourceTable]:
+Look = Callable[[SourceTable, str], None]
+"""Is given each CREATE TABLE as it was read, and its text."""
+
+
+def read_dump(lines: Iterable[str], what: str, look: Look = lambda *_: None) -> list[SourceTable]:
     """The tables of a dump: its CREATE TABLEs, with what ALTER TABLE and CREATE INDEX add to them. Refused
     when one of these cannot be read.
     """
@@ -117,7 +121,10 @@ def read_dump(lines: Iterable[str], what: str) -> list[SourceTable]:
             table = _made(found, tokens, on + 1, text, what)
             found[table.name] = _indexed(table, text, tokens, on)
         else:
-            table = _like(found, tokens) or read_table(text, what)
+            alike = _like(found, tokens)
+            table = alike or read_table(text, what)
+            if alike is None:
+                look(table, text)
             if table.name not in found:
                 found[table.name] = table
             elif found[table.name] != table and "EXISTS" not in [one.word for one in tokens[:5]]:
@@ -129,6 +136,11 @@ def read_dump(lines: Iterable[str], what: str) -> list[SourceTable]:
 
 
 def _read(text: str, what: str) -> list[SqlToken]:
+    if any("\udc80" <= one <= "\udcff" for one in text):
+        raise Refused(
+            f"{what}: {text.strip()[:60]!r} is not in UTF-8: mysqldump "
+            "--default-character-set=utf8mb4 writes it so"
+        )
     try:
         return tokens_of(text)
     except SqlError as error:

@@ -31,7 +31,8 @@ class Proposed:
     """What a table could be. `ids`: tables by the columns that have their objects' IDs; `guessed` of these
     by name. `follow`: the column whose object's shard a new one shares; `others` would do as well. `routing`:
     the key of a hashed table, the from-column of a mapping; `to`: its other. `target`: what the schema calls
-    the table; `renames`: other names of columns there. All others are the source's.
+    the table; `renames`: other names of columns there. All others are the source's. `doubts`: what
+    two readers of the definition see in different ways.
     """
 
     table: SourceTable
@@ -46,6 +47,7 @@ class Proposed:
     skip: bool = False
     target: str = ""
     renames: dict[str, str] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +35,8 @@ class Names:
     single: str = "global"
     map: str = "imported_ids"
     first_type: int = 1
+    others: Sequence[str] = ()
+    """What the source has beside tables."""
 
 
 def scalar(text: str) -> str:
@@ -56,6 +58,7 @@ def schema_text(proposal: Proposal, names: Names) -> str:
         f"# Proposed by `shardgate propose` from {names.source}: look through it, edit it, then see",
         "# docs/importing.md for what comes next.",
         f"# The table that others are to be near to is {proposal.root or 'none'} (--root takes another).",
+        *([f"# Not tables, and not imported: {', '.join(names.others)}."] if names.others else []),
         "",
         "databases:",
         f"  {scalar(names.database)}:",
@@ -90,6 +93,8 @@ def _table(one: Proposed, names: Names, number: int) -> Iterator[str]:
         f"{old} is called {new} here: statements that name it are to be changed"
         for old, new in one.renames.items()
     ]
+    if one.doubts:
+        lost.append(f"its definition can be read in two ways: look at {', '.join(one.doubts)} twice")
     for text in lost:
         yield f"      # {text}"
     yield f"      {scalar(one.target)}:"

@@ -26,7 +26,7 @@ from config.schema import quote
 from config.topology import Host
 from fleet.core.errors import Refused
 from fleet.core.hosts import Connect, Hosts, connector, problem
-from fleet.importing.definitions import SourceTable, read_table
+from fleet.importing.definitions import Look, SourceTable, read_table
 
 SESSION: Final = (
     "SET SESSION time_zone = '+00:00', sql_mode = '{}', net_write_timeout = 3600, wait_timeout = 86400, "
@@ -161,7 +161,7 @@ async def look_at(hosts: Hosts, host: Host) -> Server:
     return Server(flavour_of(str(version)), tuple(identity))
 
 
-async def tables_of(hosts: Hosts, source: Source) -> dict[str, SourceTable]:
+async def tables_of(hosts: Hosts, source: Source, look: Look = lambda *_: None) -> dict[str, SourceTable]:
     """The tables of the source by name, without its views. HostError, Refused."""
     kinds = "('BASE TABLE', 'SYSTEM VERSIONED')"  # of the latter the rows of now
     listed = await hosts.query(
@@ -172,6 +172,23 @@ async def tables_of(hosts: Hosts, source: Source) -> dict[str, SourceTable]:
         shown = f"SHOW CREATE TABLE {quote(source.database)}.{quote(str(name))}"
         ((_, text, *_),) = await hosts.query(source.address, shown)
         found[str(name)] = read_table(str(text), source.name)
+        look(found[str(name)], str(text))
+    return found
+
+
+async def others_of(hosts: Hosts, source: Source) -> list[str]:
+    """What the source has beside tables, as `view news`. HostError."""
+    kinds = (
+        ("view", "views", "table_schema", "table_name"),
+        ("trigger", "triggers", "trigger_schema", "trigger_name"),
+        ("routine", "routines", "routine_schema", "routine_name"),
+        ("event", "events", "event_schema", "event_name"),
+    )
+    found = []
+    for kind, table, schema, name in kinds:
+        sql = f"SELECT {name} FROM information_schema.{table} WHERE {schema} = "
+        rows = await hosts.query(source.address, f"{sql}'{aiomysql.escape_string(source.database)}'")
+        found += sorted(f"{kind} {one}" for (one,) in rows)
     return found
 
 
