@@ -27,6 +27,15 @@ _WAIT: Final = 60.0
 """Seconds for the cluster to answer, and for tasks of a run that was killed to end."""
 
 
+_at_work: Final[set[object]] = set()
+"""The ranges that this process, a worker, is doing: the scheduler forgets those of a client that is gone."""
+
+
+def at_work() -> int:
+    """How many there are."""
+    return len(_at_work)
+
+
 def do_range(job: Job, name: str, mode: Mode, span: Range) -> Outcome:
     """One range, by a worker: a process of its own, with connections of its own."""
 
@@ -34,10 +43,14 @@ def do_range(job: Job, name: str, mode: Mode, span: Range) -> Outcome:
         async with working(replace(job, at_once=1)) as worker:
             return await worker.do(name, mode, span)
 
+    mine = object()
+    _at_work.add(mine)
     try:
         return asyncio.run(main())
     except HostError as error:
         raise Failed(f"{error.host}: {error}") from None  # it has to be sent
+    finally:
+        _at_work.discard(mine)
 
 
 class Cluster:
@@ -86,7 +99,7 @@ async def connected(address: str, job: Job) -> AsyncIterator[Cluster]:
 def _alone(client: Any) -> None:
     """Wait for tasks that a tool which was killed has left at work."""
     until = time.monotonic() + _WAIT
-    while any(str(key).startswith(_KEY) for keys in client.processing().values() for key in keys):
+    while sum(client.run(at_work).values()):
         if time.monotonic() > until:
             raise Refused("the cluster is still at work for an earlier run: wait for its end")
         time.sleep(0.2)
