@@ -30,7 +30,7 @@ def main() -> None:
         with server, running_demo(program, folder / "target", "--empty", "--no-page") as demo:
             forum = Forum(server.connect(), size=size * 81 // 100)
             timed("make the rows", forum.make)
-            place = Place(demo, server, folder, forum)
+            place = Place(demo, server, folder, forum.database, forum.happen)
             timed("propose and create", place.propose)
             for arguments in ((), ("--cut-over", "stopped")):
                 words = [sys.executable, "-m", "proxy", *place.words(*arguments)]

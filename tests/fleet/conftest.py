@@ -44,3 +44,9 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeS
             return store
 
         yield make
+
+
+@pytest.fixture
+def kind(flavour: str) -> str:
+    """As the page calls it."""
+    return "mariadb" if flavour == "mariadb" else "mysql"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,25 @@ import distributed
 import pymysql
 import pytest
 import yaml
+from pymysql.constants import CLIENT
+from pymysql.cursors import Cursor
 from typer.testing import CliRunner
 
 from demo.programs import Program
 from fleet.importing import ranges
+from fleet.importing.importing import Importing
+from fleet.importing.ranges import Ranges
+from fleet.importing.rows import Rows
 from proxy.cli import app
 from tests.fleet.killed import Killer
 from tests.support.demo import Demo, running_demo
+from tests.support.filled import fill
 from tests.support.forum import Forum
 from tests.support.servers import LocalServer
 
-TABLES = "users forums topics posts attachments tags topic_tags tag_votes likes messages settings sessions"
+TABLES = (
+    "users forums topics posts attachments tags topic_tags tag_votes likes messages settings sessions badges"
+)
 #: What the source answers, and the proxy too: with names in the place of IDs, which are others now.
 QUERIES = (
     *(f"SELECT COUNT(*) FROM {name}" for name in (*TABLES.split(), "countries")),
@@ -47,20 +55,21 @@ QUERIES = (
     "SELECT s.email, r.email, m.body, m.cost, m.sent_at FROM messages m JOIN users s ON s.id = m.sender_id"
     " JOIN users r ON r.id = m.recipient_id",
     "SELECT u.email, s.name, s.value FROM settings s JOIN users u ON u.id = s.user_id",
+    "SELECT kind, name, holders, ratio + 0 FROM badges",
     "SELECT s.token, s.data, u.email FROM sessions s LEFT JOIN users u ON u.id = s.user_id",
 )
 
 
 @dataclass
 class Place:
-    """A demo to import into, and a source."""
+    """A demo to import into, and a source with a database, which is called the same over shards."""
 
     demo: Demo
     source: LocalServer
     folder: Path
-    forum: Forum
-    options: list[str] = field(default_factory=list)
-    target: str = "forum"
+    database: str
+    happen: Callable[[Cursor], None] = lambda cursor: None
+    """Something in the source, like what its application does."""
 
     @property
     def plan(self) -> Path:
@@ -71,7 +80,7 @@ class Place:
         option_file = self.folder / "source.cnf"
         option_file.write_text(
             f'[client]\nuser = root\npassword = "{self.source.password}"\nhost = 127.0.0.1\n'
-            f"port = {self.source.port}\ndatabase = {self.forum.database}\n"
+            f"port = {self.source.port}\ndatabase = {self.database}\n"
         )
         base = ["fleet", "import", "--config", str(self.demo.settings), "--plan", str(self.plan)]
         return [*base, "--source", str(option_file), "--yes", *arguments]
@@ -83,14 +92,14 @@ class Place:
         """The proposal is taken as it is, beside what the demo has."""
         self.words()
         words = ["propose", "--source", str(self.folder / "source.cnf"), "--out", str(self.plan.parent)]
-        status, text = shardgate([*words, "--first-type", "10", "--database", self.target])
+        status, text = shardgate([*words, "--first-type", "10"])
         assert status == 0, text
         self._make_room()
         schema = yaml.safe_load(self.demo.schema.read_text())
         proposed = yaml.safe_load((self.plan.parent / "schema.yaml").read_text())["databases"]
-        proposed[self.target]["others"]["keyspace"] = "forum_global"
-        for table in proposed[self.target]["tables"].values():
-            table["keyspace"] = f"forum_{table['keyspace']}"
+        proposed[self.database]["others"]["keyspace"] = f"{self.database}_global"
+        for table in proposed[self.database]["tables"].values():
+            table["keyspace"] = f"{self.database}_{table['keyspace']}"
         schema["databases"] |= proposed
         self.demo.schema.write_text(json.dumps(schema))
         status, text = shardgate(["fleet", "create", "--config", str(self.demo.settings), "--yes"])
@@ -102,9 +111,9 @@ class Place:
         document = json.loads(file.read_text())
         document["version"] += 1
         for name in ("main", "lookup", "global"):
-            made = document["keyspaces"][f"forum_{name}"] = dict(document["keyspaces"][name])
+            made = document["keyspaces"][f"{self.database}_{name}"] = dict(document["keyspaces"][name])
             if "database" in made:
-                made["database"] = f"f{made['database']}"
+                made["database"] = f"{self.database[0]}{made['database']}"
         new = self.folder / "topology.json"
         new.write_text(json.dumps(document))
         file.write_text(new.read_text())
@@ -113,8 +122,8 @@ class Place:
         """What the source and the proxy do not answer alike."""
         wrong = {}
         with (
-            self.source.connect(database=self.forum.database) as one,
-            self.demo.connect(database=self.target) as other,
+            self.source.connect(database=self.database) as one,
+            self.demo.connect(database=self.database) as other,
         ):
             for sql in QUERIES:
                 expected, found = rows_of(one, sql), rows_of(other, sql.replace("m.message_id", "m.id"))
@@ -157,7 +166,7 @@ def place(
     connection = servers[0].connect()
     forum = Forum(connection, size=1200)
     forum.make()
-    made = Place(target, servers[0], folder, forum)
+    made = Place(target, servers[0], folder, "forum", forum.happen)
     made.propose()
     yield made
     with connection.cursor() as cursor:
@@ -188,7 +197,7 @@ def test_all_of_a_forum(place: Place) -> None:
 
 def empty(place: Place) -> None:
     """What an import that was done has left, which nothing takes back."""
-    with place.demo.connect(database=place.target) as connection, connection.cursor() as cursor:
+    with place.demo.connect(database=place.database) as connection, connection.cursor() as cursor:
         cursor.execute("SET scatter_writes = 1")
         for name in (*TABLES.split(), "countries", "imported_ids"):
             cursor.execute(f"DELETE FROM {name}")
@@ -206,7 +215,7 @@ def test_killed_and_written_meanwhile(place: Place, tmp_path: Path) -> None:
             killed += status == -9
             assert status in (-9, 0), log.read_text()
             for _ in range(10):
-                place.forum.happen(cursor)
+                place.happen(cursor)
         assert killed > 8
         done = threading.Event()
         writer = threading.Thread(target=_write, args=(place, done))
@@ -231,10 +240,10 @@ def _write(place: Place, done: threading.Event) -> None:
     with place.source.connect() as connection, connection.cursor() as cursor:
         while not done.is_set():
             with suppress(pymysql.OperationalError):
-                place.forum.happen(cursor)
+                place.happen(cursor)
 
 
-def test_dask_does_the_same(place: Place) -> None:
+def test_dask_does_the_same(place: Place, tmp_path: Path) -> None:
     """The rows are those, and where those are, that one machine has written."""
     empty(place)
     assert place.run()[0] == 0
@@ -244,6 +253,10 @@ def test_dask_does_the_same(place: Place) -> None:
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
     ) as cluster:
+        with Killer() as killer:  # its ranges may be at work still
+            words = place.words("--dask", cluster.scheduler_address)
+            small = {"fleet.importing.ranges.ROWS": 60}
+            assert killer.run(words, tmp_path / "log", 30, constants=small) == -9
         status, text = place.run("--dask", cluster.scheduler_address)
         assert status == 0, text
         status, text = place.run("--dask", cluster.scheduler_address, "--cut-over", "stopped")
@@ -287,7 +300,7 @@ def test_ids_of_rows_that_are_not_there(place: Place) -> None:
             plan["tables"]["likes"]["dangling"] = {"post_id": "skip"}
             plan["tables"]["posts"]["dangling"] = {"user_id": "null", "parent_id": "keep"}
             place.plan.write_text(yaml.safe_dump(plan))
-            status, text = place.run("--cut-over", "stopped")
+            status, text = place.run("--cut-over", "stopped", "--rows-per-second", "1000000")
             assert status == 0, text
             assert "likes.post_id: 1 IDs of rows that are not there" in text
             with place.demo.connect(database="forum") as proxy:
@@ -297,3 +310,110 @@ def test_ids_of_rows_that_are_not_there(place: Place) -> None:
             place.plan.write_text(before)
             cursor.execute("DELETE FROM likes WHERE post_id = 999999")
             cursor.execute("DELETE FROM posts WHERE body = 'lost'")
+
+
+def test_what_is_refused_before_anything_is_changed(place: Place) -> None:
+    """IDs that cannot be local ones; a map that might say other shards."""
+    empty(place)
+    with (
+        place.source.connect(database="forum") as source,
+        place.demo.connect(database="forum") as proxy,
+        source.cursor() as cursor,
+        proxy.cursor() as target,
+    ):
+        cursor.execute("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")
+        cursor.execute(
+            "INSERT INTO attachments (id, post_id, name, content) VALUES (68719476736, 1, 'a', '')"
+        )
+        cursor.execute("INSERT INTO tags VALUES (-1, 'minus one')")
+        target.execute("INSERT INTO imported_ids VALUES ('users:7', 1)")
+        status, text = place.run()
+        assert (status, "rows of another import, as 'users:7'" in text) == (2, True), text
+        target.execute("DELETE FROM imported_ids WHERE old = 'users:7'")
+        status, text = place.run()
+        assert (status, "attachments.id 68719476736" in text, "tags.id -1" in text) == (2, True, True), text
+        cursor.execute("DELETE FROM attachments WHERE id > 68719476735")
+        cursor.execute("DELETE FROM tags WHERE id < 0")
+
+
+def test_what_changes_at_a_bad_moment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that goes together with the one that it refers to is no error; a table that is made while all is
+    verified is one.
+    """
+    lost: list[int] = []
+    over, judged, verify = Ranges.over, Rows._judged, Importing._verify
+    with place.source.connect(database="forum") as connection, connection.cursor() as cursor:
+
+        async def likes_come(self: Ranges, table: Any, mode: Any, *arguments: Any) -> Any:
+            if (table.name, mode) == ("likes", "mend"):
+                cursor.execute("INSERT INTO posts (topic_id, body) VALUES (1, 'short-lived')")
+                lost.append(connection.insert_id())
+                cursor.execute("INSERT INTO likes VALUES (1, %s, NOW())", (lost[0],))
+            return await over(self, table, mode, *arguments)
+
+        async def post_goes(self: Rows, batch: Any) -> Any:
+            if self.table.name == "likes" and lost and any(lost[0] in one.foreign for one in batch):
+                cursor.execute("DELETE FROM posts WHERE id = %s", (lost.pop(),))
+            return await judged(self, batch)
+
+        async def table_comes(self: Importing, table: Any) -> Any:
+            cursor.execute("CREATE TABLE IF NOT EXISTS later (id INT PRIMARY KEY)")
+            return await verify(self, table)
+
+        monkeypatch.setattr(Ranges, "over", likes_come)
+        monkeypatch.setattr(Rows, "_judged", post_goes)
+        status, text = place.run()
+        assert status == 0, text
+        assert lost == []
+        monkeypatch.setattr(Ranges, "over", over)
+        monkeypatch.setattr(Importing, "_verify", table_comes)
+        status, text = place.run("--cut-over", "stopped")
+        assert (status, "later: changed, made or dropped" in text) == (1, True), text
+        cursor.execute("DROP TABLE later")
+        monkeypatch.setattr(Importing, "_verify", verify)
+        status, text = place.run("--cut-over", "stopped")
+        assert status == 0, text
+    assert place.differences() == {}
+
+
+SCHEMA = Path(__file__).parents[2] / ".drivers/schemas/tt-rss/usr/share/tt-rss/schema/ttrss_schema_mysql.sql"
+
+
+@pytest.fixture
+def reader(target: Demo, servers: list[LocalServer], tmp_path: Path) -> Iterator[Place]:
+    """The database of an application that is in use, a reader of feeds: 32 tables with references."""
+    if not SCHEMA.exists():
+        pytest.skip(f"no {SCHEMA}, which .ci/drivers gets from a Debian package")
+    with servers[0].connect(client_flag=CLIENT.MULTI_STATEMENTS) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE ttrss CHARACTER SET utf8mb4")
+        cursor.execute("USE ttrss")
+        cursor.execute(SCHEMA.read_text())
+        while cursor.nextset():
+            pass
+        fill(connection, "ttrss", 40)
+        made = Place(target, servers[0], tmp_path, "ttrss")
+        made.propose()
+        yield made
+        cursor.execute("DROP DATABASE ttrss")
+
+
+def test_an_application_that_is_in_use(reader: Place) -> None:
+    """The proposal is taken as it is."""
+    status, text = reader.run()
+    assert status == 0, text
+    status, text = reader.run("--cut-over", "stopped")
+    assert status == 0, text
+    tables = list(yaml.safe_load(reader.plan.read_text())["tables"])
+    assert len(tables) == 25
+    queries = [
+        *(f"SELECT COUNT(*) FROM {name}" for name in tables),
+        "SELECT f.title, f.feed_url, u.login FROM ttrss_feeds f JOIN ttrss_users u ON u.id = f.owner_uid",
+        "SELECT t.tag_name, u.login FROM ttrss_tags t JOIN ttrss_user_entries e ON e.int_id = t.post_int_id"
+        " JOIN ttrss_users u ON u.id = t.owner_uid",
+    ]
+    with (
+        reader.source.connect(database="ttrss") as one,
+        reader.demo.connect(database="ttrss") as other,
+    ):
+        for sql in queries:
+            assert rows_of(other, sql.replace("int_id =", "id =")) == rows_of(one, sql), sql

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from config.document import ConfigError, Document
 from config.load import load_schema, load_topology, open_document
 from config.schema import Kind
 from fleet.core.errors import Refused
-from fleet.importing.definitions import read_dump
+from fleet.importing import ranges
+from fleet.importing.definitions import SourceTable, read_dump, read_table
 from fleet.importing.plan import read_plan
+from fleet.importing.second import differences
 from fleet.importing.source import read_source
 from fleet.importing.tables import after, joined
 from tests.fleet.test_import import shardgate
@@ -42,8 +45,8 @@ INSERT INTO `odd` VALUES (1, 'CREATE TABLE x (', 2);
 {TABLES.replace("KEY best_post (best_post)", "FOREIGN KEY (best_post) REFERENCES posts (id)")}"""
 
 
-def proposed(folder: Path, *options: str) -> tuple[dict, dict]:
-    (folder / "dump.sql").write_text(DUMP)
+def proposed(folder: Path, *options: str, dump: str = DUMP) -> tuple[dict, dict]:
+    (folder / "dump.sql").write_text(dump)
     words = [
         "propose",
         str(folder / "dump.sql"),
@@ -90,6 +93,128 @@ def test_definitions_are_kept_as_they_stand(tmp_path: Path) -> None:
     assert (odd.primary, odd.counter, odd.charset) == (("a",), 3, "latin1")
     with pytest.raises(Refused, match=r"has no end|lists no columns|cannot be read"):
         read_dump(["CREATE TABLE x;\n"], "dump")
+
+
+APART = """
+CREATE TABLE `wp_users` (
+  `ID` bigint(20) unsigned NOT NULL,
+  `login` varchar(60) NOT NULL DEFAULT ''
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+CREATE TABLE IF NOT EXISTS blog.posts (id int NOT NULL, author bigint unsigned, body text);
+CREATE TABLE drafts LIKE posts;
+DELIMITER ;;
+CREATE PROCEDURE p() BEGIN
+CREATE TABLE inner_one (a int);
+END;;
+DELIMITER ;
+ALTER TABLE `wp_users` ADD PRIMARY KEY (`ID`), ADD UNIQUE KEY `login` (`login`);
+ALTER TABLE `wp_users` MODIFY `ID` bigint(20) unsigned NOT NULL AUTO_INCREMENT, AUTO_INCREMENT=5000;
+ALTER TABLE posts ADD COLUMN title varchar(9) AFTER id, ADD CONSTRAINT PRIMARY KEY (id),
+  ADD CONSTRAINT f FOREIGN KEY (author) REFERENCES wp_users (ID) ON DELETE CASCADE;
+CREATE INDEX titles ON posts (title(4), id);
+"""
+
+
+def test_keys_that_a_dump_puts_behind_its_tables() -> None:
+    found = {one.name: one for one in read_dump(APART.splitlines(keepends=True), "dump")}
+    assert sorted(found) == ["drafts", "posts", "wp_users"]
+    users, posts = found["wp_users"], found["posts"]
+    assert (users.primary, users.counted, users.counter) == (("ID",), "ID", 5000)
+    assert [one.name for one in users.columns] == ["ID", "login"]
+    assert [str(key) for key in posts.keys] == ["PRIMARY KEY (id)", "KEY (title(…), id)"]
+    assert [(one.columns, one.table) for one in posts.references] == [(("author",), "wp_users")]
+    assert found["drafts"].columns == posts.columns[:3]
+
+
+@pytest.mark.parametrize(
+    ("dump", "told"),
+    [
+        ("CREATE TABLE t (a int);\nALTER TABLE t DROP COLUMN a;\n", "changes what there was"),
+        ("ALTER TABLE t ADD KEY (a);\n", "makes no table 't' before"),
+        ("CREATE TABLE t (a int);\nCREATE TABLE t (b int);\n", "twice"),
+        ("CREATE TABLE t (a int COMMENT '\udce4');\n", "not in UTF-8"),
+        ("CREATE TABLE t (a int\n", "has no end"),
+    ],
+)
+def test_dumps_that_are_refused(dump: str, told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        read_dump(dump.splitlines(keepends=True), "dump")
+
+
+NAMES = """
+CREATE TABLE `Größe` (`id` int NOT NULL AUTO_INCREMENT PRIMARY KEY, `名前` int, `d e` int);
+CREATE TABLE `user-ref` (
+  `nr` int NOT NULL AUTO_INCREMENT,
+  `id` varchar(10) NOT NULL,
+  `größe-id` int NOT NULL,
+  `a b` varchar(20) GENERATED ALWAYS AS (concat(`id`, 'id')) STORED,
+  PRIMARY KEY (`nr`), KEY k (`größe-id`, `a b`), UNIQUE KEY `id` (`id`),
+  FOREIGN KEY (`größe-id`) REFERENCES `Größe` (`id`)
+);
+CREATE TABLE tags (name varchar(20) COLLATE utf8mb4_general_ci NOT NULL PRIMARY KEY, nr int,
+  size int REFERENCES sizes (id) MATCH FULL ON DELETE SET NULL ON UPDATE NO ACTION COMMENT 'x');
+"""
+
+
+def test_names_that_a_schema_cannot_have(tmp_path: Path) -> None:
+    """They are changed, in keys and expressions, too."""
+    schema, plan = proposed(tmp_path, dump=NAMES)
+    tables = schema["databases"]["forum"]["tables"]
+    load_schema(schema)
+    assert tables.keys() == {"imported_ids", "Groe", "user_ref", "tags"}
+    assert tables["user_ref"]["columns"] == {
+        "id_2": "varchar(10) NOT NULL",
+        "groe_id": "BIGINT UNSIGNED NOT NULL",
+        "a_b": "varchar(20) GENERATED ALWAYS AS (concat(`id_2`, 'id')) STORED",
+    }
+    assert tables["user_ref"]["indexes"] == ["KEY k (`groe_id`, `a_b`)", "UNIQUE KEY `id_2` (`id_2`)"]
+    assert (tables["user_ref"]["unique"], tables["user_ref"]["colocate"]) == (
+        {"id_2": "per_shard"},
+        "groe_id",
+    )
+    assert plan["tables"]["user_ref"]["ids"] == {"größe-id": "Groe"}
+    assert plan["tables"]["tags"]["ids"] == {"nr": "user_ref"}  # it is called like the other's own ID
+    assert tables["tags"]["columns"]["size"] == "int COMMENT 'x'"
+    text = (tmp_path / "out" / "schema.yaml").read_text()
+    assert "name was compared by utf8mb4_general_ci: here by its bytes" in text
+
+
+def test_sqlglot_reads_the_same(tmp_path: Path) -> None:
+    """And what it sees otherwise is told."""
+    seen: dict[str, list[str]] = {}
+
+    def look(table: SourceTable, text: str) -> None:
+        seen[table.name] = differences(table, text)
+
+    for text in (DUMP, NAMES):
+        read_dump(text.splitlines(keepends=True), "dump", look)
+    assert {name: found for name, found in seen.items() if found} == {}
+    assert len(seen) > 15
+    one, other = "CREATE TABLE t (a INT PRIMARY KEY, b INT)", "CREATE TABLE t (a INT, b INT, PRIMARY KEY (b))"
+    assert differences(read_table(one, "dump"), other) == ["the PRIMARY KEY"]
+    other = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, c INT REFERENCES u (id))"
+    assert differences(read_table(one, "dump"), other) == ["columns", "FOREIGN KEYs", "AUTO_INCREMENT"]
+    assert differences(read_table(one, "dump"), "CREATE TABLE t (a INT) PARTITION BY (((") == []
+
+
+def test_rows_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = [100.0], []
+    monkeypatch.setattr(ranges.time, "monotonic", lambda: now[0])
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(ranges.asyncio, "sleep", sleep)
+
+    async def take() -> None:
+        pace = ranges.Pace(1000)
+        for _ in range(3):
+            await pace.take(4000)
+        await ranges.Pace().take(10**9)
+
+    asyncio.run(take())
+    assert slept == [4.0, 4.0]
 
 
 def refusals(folder: Path, change: dict) -> str:
@@ -153,6 +278,11 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my.cnf").write_text("[client]\nsocket = /run/x.sock\npassword = 'a b'\ndatabase=forum\n")
     found = read_source(str(tmp_path / "my.cnf"), None)
     assert (found.address, found.password) == ("unix:/run/x.sock", "a b")
+    (tmp_path / "ca.pem").write_text("no certificate")
+    (tmp_path / "my.cnf").write_text(f"[client]\nhost=db\ndatabase=forum\nssl-ca={tmp_path}/ca.pem\n")
+    found = read_source(str(tmp_path / "my.cnf"), None)
+    with pytest.raises(Refused, match=r"ca\.pem"):
+        found.backends()
     for text in ("http://db/x", "mysql://db", str(tmp_path / "none"), "mysql://db:x/y"):
         with pytest.raises(Refused):
             read_source(text, None)

@@ -13,8 +13,8 @@ from typing import NamedTuple, Self
 import pytest
 
 from demo.programs import Flavour
-from tests.fleet.test_quickstart import Shell, matches
 from tests.support.demo import Demo, running_demo
+from tests.support.pages import Shell, matches
 from tests.support.programs import FLAVOURS, need_program, program_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"

@@ -23,7 +23,7 @@ CREATE TABLE users (
   best_post INT UNSIGNED DEFAULT NULL,
   karma DOUBLE NOT NULL DEFAULT 0,
   avatar BLOB,
-  born DATE DEFAULT NULL,
+  born DATE DEFAULT '0000-00-00',
   created_at DATETIME NOT NULL,
   UNIQUE KEY email (email),
   KEY name (name),
@@ -130,6 +130,13 @@ CREATE TABLE sessions (
   data TEXT,
   CONSTRAINT sessions_user FOREIGN KEY (user_id) REFERENCES users (id)
 );
+CREATE TABLE badges (
+  kind ENUM('silver', 'gold', 'bronze') NOT NULL,
+  name VARCHAR(40) NOT NULL,
+  holders INT NOT NULL,
+  ratio DOUBLE DEFAULT NULL,
+  PRIMARY KEY (kind, name)
+);
 CREATE TABLE logs (
   at DATETIME NOT NULL,
   line VARCHAR(100)
@@ -158,6 +165,7 @@ def define(cursor: Cursor, database: str) -> None:
     """The database and its tables."""
     cursor.execute(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
     cursor.execute(f"USE {database}")
+    cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")
     for statement in TABLES.split(";\n"):
         if statement.strip():
             cursor.execute(statement)
@@ -179,7 +187,7 @@ class Forum:
         """Tables and rows."""
         with self.connection.cursor() as cursor:
             define(cursor, self.database)
-            cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES', foreign_key_checks = 0")
+            cursor.execute("SET SESSION foreign_key_checks = 0")
             for table, columns, rows in self._tables():
                 self._insert(cursor, table, columns, rows)
             cursor.execute("SET SESSION foreign_key_checks = 1")
@@ -293,6 +301,9 @@ class Forum:
             "token, user_id, data",
             ((f"{self.random.getrandbits(200):050x}", self._some(users), "x") for _ in range(users)),
         )
+        kinds = ("silver", "gold", "bronze")
+        badges = [(kind, f"badge {n}", n, n / 3 if n else -0.0) for kind in kinds for n in range(topics * 3)]
+        yield "badges", "kind, name, holders, ratio", iter(badges)
         yield "logs", "at, line", iter([("2024-01-01", "not imported")])
 
     # --- what happens later ------------------------------------------------------------------------
@@ -303,7 +314,7 @@ class Forum:
         user, post, topic = self._some(self.users), self._some(self.posts), self._some(self.topics)
         cursor.execute(f"USE {self.database}")
         cursor.execute("BEGIN")
-        match pick(8):
+        match pick(10):
             case 0:
                 cursor.execute(
                     "INSERT INTO topics (forum_id, user_id, title, created_at) VALUES (1, %s, 'new', NOW())",
@@ -337,4 +348,10 @@ class Forum:
             case 7:
                 cursor.execute("DELETE FROM sessions WHERE user_id = %s", (user,))
                 cursor.execute("INSERT INTO users (name, email, created_at) VALUES ('n', UUID(), NOW())")
+            case 8:
+                cursor.execute("DELETE FROM badges WHERE holders = %s", (pick(self.topics * 3),))
+            case 9:
+                cursor.execute(
+                    "UPDATE IGNORE badges SET kind = 'gold' WHERE holders = %s", (pick(self.topics * 3),)
+                )
         cursor.execute("COMMIT")
