@@ -120,18 +120,23 @@ async def _flavour(hosts: Hosts, host: str) -> Flavour:
 class Pace:
     """No more rows a second than this, on the whole; 0: as they come."""
 
-    def __init__(self, rows_per_second: int = 0) -> None:
-        self._rate = rows_per_second
-        self._free = time.monotonic()
+    def __init__(
+        self,
+        rows_per_second: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._rate, self._clock, self._sleep = rows_per_second, clock, sleep
+        self._free = clock()
 
     async def take(self, rows: int) -> None:
         """Wait until so many may be read."""
         if not self._rate:
             return
-        now = time.monotonic()
+        now = self._clock()
         self._free, wait = max(self._free, now) + rows / self._rate, self._free - now
         if wait > 0:
-            await asyncio.sleep(wait)
+            await self._sleep(wait)
 
 
 class Executor(Protocol):

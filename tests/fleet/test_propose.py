@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,9 @@ from config.document import ConfigError, Document
 from config.load import load_schema, load_topology, open_document
 from config.schema import Kind
 from fleet.core.errors import Refused
-from fleet.importing import ranges
 from fleet.importing.definitions import SourceTable, read_dump, read_table
 from fleet.importing.plan import read_plan
+from fleet.importing.ranges import Pace
 from fleet.importing.second import differences
 from fleet.importing.source import read_source
 from fleet.importing.tables import after, joined
@@ -197,24 +196,19 @@ def test_sqlglot_reads_the_same(tmp_path: Path) -> None:
     assert differences(read_table(one, "dump"), "CREATE TABLE t (a INT) PARTITION BY (((") == []
 
 
-def test_rows_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_per_second() -> None:
     now, slept = [100.0], []
-    monkeypatch.setattr(ranges.time, "monotonic", lambda: now[0])
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
         now[0] += seconds
 
-    monkeypatch.setattr(ranges.asyncio, "sleep", sleep)
-
-    async def take() -> None:
-        pace = ranges.Pace(1000)
-        for _ in range(3):
-            await pace.take(4000)
-        await ranges.Pace().take(10**9)
-
-    asyncio.run(take())
+    pace = Pace(1000, lambda: now[0], sleep)
+    for _ in range(3):
+        await pace.take(4000)
     assert slept == [4.0, 4.0]
+    await Pace(0, lambda: now[0], sleep).take(10**9)
+    assert len(slept) == 2
 
 
 def refusals(folder: Path, change: dict) -> str:
