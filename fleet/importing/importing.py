@@ -422,6 +422,21 @@ class Importing:
             await self._keep(read_only=True)
             await reader.run(host, ["SET SESSION lock_wait_timeout = 30", f"SET GLOBAL {name} = ON"])
         self._progress("the source is read-only", now=True)
+        await self._refuse_prepared()
+
+    async def _refuse_prepared(self) -> None:
+        """XA COMMIT of what is prepared is let through by some servers that are read-only."""
+        try:
+            prepared = await self._worker.reader.query(self._source.address, "XA RECOVER")
+        except HostError as error:
+            if error.lost:
+                raise
+            return  # this account may not ask
+        if prepared:
+            raise Failed(
+                f"{self._source.name}: {len(prepared)} XA transactions are prepared there (XA RECOVER), and "
+                "could be committed later: end them, then run the same command again"
+            )
 
     async def _release(self) -> None:
         if not self._state.get("read_only"):
