@@ -106,10 +106,10 @@ class Proposal:
         for one in self._tables.values() if stem != column else ():
             if _called(one.name, stem) and self._counts(one):
                 return one
-        for one in self._tables.values() if column != "id" else ():
-            if self._counts(one) and one.primary[0].lower() == column:
-                return one
-        return None
+        same = [
+            one for one in self._tables.values() if self._counts(one) and one.primary[0].lower() == column
+        ]
+        return same[0] if len(same) == 1 and column != "id" else None
 
     def _object_of(self, name: str, column: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
         """The object table whose IDs the column has, through other tables that have them; "" for none."""
