@@ -323,7 +323,7 @@ def test_what_is_refused_before_anything_is_changed(place: Place) -> None:
     ):
         cursor.execute("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")
         cursor.execute(
-            "INSERT INTO attachments (id, post_id, name, content) VALUES (68719476736, 1, 'a', '')"
+            "INSERT INTO attachments (id, post_id, name, content) SELECT 1 << 36, MIN(id), 'a', '' FROM posts"
         )
         cursor.execute("INSERT INTO tags VALUES (-1, 'minus one')")
         target.execute("INSERT INTO imported_ids VALUES ('users:7', 1)")
