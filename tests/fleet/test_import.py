@@ -325,15 +325,19 @@ def test_what_is_refused_before_anything_is_changed(place: Place) -> None:
         cursor.execute(
             "INSERT INTO attachments (id, post_id, name, content) SELECT 1 << 36, MIN(id), 'a', '' FROM posts"
         )
-        cursor.execute("INSERT INTO tags VALUES (-1, 'minus one')")
+        cursor.execute("INSERT INTO messages VALUES (-1, 1, 2, 'minus one', 0, NOW())")
         target.execute("INSERT INTO imported_ids VALUES ('users:7', 1)")
         status, text = place.run()
         assert (status, "rows of another import, as 'users:7'" in text) == (2, True), text
         target.execute("DELETE FROM imported_ids WHERE old = 'users:7'")
         status, text = place.run()
-        assert (status, "attachments.id 68719476736" in text, "tags.id -1" in text) == (2, True, True), text
+        assert (status, "attachments.id 68719476736" in text, "messages.message_id -1" in text) == (
+            2,
+            True,
+            True,
+        ), text
         cursor.execute("DELETE FROM attachments WHERE id > 68719476735")
-        cursor.execute("DELETE FROM tags WHERE id < 0")
+        cursor.execute("DELETE FROM messages WHERE message_id < 0")
 
 
 def test_what_changes_at_a_bad_moment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

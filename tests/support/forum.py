@@ -347,7 +347,9 @@ class Forum:
                 cursor.execute("REPLACE INTO settings VALUES (%s, %s, 'x')", (user, self.text(1)))
             case 7:
                 cursor.execute("DELETE FROM sessions WHERE user_id = %s", (user,))
-                cursor.execute("INSERT INTO users (name, email, created_at) VALUES ('n', UUID(), NOW())")
+                cursor.execute(
+                    "INSERT INTO users (name, email, born, created_at) VALUES ('n', UUID(), NULL, NOW())"
+                )
             case 8:
                 cursor.execute("DELETE FROM badges WHERE holders = %s", (pick(self.topics * 3),))
             case 9:
