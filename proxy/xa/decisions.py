@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import Final, NamedTuple
 
 import structlog
@@ -28,13 +29,24 @@ log = structlog.get_logger("proxy")
 _TABLE: Final = f"`{xa.DATABASE}`.`{xa.DECISIONS}`".encode()
 _OF_HOST: Final = f"`{xa.DATABASE}`.`{xa.IDENTITY}`".encode()
 _IDENTITY: Final = b"SELECT id FROM " + _OF_HOST
+_COMMIT: Final = b"COMMIT AND NO CHAIN NO RELEASE"
+"""Behind each write: a server's own default may be autocommit = 0."""
 _DUPLICATE: Final = 1062
 _PATIENCE: Final = 5.0
 """Seconds that a host may take to answer."""
+_PERIOD: Final = 2.0
+SOME: Final = 1000
+"""So many decisions are read, and deleted, at a time."""
 
 
 class Undecided(Exception):
-    """It cannot be told now whether a transaction is committed; the text says why."""
+    """It cannot be told now whether a transaction is committed; the text says why. `silent`: the host has let
+    us wait, perhaps for a connection that was about to decide.
+    """
+
+    def __init__(self, reason: str, *, silent: bool = False) -> None:
+        super().__init__(reason)
+        self.silent = silent
 
 
 def decision(gtrid: bytes, hosts: Iterable[str]) -> bytes:
@@ -68,13 +80,16 @@ class Decided(NamedTuple):
 
 
 class Decisions:
-    """The tables of all masters. `identities`: those of hosts that were looked at; sessions read them."""
+    """The tables of all masters. `identities`: those of hosts that were looked at; `refused`: why others can
+    hold no decisions. Sessions read both.
+    """
 
     def __init__(self, backends: Backends, topology: Callable[[], Topology]) -> None:
         self.identities: dict[str, str] = {}
         self._backends = backends
         self._topology = topology
-        self._refused: dict[str, str] = {}  # by host, why its table cannot be used, as the log has it
+        self._again = 0.0  # when all are asked anew who they are, if one is looked for
+        self.refused: dict[str, str] = {}
 
     async def learn(self, hosts: Iterable[str]) -> None:
         """Ask these hosts for their identities, unless they are known."""
@@ -96,18 +111,23 @@ class Decisions:
             return
         if len(rows) == 1 and rows[0][0] is not None:
             self.identities[host] = rows[0][0].decode("latin-1")
-            self._refused.pop(host, None)
+            self.refused.pop(host, None)
         else:
             self._tell(host, f"{xa.DATABASE}.{xa.IDENTITY} has {len(rows)} rows")
 
     def _tell(self, host: str, reason: str) -> None:
-        if self._refused.get(host) != reason:
-            self._refused[host] = reason
+        if self.refused.get(host) != reason:
+            self.refused[host] = reason
             remedy = "run shardgate fleet create"
             log.warning("no distributed transactions there", host=host, reason=reason, remedy=remedy)
 
     async def settle(self, name: BranchName) -> bool:
         """Whether the transaction is committed; from now on that is so for good. Raises Undecided."""
+        masters = self._topology().hosts
+        known = any(self._is(host, name) and name.is_of(host) for host in masters)
+        if not known and monotonic() >= self._again:  # there may be other servers by now
+            await asyncio.gather(*map(self._learn, masters))
+            self._again = monotonic() + _PERIOD
         hosts = self._holders(name)
         found = await asyncio.gather(*(self._settle(host, name) for host in hosts), return_exceptions=True)
         if any(one is True for one in found):
@@ -117,21 +137,22 @@ class Decisions:
                 raise one
         return False
 
+    def _is(self, host: str, name: BranchName) -> bool:
+        return self.identities.get(host) == name.identity
+
     def _holders(self, name: BranchName) -> list[str]:
         """The hosts that may have the decision: the one that the name has, or, where that is a master no
         more, those that have its identity: who was made the master in its place.
         """
         masters = self._topology().hosts
-        for host in masters:
-            if name.is_of(host):
-                if host not in self.identities:
-                    raise Undecided(f"{host} cannot be asked")
-                if self.identities[host] == name.identity:
-                    return [host]
-        unknown = [host for host in masters if host not in self.identities]
+        named = [host for host in masters if name.is_of(host)]  # several, if the name has only their begin
+        found = [host for host in named if self._is(host, name)] or [
+            host for host in masters if self._is(host, name)
+        ]
+        asked = named if found and found[0] in named else masters
+        unknown = [host for host in asked if host not in self.identities]
         if unknown:
             raise Undecided(f"{', '.join(unknown)} cannot be asked")
-        found = [host for host in masters if self.identities[host] == name.identity]
         if not found:
             raise Undecided(f"no master is, or has replicated from, {name.first}")
         return found
@@ -148,24 +169,33 @@ class Decisions:
                 if not rows:
                     try:
                         await ask(conn, _insert(name.gtrid, ABORTED, b""))
+                        await ask(conn, _COMMIT)
                         return False
                     except ServerError as error:
                         if error.err.code != _DUPLICATE:
                             raise
+                    await ask(conn, _COMMIT)  # what was read before is not what is there now
                     rows = await ask(conn, look)
         except TimeoutError:
-            raise Undecided(f"{host} does not answer, or a transaction there is about to decide") from None
+            reason = f"{host} does not answer, or a transaction there is about to decide"
+            raise Undecided(reason, silent=True) from None
         except (ProxyError, ServerError) as error:
             raise Undecided(f"{host}: {error}") from None
         if not rows:
             raise Undecided(f"{host} has forgotten it meanwhile")
         return rows[0][0] == b"1"
 
-    async def old(self, host: str, seconds: float) -> list[Decided]:
-        """The decisions of a host that are older than so many seconds, a thousand at most."""
-        sql = b"SELECT gtrid, committed, hosts FROM %s WHERE made < NOW() - INTERVAL %d SECOND LIMIT 1000"
+    async def old(self, host: str, seconds: float, behind: bytes = b"") -> list[Decided]:
+        """The decisions of a host that are older than so many seconds, `SOME` at most, in the order of their
+        names, which come behind this one.
+        """
+        sql = (
+            b"SELECT gtrid, committed, hosts FROM %s"
+            b" WHERE gtrid > X'%s' AND made < NOW() - INTERVAL %d SECOND ORDER BY gtrid LIMIT %d"
+        )
         async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
-            rows = await ask(conn, sql % (_TABLE, max(1, int(seconds))))
+            rows = await ask(conn, sql % (_TABLE, behind.hex().encode(), max(1, int(seconds)), SOME))
+            await ask(conn, _COMMIT)
         return [
             Decided(gtrid or b"", committed == b"1", frozenset((hosts or b"").decode().split(",")))
             for gtrid, committed, hosts in rows
@@ -176,3 +206,4 @@ class Decisions:
         keys = b", ".join(b"X'%s'" % one.hex().encode() for one in gtrids)
         async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
             await ask(conn, b"DELETE FROM %s WHERE gtrid IN (%s)" % (_TABLE, keys))
+            await ask(conn, _COMMIT)

@@ -27,13 +27,14 @@ from proxy.backends.own import own_connection
 from proxy.errors import ProxyError
 from proxy.tasks import Tasks
 
-from .decisions import Decisions, Undecided, ask
+from .decisions import SOME, Decided, Decisions, Undecided, ask
 
 log = structlog.get_logger("proxy")
 
 _RECOVER: Final = b"XA RECOVER"
 _LOCK: Final = b"SELECT GET_LOCK('shardgate_xa', 0)"
 _UNLOCK: Final = b"SELECT RELEASE_LOCK('shardgate_xa')"
+_LOCKED_BY: Final = b"SELECT IS_USED_LOCK('shardgate_xa')"
 _NOT_THERE: Final = 1397
 """XAER_NOTA: nobody knows it, or (MariaDB) a connection still has it."""
 _EMPTY: Final = 1402
@@ -42,6 +43,8 @@ _PATIENCE: Final = 5.0
 """Seconds that a host may take."""
 _SWEEP: Final = 60.0
 """Seconds between two looks for old decisions."""
+_BATCHES: Final = 50
+"""So many times `SOME` decisions of a host are looked at then; the next time goes on behind them."""
 _PERIOD: Final = 2.0
 
 
@@ -98,6 +101,7 @@ class Resolver:
         self._soon: set[bytes] = set()  # left by this process: not waited for
         self._due = 0.0
         self._sweep = monotonic() + min(_SWEEP, settings.keep)
+        self._swept: dict[str, bytes] = {}  # by host, the last decision that was looked at
         self._running = False
         self._hosts: tuple[str, ...] = ()
         self._asked: frozenset[str] = frozenset()  # the masters that answered the last look
@@ -208,7 +212,7 @@ class Resolver:
             for one in found:
                 one.state, one.reason = "undecided", str(why)
             log.warning("a transaction is undecided", gtrid=name.gtrid.decode(), reason=str(why))
-            if name.first in self._topology().hosts:
+            if why.silent and name.first in self._topology().hosts:
                 await self._end_thread(name.first, name.first_thread)
             return
         for one in found:
@@ -229,7 +233,10 @@ class Resolver:
             if await ask(conn, b"SELECT @@global.read_only") != [[b"0"]]:
                 raise ProxyError("transaction_moved", host=one.host)
             if await ask(conn, _LOCK) != [[b"1"]]:
-                return  # another proxy is at it
+                ((holder,),) = await ask(conn, _LOCKED_BY)
+                if holder is not None:  # another proxy is at it, unless it is gone
+                    await self._end_thread(one.host, int(holder))
+                return
             try:
                 async with around:
                     there = await _told(conn, verb + one.name.literal)
@@ -272,31 +279,54 @@ class Resolver:
 
     async def _forget_old(self) -> None:
         """Delete decisions that no branch can ask for any more."""
-        identities = self.decisions.identities
-        known = {identities[host] for host in self._asked if host in identities}
-        needed = {one.name.gtrid for one in self.prepared.values()}
-        for host in self._asked & identities.keys():
+        for host in sorted(self._asked & self.decisions.identities.keys()):
             try:
-                gone = [
-                    one.gtrid
-                    for one in await self.decisions.old(host, self._settings.keep)
-                    if one.gtrid not in needed
-                    and (one.hosts <= known if one.committed else not await self._is_there(host, one.gtrid))
-                ]
-                if gone:
-                    await self.decisions.delete(host, gone)
+                for _ in range(_BATCHES):
+                    some = await self.decisions.old(host, self._settings.keep, self._swept.pop(host, b""))
+                    gone = await self._not_needed(host, some)
+                    if gone:
+                        await self.decisions.delete(host, gone)
+                    if len(some) < SOME:
+                        break
+                    self._swept[host] = some[-1].gtrid
             except (ProxyError, ServerError, TimeoutError) as error:
                 log.warning("old decisions are not deleted", host=host, reason=str(error))
 
-    async def _is_there(self, host: str, gtrid: bytes) -> bool:
-        """Whether a connection still is that could decide a transaction which is aborted."""
-        name = BranchName.read(FORMAT_ID, gtrid, b"0.")
-        thread = b"" if name is None else b"%d" % name.first_thread
+    async def _not_needed(self, host: str, decided: list[Decided]) -> list[bytes]:
+        """The names of those that no host has prepared, and no connection can decide. What is prepared is
+        looked for only now: who has decided had prepared before. So no clock, and no `timestamp` that a
+        session has set, takes away a decision that is needed.
+        """
+        if not decided:
+            return []
+        threads = frozenset[int]() if all(one.committed for one in decided) else await self._threads(host)
+        needed = {one.name.gtrid for one in await self.look()}
+        hosts, identities = self._topology().hosts, self.decisions.identities
+        # of a host that does not answer nobody knows what it has; a pair that was copied from another has
+        # the same identity
+        away = {identities.get(one) for one in hosts if one not in self._asked}
+        known = {identities.get(one) for one in self._asked} - away
+        sure = None not in away
+        return [
+            one.gtrid
+            for one in decided
+            if one.gtrid not in needed
+            and (sure and one.hosts <= known if one.committed else _decider(one.gtrid) not in threads)
+        ]
+
+    async def _threads(self, host: str) -> frozenset[int]:
+        """The connections of the proxies on a host."""
+        found: set[int] = set()
         for account in self._backends.every_account:
             async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host, account) as conn:
-                if any(row[0] == thread for row in await ask(conn, b"SHOW PROCESSLIST")):
-                    return True
-        return False
+                found |= {int(row[0] or 0) for row in await ask(conn, b"SHOW PROCESSLIST")}
+        return frozenset(found)
+
+
+def _decider(gtrid: bytes) -> int:
+    """The connection that could decide a transaction."""
+    name = BranchName.read(FORMAT_ID, gtrid, b"0.")
+    return 0 if name is None else name.first_thread
 
 
 async def _told(conn: BackendConnection, sql: bytes) -> bool:
