@@ -37,6 +37,7 @@ from proxy.execute.multi_statement import run_multi_statement
 from proxy.execute.read_first import read_first, spreads
 from proxy.execute.reorder import reorder
 from proxy.execute.sequences import make_ids
+from proxy.execute.together import alone, write_together
 from proxy.execute.writes import run_writes
 from proxy.local import BUILTINS, run_builtin
 from proxy.local.views import run_views
@@ -267,6 +268,14 @@ def _touching(
     touch(client, plan, values, partial(_bound, execute, client, plan, literals))
 
 
+def _locked(client: Exchange, plan: ShardWrite | Insert, values: Values, run: Callable[[], None]) -> None:
+    """`run` a write in a transaction that has begun for it: caches know it by that."""
+    if isinstance(plan, Touching):
+        touch(client, plan, values, run)
+    else:
+        run()
+
+
 def _bound(
     execute: Callable[[Exchange, Any, Values], None], client: Exchange, plan: Plan, literals: Values
 ) -> None:
@@ -306,7 +315,7 @@ def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> Non
             raise
         _read_write(client, plan.found, literals)
         return
-    _run_write(client, plan, bound)
+    _run_write(client, plan, bound, values, literals)
 
 
 async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> None:
@@ -320,10 +329,17 @@ async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> No
         admit_bound(client, plan.keyspace, bound, write=True, joins=False)
         ids = await make_ids(services.backends, topology.keyspaces[plan.keyspace], plan.tables[0], wanted)
         bound, _ = await bind(ids)
-    _run_write(client, plan, bound)
+    _run_write(client, plan, bound, values)
 
 
-def _run_write(client: Exchange, plan: ShardWrite | Insert, bound: Bound) -> None:
+def _run_write(
+    client: Exchange,
+    plan: ShardWrite | Insert,
+    bound: Bound,
+    values: Values,
+    literals: Values | None = None,
+) -> None:
+    """`literals`: as the statement has them, unless it is one that is bound in steps."""
     session = client.session
     admit_bound(client, plan.keyspace, bound, write=True)
     statements = bound.statements
@@ -350,11 +366,32 @@ def _run_write(client: Exchange, plan: ShardWrite | Insert, bound: Bound) -> Non
         return
     if plan.returning:
         refuse_rounded(client)
+    if len(statements) > 1 and alone(client):
+        _write_alone(client, plan, bound, values, literals)
+        return
     work = TaskWork(client)
     column_metadata = plan.column_metadata if plan.returning else None
     work.start(
         run_writes(client, bound, work.conns, returning=plan.returning, column_metadata=column_metadata)
     )
+
+
+def _write_alone(
+    client: Exchange, plan: ShardWrite | Insert, bound: Bound, values: Values, literals: Values | None
+) -> None:
+    """The same, in a transaction of its own. It is bound anew where it has waited for another topology."""
+    snapshot = client.snapshot
+
+    def start() -> None:
+        if client.snapshot is snapshot:
+            _locked(client, plan, values, partial(_run_write, client, plan, bound, values, literals))
+        elif literals is not None:
+            run_plan(client, plan, literals)
+        elif isinstance(plan, Insert):
+            anew = _insert_in_steps(client, plan, values)
+            _locked(client, plan, values, partial(TaskWork(client).start, anew))
+
+    write_together(client, start)
 
 
 def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
@@ -366,6 +403,9 @@ def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
 def _everywhere(client: Exchange, plan: Everywhere, literals: Values) -> None:
     bound = plan.bind(values_of(client.session, plan, literals), client.snapshot.topology, choose)
     admit_everywhere(client, bound)
+    if len(bound.statements) > 1 and alone(client):
+        write_together(client, partial(run_plan, client, plan, literals))
+        return
     work = TaskWork(client)
     work.start(run_everywhere(client, bound, work.conns))
 

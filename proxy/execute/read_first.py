@@ -16,6 +16,7 @@ from proxy.engine.run import Steps, run
 from proxy.engine.work import Writing
 from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
+from proxy.session.transaction import PLAINLY
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
 from proxy.wire.packets import Err, lenenc_bytes, ok_packet, parse_ok, read_lenenc_bytes
@@ -221,7 +222,7 @@ async def _write_all(client: Exchange, writes: list[bytes]) -> _Total:
         before, after = b"SAVEPOINT " + _SAVEPOINT, b"RELEASE SAVEPOINT " + _SAVEPOINT
         undo = b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT
     elif session.transaction_mode != "single" and not transaction.locks_tables:
-        before, after, undo = b"START TRANSACTION", b"COMMIT", b"ROLLBACK"
+        before, after, undo = b"START TRANSACTION", b"COMMIT" + PLAINLY, b"ROLLBACK" + PLAINLY
     try:
         if before:
             await run(client, before, ResultSink(client))

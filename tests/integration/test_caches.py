@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from config.layout import PINTEREST
 from tests.integration.binary import Binary, integer
 from tests.integration.fixtures import MakeOwn, shard_of
 from tests.integration.own import OwnProxy, log_problems
-from tests.integration.raw import MULTI_STATEMENTS
+from tests.integration.raw import MULTI_STATEMENTS, query
 from tests.support.caches import LocalCache
 from tests.support.demo import Demo
 from tests.support.servers import Connection
@@ -208,6 +209,35 @@ def test_every_kind_of_write_invalidates(proxy: OwnProxy, pins: Callable[..., in
         for write in writes:
             rows(writer, write)
         assert rows(reader, sql) != before[sql], writes
+
+
+@pytest.mark.one_server
+def test_a_write_over_hosts_that_takes_long(proxy: OwnProxy, pins: Callable[..., int], demo: Demo) -> None:
+    """With transaction_mode = 'xa' it is a transaction of its own, to whose end nothing is kept."""
+    made: dict[bool, int] = {}
+    while len(made) < 2:
+        pin = pins()
+        made.setdefault(pin >> 46 < 32, pin)
+    here, there = made[True], made[False]
+    reader, writer = proxy.connect(), proxy.raw()
+    counts = Counts(proxy.connect(), "memcached")
+    sql = f"SELECT data FROM pins WHERE id = {here}"
+    before = kept(counts, reader, sql)
+    assert writer.ask("SET transaction_mode = 'xa'").kind == "ok"
+    with demo.direct(1) as server, server.cursor() as cursor:
+        cursor.execute("BEGIN")
+        table, local = f"db{there >> 46:05d}.pins", there & (1 << 36) - 1
+        assert cursor.execute(f"SELECT 1 FROM {table} WHERE local_id = {local} FOR UPDATE") == 1
+        changed = "UPDATE pins SET data = JSON_SET(data, '$.n', 1)"
+        writer.write(query(f"{changed} WHERE id IN ({here}, {there})"))
+        wait_until(lambda: counts.of(lambda: rows(reader, sql), "Hits") == 0, "it is at work")
+        until = time.monotonic() + 3 * LEASE
+        while time.monotonic() < until:
+            assert counts.of(lambda: rows(reader, sql), "Hits") == 0
+        assert rows(reader, sql) == before
+        server.rollback()
+    assert writer.reply().affected == 2
+    assert rows(reader, sql) != before
 
 
 def test_prepared_statements(proxy: OwnProxy, pins: Callable[..., int]) -> None:

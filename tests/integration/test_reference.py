@@ -48,7 +48,9 @@ def on_hosts(demo: Demo) -> list[list[tuple[object, ...]]]:
     return found
 
 
-def test_every_host_has_the_rows(connection: Connection, demo: Demo) -> None:
+@pytest.mark.parametrize("mode", ["multi", "xa"])
+def test_every_host_has_the_rows(connection: Connection, demo: Demo, mode: str) -> None:
+    run(connection, "SET transaction_mode = %s", mode)
     assert run(connection, "INSERT INTO countries VALUES ('0a', %s), ('0b', NOW(6))", "Zañá") == 2
     first, second = on_hosts(demo)
     assert first == second
@@ -68,7 +70,9 @@ def test_the_servers_error_and_nothing_done(connection: Connection, demo: Demo) 
     assert on_hosts(demo) == [[("0a", "x")]] * 2
 
 
-def test_one_host_refuses(connection: Connection, demo: Demo) -> None:
+@pytest.mark.parametrize("mode", ["multi", "xa"])
+def test_one_host_refuses(connection: Connection, demo: Demo, mode: str) -> None:
+    run(connection, "SET transaction_mode = %s", mode)
     hosts = sorted(demo.ready["hosts"], key=lambda host: f"{host['host']}:{host['port']}")
     last = hosts[-1]
     with pymysql.connect(
@@ -76,7 +80,7 @@ def test_one_host_refuses(connection: Connection, demo: Demo) -> None:
     ) as own:
         run(own, "INSERT INTO `global`.countries VALUES ('0z', 'only here')")
         with pytest.raises(pymysql.IntegrityError):
-            run(connection, "INSERT INTO countries VALUES ('0z', 'x')")
+            run(connection, "INSERT INTO countries VALUES ('0y', 'x'), ('0z', 'x')")
         assert rows(connection, "SELECT 1") == [(1,)]
         run(own, "DELETE FROM `global`.countries WHERE code = '0z'")
     assert on_hosts(demo) == [[], []]
