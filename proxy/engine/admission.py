@@ -236,9 +236,11 @@ def check_single(placed: Placed) -> Verdict:
 
 
 def check_distributed(placed: Placed) -> Verdict:
-    """transaction_mode = 'xa': which host holds the decision must be known before a second one takes part."""
+    """transaction_mode = 'xa': which host holds the decision must be known before a second one takes part,
+    and it must be able to write that.
+    """
     session = placed.session
-    if session.transaction_mode != "xa" or not placed.joins:
+    if not placed.joins or not session.distributes:
         return PROCEED
     transaction = session.transaction
     if not (transaction.explicit or not session.autocommit):
@@ -246,10 +248,24 @@ def check_distributed(placed: Placed) -> Verdict:
     hosts = {spot.host for spot in placed.spots}
     if transaction.explicit:
         hosts |= transaction.opened
-    unknown = [host for host in sorted(hosts) if host not in session.identities]
-    if len(hosts) < 2 or not unknown or session.in_read_only:
+    if len(hosts) < 2 or session.in_read_only:
         return PROCEED
-    return Refuse(ProxyError("xa_not_ready", hosts=", ".join(unknown)))
+    if transaction.locks_tables:
+        return Refuse(
+            ProxyError(
+                "not_supported_yet",
+                what="a transaction over several hosts under LOCK TABLES",
+                reason="with transaction_mode = 'xa' its decision is written to a table that is not locked",
+                alternative="UNLOCK TABLES first, or use transaction_mode = 'multi'.",
+            )
+        )
+    unknown = [host for host in sorted(hosts) if host not in session.identities]
+    if not unknown:
+        return PROCEED
+    names = ", ".join(unknown)
+    if any(host in session.undeciding for host in unknown):
+        return Refuse(ProxyError("xa_not_ready", hosts=names))
+    return Refuse(ProxyError("xa_not_ready", hosts=names, host=unknown[0]))  # it waits: a new master, perhaps
 
 
 def _stays(session: Session) -> bool:

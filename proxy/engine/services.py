@@ -176,6 +176,7 @@ class Services:
         )
         session.lock_holders = self.lock_holders
         session.identities = self.resolver.decisions.identities
+        session.undeciding = self.resolver.decisions.refused
         session.tls = self.client_tls is not None
         return session
 

@@ -84,10 +84,10 @@ def sync_packets(
         opens = opens and session.settings is not settings
     else:
         opens = opens and not conn.in_transaction
-        if opens and session.transaction_mode == "xa":
+        if opens and session.distributes:
             transaction.begin_implicitly(modes_of(session.settings))
     if opens:
-        if transaction.explicit and (session.transaction_mode == "xa" or transaction.first is not None):
+        if transaction.explicit and (transaction.first is not None or session.distributes):
             transaction.distribute(conn, session.identities)
             branch = conn.branch
         opening, more = transaction.opening(settings, branch)

@@ -63,8 +63,9 @@ def fenced(error: Err, topology: Topology) -> Err:
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a master: it is away, or takes no writes; or, with `database`, takes none for that
-    one: it is fenced, or the proxy's account lacks rights there.
+    """What is wrong with a master: it is away, or takes no writes, or was not asked yet whether it can hold
+    decisions; or, with `database`, takes none for that one: it is fenced, or the proxy's account lacks rights
+    there.
     """
 
     host: str
@@ -75,7 +76,8 @@ def trouble_of(error: ProxyError | Err) -> Trouble | None:
     """What an error says of a master; None for any other."""
     if isinstance(error, Err):
         return Trouble(error.host, error.fenced) if error.host and read_only(error) else None
-    return Trouble(str(error.details["host"])) if error.kind.name == "host_unreachable" else None
+    known = error.kind.name in ("host_unreachable", "xa_not_ready") and "host" in error.details
+    return Trouble(str(error.details["host"])) if known else None
 
 
 class WaitingClient(Protocol):

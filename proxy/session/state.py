@@ -123,6 +123,7 @@ class Session:
     accounted: int = 0  # what the books say that it keeps
     #: Of the hosts that can hold decisions of distributed transactions, which are known: it is the worker's.
     identities: Mapping[str, str] = field(default_factory=dict)
+    undeciding: Mapping[str, str] = field(default_factory=dict)  # those that can hold none, and why
     tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
     tracks_replies: bool = False  # and servers' own OK packets have something to tell it as well
 
@@ -207,6 +208,13 @@ class Session:
         if self.in_read_only:
             flags |= Status.IN_TRANS_READONLY
         return int(flags)
+
+    @property
+    def distributes(self) -> bool:
+        """Whether its transactions are committed on all hosts or on none. Who may only read has nothing to
+        commit, and no right to decide.
+        """
+        return self.transaction_mode == "xa" and self.user.role is not Role.READ
 
     @property
     def in_read_only(self) -> bool:

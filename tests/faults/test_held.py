@@ -492,7 +492,8 @@ def test_a_lost_master_and_its_successor(faulty: Any, demo: Demo) -> None:
     """What was not sent yet waits; what was under way, nobody knows; reads wait, too."""
     world = faulty({"timeouts": {"buffer": "60s"}}, expected=LOST)
     proxy, link = world.proxy, world.links[0]
-    clients = [proxy.raw() for _ in range(3)]
+    clients = [proxy.raw() for _ in range(4)]
+    clients[3].ask("SET transaction_mode = 'xa'")
     inside, busy = proxy.raw(), proxy.raw()
     for sql in ("BEGIN", insert(1)):
         assert inside.ask(sql).kind == "ok"
@@ -505,7 +506,12 @@ def test_a_lost_master_and_its_successor(faulty: Any, demo: Demo) -> None:
         wait_until(sleeps, "it is at work")
     cut(proxy, link)
     assert busy.reply().code == 1158
-    statements = [insert(2), f"SELECT COUNT(*) FROM users WHERE id = {USER}", "SELECT COUNT(*) FROM users"]
+    statements = [
+        insert(2),
+        f"SELECT COUNT(*) FROM users WHERE id = {USER}",
+        "SELECT COUNT(*) FROM users",
+        f"UPDATE users SET ts = ts WHERE id IN ({USER}, {OTHER})",
+    ]
     for count, (client, sql) in enumerate(zip(clients, statements, strict=True), 1):
         client.write(query(sql))
         waiting(proxy, count)
@@ -513,7 +519,7 @@ def test_a_lost_master_and_its_successor(faulty: Any, demo: Demo) -> None:
     assert inside.ask("ROLLBACK").kind == "ok"
     with Link(demo.masters[0].host, demo.masters[0].port) as other:
         proxy.change_topology(moved(proxy.topology, {link.address: other.address}))
-        assert [client.reply().kind for client in clients] == ["ok", "rows", "rows"]
+        assert [client.reply().kind for client in clients] == ["ok", "rows", "rows", "ok"]
         assert inside.ask(insert(4)).kind == "ok"
         assert written(demo, 0) == [2, 4]
         proxy.close_clients()
