@@ -33,7 +33,8 @@ async def read_back(conn: BackendConnection, names: list[str]) -> dict[str, byte
     if not names:
         return {}
     asked = ", ".join(f"{name}, CAST(CONVERT({name} USING utf8mb4) AS BINARY)" for name in names)
-    reply = await Collector().query(conn, b"SELECT " + asked.encode("utf-8", "surrogateescape"))
+    sql = f"SELECT {asked} LIMIT 1"  # whatever the session's sql_select_limit is
+    reply = await Collector().query(conn, sql.encode("utf-8", "surrogateescape"))
     if reply.err is not None:
         conn.close()
         raise ProxyError("internal", reason=f"cannot read {', '.join(names)} back: {reply.err.text()}")

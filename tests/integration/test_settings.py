@@ -229,3 +229,12 @@ def test_drivers_charsets(connect: Connect) -> None:
                 continue
             raise
         assert one(cursor, "SELECT 'é'") == "é", charset
+
+
+def test_a_limit_of_no_rows(connect: Connect) -> None:
+    """What is set beside it is known, though no SELECT gives a row any more."""
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_select_limit = 0, time_zone = '+01:00'")
+        assert cursor.execute("SELECT @@time_zone") == 0
+        cursor.execute("SET sql_select_limit = DEFAULT")
+        assert one(cursor, "SELECT @@time_zone") == "+01:00"
