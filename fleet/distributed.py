@@ -45,19 +45,29 @@ async def used(hosts: Hosts, host: Host) -> bool:
 
 
 async def prepared(hosts: Hosts, host: Host) -> list[BranchName]:
-    """The branches of the proxies' transactions that are prepared on `host`. HostError."""
-    names = []
+    """The branches of the proxies' transactions that are prepared on `host`. HostError; Failed when the tools
+    may not look.
+    """
+    found = (BranchName.read(*one) for one in await all_prepared(hosts, host))
+    return [name for name in found if name is not None]
+
+
+async def all_prepared(hosts: Hosts, host: Host) -> list[tuple[int, bytes, bytes]]:
+    """The same of everybody's, applications' too: formatID, gtrid and bqual."""
     try:
         rows = await hosts.query(host, "XA RECOVER")
     except HostError as error:
         if error.code != _DENIED:
             raise
-        rows = []  # the tools may not ask
-    for format_id, length, _, data in rows:
-        text = _bytes(data)
-        name = BranchName.read(int(format_id), text[: int(length)], text[int(length) :])
-        names += [name] if name is not None else []
-    return names
+        raise Failed(
+            f"{host}: what is prepared there cannot be seen ({error}): GRANT XA_RECOVER_ADMIN ON *.* to the "
+            "tools' account"
+        ) from error
+    return [
+        (int(format_id), text[: int(length)], text[int(length) :])
+        for format_id, length, _, data in rows
+        for text in (_bytes(data),)
+    ]
 
 
 def _bytes(data: Any) -> bytes:

@@ -7,6 +7,7 @@ Pure.
     headroom     an AUTO_INCREMENT that is near its end
     rows         rows on a shard that is not theirs
     replication  a slave that does not replicate, or takes writes
+    prepared     distributed transactions that are not finished
     grants       rights of the proxy's accounts, too few or too many
     reference    reference tables that are not the same everywhere
     unreachable  a host that could not be asked

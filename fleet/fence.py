@@ -1,6 +1,7 @@
 """Fences in the servers themselves: who is cut off from the topology cannot write past them either.
 
     close_host, open_host               a whole host: read_only, and super_read_only where there is that
+    close_master                        one that has served, and what is prepared there
     close_databases, open_databases     some databases of a host that goes on serving the others, by a `Fence`
     end_connections                     of some users
     keep                                what a host is now, closed or open, over a restart, too
@@ -45,6 +46,9 @@ _ENDING: Final = 10.0
 _LOOK: Final = 0.05
 _FRESH: Final = 0.15
 """Seconds without a question after which servers make innodb_trx anew."""
+_FINISHING: Final = 1.0
+"""Seconds for a COMMIT that is under way."""
+_TRIES: Final = 3
 _LOCK_WAIT: Final = 1205
 _GONE: Final = 1094
 _TOGETHER: Final = 200
@@ -87,18 +91,43 @@ async def close_host(hosts: Hosts, host: Host, users: Collection[str], patience:
         await end_connections(hosts, host, users)
 
 
-async def end_branches(hosts: Hosts, host: Host) -> None:
-    """On a master that was closed: the fence holds back COMMIT, but not XA PREPARE, so who has written
-    already is rolled back. What is prepared stays so, also without its connection, and the replica has it,
-    too; but where it could be committed behind the fence, it is waited for.
+async def close_master(hosts: Hosts, host: Host, users: Collection[str], patience: float = PATIENCE) -> None:
+    """`close_host` of one that has served, with all that distributed transactions have there: the fence holds
+    back COMMIT, but not XA PREPARE, so who has written already is rolled back.
+
+    What is prepared stays so without its connection, and the replica has it, too. But where it could be
+    committed behind the fence it is waited for: for the proxies that are at it, and for what they have left,
+    which they finish only where no fence is, the host is opened once more.
     """
-    if not await distributed.used(hosts, host):
-        return
-    await asyncio.sleep(_FRESH)
-    sql = "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 0"
-    await _end(hosts, host, {int(id) for (id,) in await hosts.query(host, sql) if id})
-    if not (await flavour(hosts, host)).fence_holds_prepared:
+    for left in reversed(range(_TRIES)):
+        await close_host(hosts, host, users, patience)
+        if not await distributed.used(hosts, host):
+            return
+        holds = (await flavour(hosts, host)).fence_holds_prepared
+        await asyncio.sleep(_FRESH)
+        kept = set() if holds else {one.thread for one in await distributed.prepared(hosts, host)}
+        await _end(hosts, host, await _writers(hosts, host) - kept)
+        if holds:
+            return
+        try:
+            await distributed.finished(hosts, host, _FINISHING if left else 0.0)
+            if not kept:
+                return
+            await asyncio.sleep(_FRESH)
+            await _end(hosts, host, await _writers(hosts, host))  # whose number was that of a branch, too
+            await distributed.finished(hosts, host, 0.0)
+            return
+        except Failed:
+            if not left:
+                raise
+        await open_host(hosts, host)
         await distributed.finished(hosts, host)
+
+
+async def _writers(hosts: Hosts, host: Host) -> set[int]:
+    """The connections whose transactions have changed rows."""
+    sql = "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 0"
+    return {int(id) for (id,) in await hosts.query(host, sql) if id}
 
 
 async def open_host(hosts: Hosts, host: Host) -> None:

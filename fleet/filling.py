@@ -21,7 +21,7 @@ from aiomysql import MySQLError, escape_string
 
 from config.schema import quote
 from config.topology import Host
-from fleet import fence, replication
+from fleet import distributed, fence, replication
 from fleet.core.errors import Failed, HostError
 from fleet.core.hosts import Hosts, problem
 
@@ -32,6 +32,8 @@ _ROWS: Final = 500
 _SYSTEM: Final = ("information_schema", "mysql", "performance_schema", "sys")
 _ATTEMPTS: Final = 20
 """To lock: each waits for 2 seconds, in which writes wait, too."""
+_PREPARED: Final = 0.5
+"""Seconds in which what is prepared may be finished, before the next of them."""
 _LOCK_WAIT: Final = 1205
 _SESSION: Final = (
     "SET SESSION time_zone = '+00:00', sql_mode = 'NO_AUTO_VALUE_ON_ZERO', lock_wait_timeout = 10, "
@@ -147,11 +149,22 @@ class _Copy:
         return position
 
     async def _lock(self, conn: aiomysql.Connection) -> None:
+        """While nothing is prepared: its rows would not be in the copy, and what commits it behind the
+        position would find nothing there.
+        """
         await self._ask(conn, "SET SESSION lock_wait_timeout = 2")
         for left in reversed(range(_ATTEMPTS)):
             try:
                 await self._ask(conn, "FLUSH TABLES WITH READ LOCK")
-                return
+                found = await distributed.all_prepared(self._hosts, self._source)
+                if not found:
+                    return
+                await self._ask(conn, "UNLOCK TABLES")
+                if not left:
+                    names = ", ".join(sorted({_shown(*one) for one in found}))
+                    raise Failed(f"{self._source}: no copy can be made while these are prepared: {names}")
+                await asyncio.sleep(_PREPARED)
+                continue
             except HostError as error:
                 if error.code != _LOCK_WAIT or not left:
                     raise
@@ -243,6 +256,11 @@ class _Copy:
                 if len(again) == len(left):
                     raise last
                 left = again
+
+
+def _shown(format_id: int, gtrid: bytes, bqual: bytes) -> str:
+    """A prepared transaction, as XA COMMIT and XA ROLLBACK name it."""
+    return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
 
 
 def _virtual(extra: object) -> str:

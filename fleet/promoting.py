@@ -23,7 +23,7 @@ from config.address import parse_address
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
-from fleet import fence, promote, replication, servers
+from fleet import distributed, fence, promote, replication, servers
 from fleet.core.errors import Failed, HostError, NoWayBack, Refused
 from fleet.core.hosts import Hosts
 from fleet.core.journal import Operation
@@ -52,8 +52,10 @@ BACK_SECONDS: Final = 15.0
 """For it to be a slave again, when all is taken back: clients wait."""
 
 _SHOWN: Final = 5
-_HARMLESS: Final = ("headroom", "misplaced")
-"""Faults that do not matter to clients: what a split has left is on the new pair, too, until `cleanup`."""
+_HARMLESS: Final = ("headroom", "misplaced", "prepared")
+"""Faults that do not matter to clients: what a split has left is on the new pair, too, until `cleanup`; what
+is prepared on a slave can only be finished when that is the master.
+"""
 
 
 class Promoting:
@@ -222,8 +224,20 @@ class Promoting:
             problems.append(f"{self._new} has transactions of its own, which {self._old} has not: {extra}")
         problems += await self._lags()
         if not problems:
-            problems += await self._lacks(topology)
+            problems += await self._lacks(topology) or await self._prepared()
         self._refuse(problems)
+
+    async def _prepared(self) -> list[str]:
+        """What is not finished where nothing may be prepared behind the fence. Nobody waits yet."""
+        if (await replication.flavour(self._hosts, self._old)).fence_holds_prepared:
+            return []
+        if not await distributed.used(self._hosts, self._old):
+            return []
+        try:
+            await distributed.finished(self._hosts, self._old)
+        except Failed as error:
+            return [str(error)]
+        return []
 
     def _refuse(self, problems: Sequence[str]) -> None:
         if problems:
@@ -289,8 +303,8 @@ class Promoting:
         return {"late": late} | ({} if ended else {"transactions": "some did not end by themselves"})
 
     async def _fence(self, step: Step) -> Mapping[str, Any]:
-        await self._close(self._old)
-        await fence.end_branches(self._hosts, self._old)
+        users = fence.proxy_users(self._settings.backends, self._old)
+        await fence.close_master(self._hosts, self._old, users, PATIENCE_SECONDS)
         return {}
 
     async def _close(self, host: Host) -> None:

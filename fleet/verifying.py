@@ -17,7 +17,7 @@ from config.settings import Settings
 from config.topology import Host, Keyspace, Topology
 from fleet import accounts, distributed
 from fleet.accounts import accounts_on
-from fleet.core.errors import HostError
+from fleet.core.errors import Failed, HostError
 from fleet.core.hosts import Hosts
 from fleet.core.progress import Progress
 from fleet.core.steps import Step
@@ -95,6 +95,8 @@ class Verifying:
             elif told := await distributed.lasting(self._hosts, host):
                 remedy = "docs/operations.md says what to do about it"
                 self._faults.append(Fault("prepared", host, told, remedy))
+        except Failed as error:
+            self._faults.append(Fault("prepared", host, str(error).removeprefix(f"{host}: "), ""))
         except HostError as error:
             self._unreachable(error)
 
