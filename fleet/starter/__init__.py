@@ -62,7 +62,8 @@ _ADMIN: Final = """
 -- set, so that a master can be taken out of service while the proxy runs.
 """
 _REST: Final = """
--- When schema.yaml or topology.yaml get a new keyspace, `shardgate fleet create` grants what it needs.
+-- When schema.yaml or topology.yaml get a new keyspace, or shardgate.yaml gets `xa: {enabled: true}`,
+-- `shardgate fleet create` grants what that needs.
 """
 
 
@@ -115,13 +116,17 @@ def _of_proxy(settings: Settings, texts: dict[str, str]) -> Iterator[str]:
     schema = load_schema(texts["schema.yaml"].encode())
     topology = load_topology(texts["topology.yaml"].encode(), schema=schema)
     (host,) = topology.hosts
-    for one in accounts_on(settings.backends, host):
+    xa = settings.xa.enabled
+    for one in accounts_on(settings.backends, host, distributed=xa):
         role = str(one.account.role) if one.account else ""
         yield _ADMIN if role == "admin" else _ROLE.format(role) if role else _OWN
         user = quoted_account(one.user)
         yield f"CREATE USER {user} IDENTIFIED BY {text_literal(one.password)};\n"
         mariadb, mysql = (
-            [grant.sql(user) for grant in grants(schema, topology, host, one.account, Server(flavour))]
+            [
+                grant.sql(user)
+                for grant in grants(schema, topology, host, one.account, Server(flavour), distributed=xa)
+            ]
             for flavour in (MARIADB, MYSQL)
         )
         for sql in dict.fromkeys((*mariadb, *mysql)):

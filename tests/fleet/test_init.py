@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from demo.process import free_port
-from fleet.starter import FILES
+from fleet.starter import FILES, accounts_sql
 from proxy.cli import app
 from tests.support.servers import LocalServer
 
@@ -49,6 +49,17 @@ def test_what_is_written_is_sound_private_and_never_overwritten(tmp_path: Path) 
     assert not set(re.findall(r'password: "(.+?)"', mine)) & set(re.findall(r'password: "(.+?)"', theirs))
     status, output = run("init", str(folder / "shardgate.yaml"))
     assert (status, "cannot be written" in output) == (2, True)
+
+
+def test_accounts_of_distributed_transactions(tmp_path: Path) -> None:
+    """Who switches them on and makes the accounts anew gets what these need then."""
+    assert run("init", str(tmp_path))[0] == 0
+    texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert "shardgate_xa" not in accounts_sql(texts)
+    text = texts["shardgate.yaml"].replace("# xa:", "xa:")
+    granted = accounts_sql(texts | {"shardgate.yaml": text})
+    assert "XA_RECOVER_ADMIN ON *.* TO 'shardgate'@'%'" in granted
+    assert granted.count("ON `shardgate\\_xa`.*") == 2  # its own, and who writes
 
 
 class Begun:

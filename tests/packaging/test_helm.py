@@ -14,7 +14,7 @@ import subprocess
 import textwrap
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -22,7 +22,7 @@ import yaml
 from config.load import check, load_topology
 from config.model import Model as Settings_
 from config.schema import Schema
-from config.settings import Logging, Settings, Timeouts
+from config.settings import Logging, Settings, Timeouts, User
 from config.tls import BackendTls, OutgoingTls
 from config.topology import Topology
 from demo.certificates import LocalAuthority
@@ -470,6 +470,7 @@ def fields(model: type[Settings_]) -> set[str]:
         (("topology", "zookeeper"), "ZooKeeper"),
         (("limits",), "Limits"),
         (("timeouts",), "Timeouts"),
+        (("xa",), "Xa"),
         (("logging",), "Logging"),
     ],
 )
@@ -489,6 +490,8 @@ def test_the_values_schema_knows_all_settings_that_are_not_the_charts() -> None:
     assert set(schema_of("settings")["properties"]) == fields(Settings) - {"listen", "status", "schema"}
     levels = schema_of("settings", "logging")["properties"]["level"]["enum"]
     assert [Logging(level=level).level for level in levels] == levels
+    modes = schema_of("settings", "users")["properties"]["transaction_mode"]["enum"]
+    assert modes == list(get_args(User.model_fields["transaction_mode"].annotation))
 
 
 def test_every_value_has_a_schema_and_a_default() -> None:
