@@ -104,7 +104,7 @@ class Bank:
             {
                 "listen": f"127.0.0.1:{self.proxy.port}",
                 "status": {"listen": f"127.0.0.1:{self.proxy.status_port}"},
-                "workers": 1,
+                "workers": 2,
                 "users": [{"name": "demo", "password": "demo", "role": "admin", "transaction_mode": "xa"}],
                 "backends": self._login(),
                 "topology": {"file": "topology.json"},

@@ -4,14 +4,19 @@ of which `python -m tests.faults.xa_runs` makes hundreds of runs.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import pymysql
 import pytest
 
 from demo.programs import Program
 from tests.faults.bank import Bank
-from tests.faults.xa_runs import DECISION, RUNS, run
+from tests.faults.xa_runs import DECISION, RUNS, STEPS, run
 from tests.support.waiting import wait_until, wait_until_is
 
 
@@ -75,6 +80,46 @@ def test_answers_that_are_lost(bank: Bank) -> None:
             if code:
                 cursor.execute("ROLLBACK")
         bank.check()
+
+
+def test_what_nobody_knows(bank: Bank) -> None:
+    """The first host dies at COMMIT, before or after that is done: whether it was is told as not known, and
+    is one and the same for both hosts when it is back.
+    """
+    for before in (True, False):
+        wait_until(lambda: bank.serves(0), "it serves")
+        with bank.connect() as connection, connection.cursor() as cursor:
+            bank.traps[0].arm(b"COMMIT AND NO CHAIN", partial(bank.kill, "first", 0), before=before)
+            number = bank.number()
+            with pytest.raises(pymysql.MySQLError, match="It is so on all of its hosts or on none") as told:
+                bank.transfer(cursor, number, 0)
+            assert told.value.args[0] == 1105
+            bank.revive()
+            bank.check()
+            there = {int(n) for (n,) in bank.rows(0, "SELECT n FROM here.done")}
+            assert (number in there) is not before
+            wait_until(lambda: not listed(cursor), "it is told no more", 20)
+
+
+def test_asked_to_go(bank: Bank) -> None:
+    """SIGTERM in the midst of a COMMIT, one of whose connections is lost."""
+    for step in ("prepare", "decide", "finish"):
+        pattern, place = STEPS[step]
+        process = bank.proxy.process
+        assert process is not None
+        with contextmanager(bank.clients)(2, 0):
+            trap = bank.traps[0 if place == "first" else 1]
+            trap.arm(pattern, partial(os.kill, process.pid, signal.SIGTERM), before=True)
+            assert trap.sprung.wait(30), f"no {step}"
+            process.wait(60)
+            bank.revive()
+        bank.proxy.wait()
+        bank.check()
+
+
+def listed(cursor: Any) -> list[Any]:
+    cursor.execute("SHOW PROXY TRANSACTIONS")
+    return list(cursor.fetchall())
 
 
 def test_old_decisions_are_deleted(bank: Bank) -> None:

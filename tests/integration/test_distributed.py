@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pymysql
 import pytest
 
 from config import xa
+from tests.faults.prepared import leave
 from tests.integration.accounts import flags, number_of, setting
+from tests.integration.binary import Answer, Binary, integer
 from tests.integration.fixtures import MakeOwn, MakeRaw, Things, shard_of
+from tests.integration.own import OwnProxy
 from tests.integration.raw import IN_TRANS, Raw, query
 from tests.support.demo import Demo
+from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 
 
@@ -261,3 +268,208 @@ def test_those_of_applications_are_left_alone(demo: Demo, own: MakeOwn) -> None:
         cursor.execute("XA RECOVER")
         assert cursor.fetchall() == ()
         cursor.execute("UPDATE legacy.customers SET city = city WHERE id < 3")  # no lock is left
+
+
+def both(far: tuple[int, int], n: int) -> str:
+    return f"UPDATE users SET data = JSON_SET(data, '$.n', {n}) WHERE id IN ({far[0]}, {far[1]})"
+
+
+def test_a_write_over_hosts_is_one_transaction(
+    demo: Demo, raw: MakeRaw, client: Raw, far: tuple[int, int]
+) -> None:
+    """Outside of one: it is on all hosts or on none, and the client is told as of any other."""
+    other = raw()
+    before = decisions(demo)
+    reply = client.ask(both(far, 30))
+    assert (reply.affected, reply.info, flags(reply)) == (
+        2,
+        "Rows matched: 2  Changed: 2  Warnings: 0",
+        (True, False),
+    )
+    assert client.ask("SELECT ROW_COUNT()").value == b"2"
+    assert sum(decisions(demo)) == sum(before) + 1
+    assert [number_of(other, user) for user in far] == [30, 30]
+
+    for locked in far:
+        other.ask("BEGIN")
+        other.ask(setting(locked, 31))
+        client.ask("SET innodb_lock_wait_timeout = 1")
+        reply = client.ask(both(far, 40))
+        assert (reply.code, client.ping().status & IN_TRANS) == (1205, 0)
+        assert {row[1] for row in client.ask("SHOW WARNINGS").rows} == {b"1205"}
+        other.ask("ROLLBACK")
+        assert [number_of(other, user) for user in far] == [30, 30]
+
+    side = Binary(client)
+    statement = side.statement("UPDATE users SET data = JSON_SET(data, '$.n', ?) WHERE id IN (?, ?)")
+    answer = side.execute(statement.id, [integer(35), *map(integer, far)])
+    assert isinstance(answer, Answer)
+    assert (answer.code, answer.ok.affected, answer.ok.status & IN_TRANS) == (0, 2, 0)
+    assert [number_of(other, user) for user in far] == [35, 35]
+
+    client.ask("SET completion_type = 1")
+    assert flags(client.ask(both(far, 50))) == (True, False)
+    assert flags(client.ask("SELECT 1")) == (True, False)
+    assert [number_of(other, user) for user in far] == [50, 50]
+    client.ask("SET completion_type = 0")
+    client.ask("SET TRANSACTION READ ONLY")
+    assert client.ask(both(far, 60)).code == 1792
+    assert client.ask(both(far, 60)).affected == 2
+    assert prepared(demo) == []
+
+
+def test_rows_over_hosts_are_one_transaction(
+    demo: Demo, things: Things, client: Raw, far: tuple[int, int]
+) -> None:
+    """INSERT, what it has made, and (where there is that) RETURNING."""
+    new = far[0] + 1000
+    reply = client.ask(f"INSERT INTO users (id, data) VALUES ({new}, '{{}}'), ({far[1]}, '{{}}')")
+    assert reply.code == 1062
+    assert client.ask(f"SELECT COUNT(*) FROM users WHERE id = {new}").value == b"0"
+    values = ", ".join(f"""('{{"user_id": {user}}}')""" for user in far)
+    reply = client.ask(f"INSERT INTO boards (data) VALUES {values}")
+    assert (reply.affected, reply.info) == (2, "Records: 2  Duplicates: 0  Warnings: 0")
+    assert int(client.ask("SELECT LAST_INSERT_ID()").value or 0) == reply.insert_id > 0
+    found = f"SELECT id FROM boards WHERE JSON_EXTRACT(data, '$.user_id') IN ({far[0]}, {far[1]})"
+    made = [int(id or 0) for (id,) in client.ask(found).rows]
+    for id in made:
+        things.forget_later("boards", "id", id)
+    assert (len(made), {shard_of(id) < 32 for id in made}) == (2, {True, False})
+    assert prepared(demo) == []
+
+
+@pytest.mark.parametrize(
+    "opening", ["BEGIN", "START TRANSACTION WITH CONSISTENT SNAPSHOT", "SET autocommit = 0"]
+)
+def test_who_may_only_read(own: MakeOwn, far: tuple[int, int], opening: str) -> None:
+    """Their accounts can decide nothing, and need not."""
+    users = [
+        {"name": "reader", "password": "r", "role": "read", "databases": ["demo"], "transaction_mode": "xa"},
+        {"name": "demo", "password": "demo", "role": "admin"},
+    ]
+    with own({"users": users}).raw(login=False) as reader:
+        assert reader.login("reader", "r", database="demo").kind == "ok"
+        assert reader.ask(opening).kind == "ok"
+        assert [number_of(reader, user) for user in far] == [1, 1]
+        assert reader.ask("COMMIT").kind == "ok"
+
+
+def test_tables_that_are_locked(client: Raw, far: tuple[int, int]) -> None:
+    """The decision could not be written: so it is refused before anything is."""
+    client.ask("SET autocommit = 0")
+    client.ask("LOCK TABLES legacy.customers WRITE")
+    assert client.ask("UPDATE legacy.customers SET city = city WHERE id = 1").kind == "ok"
+    reply = client.ask(setting(far[1], 5))
+    assert (reply.code, "UNLOCK TABLES first" in reply.message) == (1235, True), reply
+    assert client.ask("COMMIT").kind == "ok"
+    client.ask("UNLOCK TABLES")
+
+
+def test_a_decision_that_cannot_be_written(
+    demo: Demo, raw: MakeRaw, client: Raw, far: tuple[int, int]
+) -> None:
+    """The disk is full, or the table is gone: nothing is committed, and it says why."""
+    full = "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'"
+    faults = (
+        (
+            f"CREATE TRIGGER full BEFORE INSERT ON decisions FOR EACH ROW {full}",
+            "DROP TRIGGER full",
+            "is full",
+        ),
+        ("RENAME TABLE decisions TO away", "RENAME TABLE away TO decisions", "doesn't exist"),
+    )
+    other = raw()
+    with demo.direct(0, database=xa.DATABASE) as server, server.cursor() as cursor:
+        for fault, mend, text in faults:
+            cursor.execute(fault)
+            try:
+                client.ask("BEGIN")
+                for user in far:
+                    assert client.ask(setting(user, 9)).kind == "ok"
+                reply = client.ask("COMMIT")
+                assert (reply.kind, text in reply.message) == ("err", True), reply
+                assert [number_of(other, user) for user in far] == [1, 1]
+                assert not client.ping().status & IN_TRANS
+            finally:
+                cursor.execute(mend)
+    assert client.ask(both(far, 1)).kind == "ok"
+    assert prepared(demo) == []
+
+
+@pytest.fixture
+def quick(own: MakeOwn) -> OwnProxy:
+    return own({"xa": {"resolve_after": "50ms"}})
+
+
+def account(proxy: OwnProxy) -> dict[str, str]:
+    """What runs the statements of the demo's user."""
+    backends = proxy.settings["backends"]
+    one = next((one for one in backends.get("accounts", ()) if one["role"] == "admin"), backends)
+    return {"user": one["user"], "password": one["password"]}
+
+
+def is_there(server: Connection, number: int) -> bool:
+    with server.cursor() as cursor:
+        cursor.execute(f"SELECT COUNT(*) FROM {MARKS} WHERE id = {number}")
+        return bool((cursor.fetchone() or (0,))[0])
+
+
+MARKS = "shardgate_marks.marks"
+
+
+@pytest.fixture
+def marks(demo: Demo) -> Iterator[Connection]:
+    """On the second host, a table to write to past the proxy."""
+    with demo.direct(1) as server, server.cursor() as cursor:
+        for sql in ("CREATE DATABASE shardgate_marks", f"CREATE TABLE {MARKS} (id INT PRIMARY KEY)"):
+            cursor.execute(sql)
+        yield server
+        cursor.execute("DROP DATABASE shardgate_marks")
+
+
+def mark(number: int) -> str:
+    return f"INSERT INTO {MARKS} VALUES ({number})"
+
+
+def test_servers_that_begin_with_autocommit_off(demo: Demo, own: MakeOwn, marks: Connection) -> None:
+    """What the resolver decides stays."""
+    for number in (0, 1):
+        with demo.direct(number) as server, server.cursor() as cursor:
+            cursor.execute("SET GLOBAL autocommit = 0")
+    try:
+        own({"xa": {"resolve_after": "50ms"}})
+        with demo.direct(0) as first, demo.direct(1) as branch:
+            gtrid = leave(branch, first, demo.masters[0].address, mark(1), committed=False)
+        wait_until(lambda: not prepared(demo), "it is rolled back", 20)
+        with demo.direct(0) as first, first.cursor() as cursor:
+            cursor.execute(f"SELECT committed FROM {xa.DATABASE}.{xa.DECISIONS} WHERE gtrid = %s", (gtrid,))
+            assert cursor.fetchall() == ((0,),)
+    finally:
+        for number in (0, 1):
+            with demo.direct(number) as server, server.cursor() as cursor:
+                cursor.execute("SET GLOBAL autocommit = 1")
+
+
+def test_connections_that_are_silent(demo: Demo, quick: OwnProxy, marks: Connection) -> None:
+    """One that has a branch, one that was about to decide, and one that has the resolvers' lock: they are of
+    proxies that are gone, and are ended.
+    """
+    address, login = demo.masters[0].address, account(quick)
+    with (
+        demo.direct(0) as first,
+        demo.direct(0, **login) as decider,
+        demo.direct(1, **login) as branch,
+        demo.direct(1, **login) as other,
+        demo.direct(1, **login) as locker,
+        locker.cursor() as cursor,
+    ):
+        cursor.execute("SELECT GET_LOCK('shardgate_xa', 0)")
+        leave(branch, first, address, mark(1), committed=True)
+        with decider.cursor() as deciding:
+            deciding.execute("START TRANSACTION")
+            leave(other, decider, address, mark(2), committed=True, thread=decider.thread_id())
+        wait_until(lambda: not prepared(demo), "they are finished", 40)
+        assert [is_there(marks, number) for number in (1, 2)] == [True, False]
+        with pytest.raises(pymysql.MySQLError):
+            decider.commit()
+        first.commit()
