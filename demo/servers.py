@@ -132,6 +132,7 @@ class LocalServer(Child):
             argv += ["--innodb-log-file-size=64M"]
         if self.binlog:
             argv += ["--log-bin=binlog", "--loose-binlog-format=ROW", "--skip-slave-start"]
+            argv += ["--loose-binlog-row-metadata=FULL"]  # for `fleet changes`
             argv += (
                 ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
                 if mysql
