@@ -20,6 +20,7 @@ from config.references import reference_tables
 from config.schema import Schema
 from config.settings import Settings, ZooKeeper
 from config.topology import Topology
+from fleet.binlog.cli import changes
 from fleet.cli import app as fleet_app
 from fleet.importing.cli import import_rows, propose
 from fleet.schema_cli import app as schema_app
@@ -89,6 +90,7 @@ app.add_typer(schema_app, name="schema")
 app.command()(propose)
 app.command()(advise)
 fleet_app.command(name="import")(import_rows)
+fleet_app.command()(changes)
 
 
 @app.command()

@@ -110,7 +110,7 @@ def test_third_parties_are_those_that_the_package_requires() -> None:
     """Not what only tests have, nor what another package brings along, like PyMySQL with aiomysql."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]  # imported where they are asked for only
-    named = [*project["dependencies"], *extras["caches"], *extras["dask"]]
+    named = [*project["dependencies"], *extras["caches"], *extras["cdc"], *extras["dask"]]
     required = {plainly(re.split(r"[^\w.-]", one)[0]) for one in named}
     packages = packages_distributions()
     assert "pymysql" in packages
@@ -124,6 +124,13 @@ def test_clients_of_caches_are_imported_where_one_is_used() -> None:
     modules = {module(path) for path in FILES if imports(path) & {"emcache", "redis"}}
     assert modules == {"proxy.caching.stores"}
     code = "import sys, proxy.app; assert not {'emcache', 'redis'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_what_reads_binary_logs_is_imported_where_one_is_read() -> None:
+    modules = {module(path) for path in FILES if imports(path) & {"pymysqlreplication", "pymysql"}}
+    assert modules == {"fleet.binlog.stream"}
+    code = "import sys, fleet.binlog.follow; assert 'pymysqlreplication' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 

@@ -67,6 +67,8 @@ class Following:
         self._seen: tuple[bytes, bytes] | None = None
         self._turn = _Turn()
         self._again: dict[Host, float] = {}
+        self._inside: set[Host] = set()
+        """Within a transaction of theirs, part of which is told of."""
         self._unsaved = False
         self._looked = 0.0
 
@@ -152,7 +154,8 @@ class Following:
         while not self._items.empty():
             self._take(self._items.get_nowait())
         ended = self._wanted.once and not self._streams
-        if self._turn.begun and (ended or self._turn.over(self._positions)):
+        over = self._turn.over(self._positions) and not self._inside & self._turn.gone
+        if self._turn.begun and (ended or over):
             await self._turned()
         now = time.monotonic()
         for host in [host for host, at in self._again.items() if at <= now]:
@@ -174,6 +177,7 @@ class Following:
             return
         if isinstance(item, Rows):
             self._tell(item.changes)
+            self._inside.add(host)
         elif isinstance(item, Prepared):
             if item.changes:
                 self._positions.prepared[f"{host} {item.xid}"] = item.changes
@@ -184,13 +188,16 @@ class Following:
                 changes = [{**one, **now} for one in changes]
                 changes[-1]["last"] = True
                 self._tell(changes)
-        elif isinstance(item, Read):
-            self._positions.gtids.add(item.gtid)
-            if self._positions.domains is not None:
-                self._positions.hosts[host] = stepped(self._positions.hosts[host], item.gtid)
-            self._unsaved = True
-        else:
+        elif not isinstance(item, Read):
             self._ended(host, item)
+            return
+        gtid = item.gtid if isinstance(item, Rows | Read) else ""
+        if gtid:
+            self._inside.discard(host)
+            self._positions.gtids.add(gtid)
+            if self._positions.domains is not None:
+                self._positions.hosts[host] = stepped(self._positions.hosts[host], gtid)
+            self._unsaved = True
 
     def _tell(self, changes: Iterable[Change]) -> None:
         for one in changes:
@@ -199,6 +206,7 @@ class Following:
     def _ended(self, host: Host, error: Exception | None) -> None:
         """A stream has come to its end, or to what it cannot pass."""
         del self._streams[host]
+        self._inside.discard(host)
         if error is None and self._wanted.once:
             return
         if isinstance(error, HostError) and error.code == _PURGED:

@@ -138,4 +138,6 @@ def _decoded(value: Any) -> Any:
         return {_decoded(key): _decoded(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_decoded(one) for one in value]
+    if isinstance(value, Decimal):
+        return float(value)
     return value

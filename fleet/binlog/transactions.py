@@ -59,14 +59,17 @@ _DECISION = re.compile(r"XA\s+(COMMIT|ROLLBACK)\s+X'([0-9a-f]*)',\s*X'([0-9a-f]*
 
 @dataclass(frozen=True)
 class Rows:
-    """Changes of a transaction that is committed."""
+    """Changes of a transaction that is committed. `gtid`: they are its last, it has been read to its end; ""
+    while there are more.
+    """
 
     changes: list[Change]
+    gtid: str = ""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A transaction has been read to its end."""
+    """A transaction has been read to its end, and has no changes to be told of."""
 
     gtid: str
 
@@ -142,7 +145,7 @@ class Transactions:
         if self._open is not None:
             at, skip = f"transaction {self._open.gtid}", self._open.gtid
         return Failed(
-            f"{self._host}: {at} cannot be read: {why}. Mend that, and have what it has changed brought along in "
+            f"{self._host}: {at} cannot be read: {why}. Mend that, and bring along what it has changed in "
             f"another way; then go on behind it: --skip {skip}"
         )
 
@@ -202,9 +205,10 @@ class Transactions:
     def _end(self, now: _Open) -> Iterator[Item]:
         if now.waiting:
             now.waiting[-1]["last"] = True
-            yield Rows(now.waiting)
+            yield Rows(now.waiting, now.gtid)
+        else:
+            yield Read(now.gtid)
         self._open = None
-        yield Read(now.gtid)
 
     def _prepared(self, now: _Open, event: Any) -> Iterator[Item]:
         if event.one_phase:
