@@ -59,7 +59,7 @@ class Following:
     def __init__(self, fleet: Fleet, wanted: Wanted, write: Callable[[str], None]) -> None:
         self._fleet, self._wanted, self._write = fleet, wanted, write
         self._streams: dict[Host, Stream] = {}
-        self._items: asyncio.Queue[tuple[Stream, Item | Exception | None]] = asyncio.Queue()
+        self._items: asyncio.Queue[tuple[Stream, Item | Exception]] = asyncio.Queue()
         self._room = threading.Semaphore(_WAITING)
         self._loop = asyncio.get_running_loop()
         self._topology = fleet.topology
@@ -67,6 +67,8 @@ class Following:
         self._seen: tuple[bytes, bytes] | None = None
         self._turn = _Turn()
         self._again: dict[Host, float] = {}
+        self._ends: dict[Host, str] = {}
+        """What is to be read of each, with `once`."""
         self._inside: set[Host] = set()
         """Within a transaction of theirs, part of which is told of."""
         self._unsaved = False
@@ -81,7 +83,7 @@ class Following:
         await self._open()
         try:
             for host in list(self._positions.hosts):
-                self._read(host)
+                await self._begin(host)
             await self._changed(self._topology)
             while self._streams or self._turn.begun or not wanted.once:
                 await self._step()
@@ -118,6 +120,12 @@ class Following:
         except ValueError:
             raise Refused(f"--skip {gtid}: is neither a master of the topology nor a GTID") from None
 
+    async def _begin(self, host: Host) -> None:
+        """Begin to read its log; `once`: to where it ends now."""
+        self._read(host)
+        if self._wanted.once:
+            self._ends[host] = await servers.end_of(self._fleet.hosts, self._flavour, host)
+
     def _read(self, host: Host) -> None:
         """Begin to read its log, from where it has been read to."""
         settings = self._fleet.settings.backends
@@ -129,14 +137,13 @@ class Following:
             Transactions(host, self._names, self._positions.gtids),
             start=self._positions.hosts[host] if domains is not None else str(self._positions.gtids),
             domains=domains is not None,
-            once=self._wanted.once,
             connect_timeout=settings.connect_timeout,
             put=self._put,
         )
         self._streams[host] = stream
         stream.begin()
 
-    def _put(self, stream: Stream, item: Item | Exception | None) -> None:
+    def _put(self, stream: Stream, item: Item | Exception) -> None:
         """Called in the streams' threads, which wait while there is no room."""
         while not self._room.acquire(timeout=LOOK_SECONDS):
             if stream.stopping:
@@ -153,6 +160,10 @@ class Following:
             pass
         while not self._items.empty():
             self._take(self._items.get_nowait())
+        for host in [one for one, end in self._ends.items() if self._positions.gtids.covers(end)]:
+            if host not in self._inside:
+                del self._ends[host]
+                self._stop(host)
         ended = self._wanted.once and not self._streams
         over = self._turn.over(self._positions) and not self._inside & self._turn.gone
         if self._turn.begun and (ended or over):
@@ -169,7 +180,7 @@ class Following:
 
     # --- what was read ------------------------------------------------------------------------
 
-    def _take(self, found: tuple[Stream, Item | Exception | None]) -> None:
+    def _take(self, found: tuple[Stream, Item | Exception]) -> None:
         self._room.release()
         stream, item = found
         host = stream.host
@@ -203,18 +214,16 @@ class Following:
         for one in changes:
             self._write(json.dumps(one, ensure_ascii=False))
 
-    def _ended(self, host: Host, error: Exception | None) -> None:
+    def _ended(self, host: Host, error: Exception) -> None:
         """A stream has come to its end, or to what it cannot pass."""
         del self._streams[host]
         self._inside.discard(host)
-        if error is None and self._wanted.once:
-            return
         if isinstance(error, HostError) and error.code == _PURGED:
             raise Failed(
                 f"{host}: {error.text}. What its binary log has no more cannot be told of: to go on without "
                 f"it, --skip {host}"
             )
-        if error is not None and not (isinstance(error, HostError) and error.lost):
+        if not (isinstance(error, HostError) and error.lost):
             raise error
         if host not in self._topology.hosts:
             say(f"{host} is in the topology no more, and is not read to its end: {error}")
@@ -223,7 +232,6 @@ class Following:
             self._positions.hosts.pop(host, None)
             return
         if self._wanted.once:
-            assert error is not None
             raise error
         if host not in self._again:
             say(f"{host}: {error}: it is tried again")
@@ -292,13 +300,17 @@ class Following:
         if turn.new:
             await servers.check_numbers(hosts, self._topology.hosts, self._positions.domains)
         for host in turn.new:
-            self._read(host)
+            await self._begin(host)
         self._unsaved = True
 
-    def _leave(self, host: Host) -> None:
+    def _stop(self, host: Host) -> None:
         stream = self._streams.pop(host, None)
         if stream is not None:
             stream.stop()
+
+    def _leave(self, host: Host) -> None:
+        self._stop(host)
+        self._ends.pop(host, None)
         self._again.pop(host, None)
         self._positions.hosts.pop(host, None)
 
