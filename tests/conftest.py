@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import packaging.version  # in good time: collecting tests/packaging puts another `packaging` in its place
 import pymysql
 import pytest
 import typer.main
@@ -37,6 +38,8 @@ from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program, program_of
 from tests.support.servers import LocalServer
 from tests.support.template import template_of
+
+assert packaging.version is not None
 
 # The programs that tests start, hundreds of them, shall not compile all modules anew: half of their start
 sys.dont_write_bytecode = False
