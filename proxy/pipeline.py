@@ -6,7 +6,7 @@ literals, and the plan's variant says who runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import choice as choose
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ from proxy.execute.reorder import reorder
 from proxy.execute.sequences import make_ids
 from proxy.execute.together import alone, write_together
 from proxy.execute.writes import run_writes
+from proxy.load import Load
 from proxy.local import BUILTINS, run_builtin
 from proxy.local.views import run_views
 from proxy.session.values import values_of
@@ -163,6 +164,9 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
     effects = plan.effects
     if client.services.routines.leaving or (effects is not None and effects.calls):
         effects = effects_on(client, host, plan, sql)
+    shard = None
+    if isinstance(plan, Physical) and plan.database is not None:
+        shard = client.services.backends.loads.shard(plan.database.encode(), client.snapshot.topology)
     client.relay.run(
         host,
         sql,
@@ -171,6 +175,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         literals=literals,
         column_metadata=plan.column_metadata,
         nature=plan.nature,
+        shards=() if shard is None else (shard,),
     )
 
 
@@ -209,6 +214,11 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
     client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.nature)
 
 
+def _loads(client: Exchange, keyspace: str, shards: Sequence[int]) -> Sequence[Load]:
+    """What these shards have had to do, to which the statement at hand is added."""
+    return client.services.backends.loads.of(client.snapshot.topology.keyspaces[keyspace], shards)
+
+
 def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values) -> bool:
     """Send a statement that one ID routes, which is the usual case: there is nothing to check or merge."""
     snapshot = client.snapshot
@@ -245,13 +255,18 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
         and not bound.warnings
         and ceiling is None
     ):
-        host, _, sql = statements[0]
+        host, shards, sql = statements[0]
         client.relay.run(
-            host, sql, column_metadata=plan.column_metadata, effects=plan.effects, literals=literals
+            host,
+            sql,
+            column_metadata=plan.column_metadata,
+            effects=plan.effects,
+            literals=literals,
+            shards=_loads(client, plan.keyspace, shards),
         )
         return
     definitions = services.definitions.of(plan, session, values, client.snapshot.topology)
-    FanOut(client, bound, definitions, ceiling).start()
+    FanOut(client, bound, definitions, ceiling, plan.keyspace).start()
 
 
 def _cached_select(client: Exchange, plan: CachedSelect, literals: Values) -> None:
@@ -350,7 +365,8 @@ def _run_write(
         return
     asks = bool(bound.inserted) and bound.inserted[0].asks
     if len(statements) == 1 and not asks and (not bound.warnings or plan.returning):
-        host, _, sql = statements[0]
+        host, shards, sql = statements[0]
+        loads = _loads(client, plan.keyspace, shards)
         if bound.inserted:
             inserted = bound.inserted[0]
             keeps = not inserted.generated
@@ -360,9 +376,10 @@ def _run_write(
                 id_offset=inserted.id_offset,
                 keeps_insert_id=keeps,
                 column_metadata=plan.column_metadata,
+                shards=loads,
             )
         else:
-            client.relay.run(host, sql, column_metadata=plan.column_metadata)
+            client.relay.run(host, sql, column_metadata=plan.column_metadata, shards=loads)
         return
     if plan.returning:
         refuse_rounded(client)
@@ -372,7 +389,14 @@ def _run_write(
     work = TaskWork(client)
     column_metadata = plan.column_metadata if plan.returning else None
     work.start(
-        run_writes(client, bound, work.conns, returning=plan.returning, column_metadata=column_metadata)
+        run_writes(
+            client,
+            bound,
+            work.conns,
+            plan.keyspace,
+            returning=plan.returning,
+            column_metadata=column_metadata,
+        )
     )
 
 

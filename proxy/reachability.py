@@ -21,6 +21,7 @@ from .backends.host import AccountRefused
 from .backends.pool import OWN
 from .certificates import CertificateStore
 from .errors import ProxyError
+from .load import Load
 
 _AT_ONCE = 16
 """Hosts that are asked at the same time."""
@@ -51,6 +52,9 @@ class Reached:
 
 class _Nobody:
     """The owner of connections that are in no pool."""
+
+    def __init__(self) -> None:
+        self.load = Load()
 
     def connection_closed(self, conn: BackendConnection) -> None:
         """Nothing depends on it."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from rewriter.plan import Plan
+
+from .load import Load
 
 #: Upper bounds of the latency histogram's buckets, in seconds.
 BUCKETS = (
@@ -49,16 +52,43 @@ class KindStats:
         return self.ok + sum(self.others.values())
 
 
-class Use:
-    """How often one plan was run. `seconds` in all, `longest` of one statement."""
+class Visit(NamedTuple):
+    """A host that a statement has been on, and the shards there."""
 
-    __slots__ = ("count", "errors", "longest", "seconds")
+    host: str
+    shards: Sequence[Load]
+
+
+Digest = tuple[str, str, str]
+"""A statement without its values, the current database ("" for none), and the kind of its plan."""
+
+KEPT_DIGESTS: Final = 1000
+"""So many digests are kept whose plans are not: those that took most time."""
+
+
+class Use:
+    """How often one plan was run. `seconds` in all, `longest` of one statement, `buckets`: statements by
+    their time (`BUCKETS`). `rows` given or changed, `shards` that it has been on, each time counted,
+    `hosts`: how often it has been on each.
+    """
+
+    __slots__ = ("buckets", "count", "errors", "hosts", "longest", "rows", "seconds", "shards")
 
     def __init__(self) -> None:
         self.count = 0
         self.errors = 0
         self.seconds = 0.0
         self.longest = 0.0
+        self.rows = 0
+        self.shards = 0
+        self.buckets = [0] * (len(BUCKETS) + 1)
+        self.hosts: dict[str, int] = {}
+
+    def visited(self, visits: Iterable[Visit]) -> None:
+        """A run of it has been on several hosts or shards."""
+        for host, loads in visits:
+            self.hosts[host] = self.hosts.get(host, 0) + 1
+            self.shards += len(loads)
 
     def add(self, other: Use) -> None:
         """Count what `other` has counted, too."""
@@ -66,12 +96,18 @@ class Use:
         self.errors += other.errors
         self.seconds += other.seconds
         self.longest = max(self.longest, other.longest)
+        self.rows += other.rows
+        self.shards += other.shards
+        self.buckets = [a + b for a, b in zip(self.buckets, other.buckets, strict=True)]
+        for host, count in other.hosts.items():
+            self.hosts[host] = self.hosts.get(host, 0) + count
 
 
 class Stats:
     """What happened since the start of the process."""
 
     __slots__ = (
+        "digests",
         "kinds",
         "recent_changes",
         "refusals",
@@ -89,6 +125,7 @@ class Stats:
     def __init__(self) -> None:
         self.kinds: dict[str, KindStats] = {}
         self.uses: dict[Plan, Use] = {}  # of plans that are kept, and of some that were; see `forget`
+        self.digests: dict[Digest, Use] = {}  # of plans that are kept no more
         self.refusals: dict[str, int] = {}  # connections refused, by error
         self.started = time.time()
         self.started_connections = 0
@@ -109,14 +146,17 @@ class Stats:
         """A change of topology, schema or settings, or one that was refused."""
         self.recent_changes = [*self.recent_changes[-19:], (time.time(), text)]
 
-    def observe(self, kind: str, outcome: str, seconds: float, plan: Plan | None = None) -> None:
-        """A statement was answered."""
+    def observe(self, kind: str, outcome: str, seconds: float, plan: Plan | None = None) -> Use | None:
+        """A statement was answered. What is counted of its plan, if it has one."""
+        use: Use | None = None
+        number = bisect_left(BUCKETS, seconds)
         if plan is not None:
             use = self.uses.get(plan)
             if use is None:
                 use = self.uses[plan] = Use()
             use.count += 1
             use.seconds += seconds
+            use.buckets[number] += 1
             if seconds > use.longest:
                 use.longest = seconds
             if outcome != "ok":
@@ -128,12 +168,35 @@ class Stats:
             one.ok += 1
         else:
             one.others[outcome] = one.others.get(outcome, 0) + 1
-        one.counts[bisect_left(BUCKETS, seconds)] += 1
+        one.counts[number] += 1
         one.seconds += seconds
+        return use
 
     def forget(self, kept: Collection[Plan]) -> None:
         """Of all plans but these, forget how often they were run."""
         self.uses = {plan: use for plan, use in self.uses.items() if plan in kept}
+
+    def retire(self, kept: Iterable[tuple[Plan, str, str]]) -> None:
+        """These plans, each with its digest and database, are used no more, since another topology or schema
+        is in use: what was counted of their statements stays.
+        """
+        for plan, text, database in kept:
+            use = self.uses.pop(plan, None)
+            if use is not None:
+                self.digests.setdefault((text, database, plan.kind), Use()).add(use)
+        if len(self.digests) > 2 * KEPT_DIGESTS:
+            most = sorted(self.digests.items(), key=lambda pair: -pair[1].seconds)
+            self.digests = dict(most[:KEPT_DIGESTS])
+
+    def by_digest(self, kept: Iterable[tuple[Plan, str, str]]) -> dict[Digest, Use]:
+        """All that was counted of statements, those of the plans `kept` now among them."""
+        found: dict[Digest, Use] = {}
+        for digest, use in self.digests.items():
+            found.setdefault(digest, Use()).add(use)
+        for plan, text, database in kept:
+            if (now := self.uses.get(plan)) is not None:
+                found.setdefault((text, database, plan.kind), Use()).add(now)
+        return found
 
     def refused(self, error: str) -> None:
         """A connection was refused before it became a session."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
+from proxy.load import Loads
+
 from .connection import BackendConnection
 from .host import HostPool
 from .pool import CAPABILITY_SETS
@@ -27,6 +29,8 @@ class Backends:
         """`gathers`: how many statements may gather rows on one host at the same time."""
         self._make_pool = make_pool
         self._gathers = gathers
+        #: What hosts and shards have to do.
+        self.loads = Loads()
         self._scratch: dict[str, HostPool] = {}
         self._pools: dict[str, HostPool] = {}
         self._retired: list[HostPool] = []
@@ -53,6 +57,7 @@ class Backends:
         found = self._pools.get(host)
         if found is None:
             found = self._pools[host] = self._make_pool(host)
+            found.load = self.loads.host(host)
             found.state.serve(len(self._accounts))
         return found
 
@@ -68,6 +73,7 @@ class Backends:
         found = self._scratch.get(host)
         if found is None:
             found = self._scratch[host] = self._make_pool(host)
+            found.load = self.loads.host(host)
             found.state.serve(len(self._accounts))
             most = min(self._gathers, found.limits.max_connections)
             found.limits = replace(found.limits, max_connections=most)

@@ -16,11 +16,13 @@ nothing explains is not passed on: what it acknowledges may never be committed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Protocol
 
 from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
+from proxy.load import BUCKETS, UNIT, Load, bucket_of
 from proxy.wire.constants import MAX_PAYLOAD, Status
 from proxy.wire.packets import FIRST_NUMBER, Err, ProtocolError, parse_err, parse_ok, reply_numbers
 from proxy.wire.replies import FIRST, ReplyScanner
@@ -33,6 +35,7 @@ _AUTOCOMMIT = int(Status.AUTOCOMMIT)
 _CHANGED = int(Status.SESSION_STATE_CHANGED)
 _WATCHED = _IN_TRANS | _AUTOCOMMIT | _CHANGED
 _HOLD_LIMIT = 1 << 20
+_LAST_BUCKET = BUCKETS - 1
 #: Errors by which a branch is rolled back: deadlock, and XA_RBROLLBACK, XA_RBTIMEOUT, XA_RBDEADLOCK.
 _BRANCH_UNDONE = frozenset({1213, 1402, 1613, 1614})
 _AUTOCOMMIT_IS = {b"0": "autocommit is off", b"1": "autocommit is on"}
@@ -90,7 +93,9 @@ _UNHEARD = Unheard()
 
 
 class Owner(Protocol):
-    """The pool a connection belongs to."""
+    """The pool a connection belongs to. `load`: what its host has had to do."""
+
+    load: Load
 
     def connection_closed(self, conn: BackendConnection) -> None: ...
 
@@ -118,11 +123,13 @@ class BackendConnection(asyncio.Protocol):
         "closed",
         "database",
         "doomed",
+        "ended",
         "filled",
         "for_cursors",
         "given",
         "host",
         "idle_since",
+        "load",
         "offers",
         "owner",
         "pinned",
@@ -131,7 +138,10 @@ class BackendConnection(asyncio.Protocol):
         "replies",
         "resetting",
         "scanner",
+        "sent",
         "settings",
+        "shard",
+        "shards",
         "statements",
         "thread_id",
         "transport",
@@ -139,12 +149,19 @@ class BackendConnection(asyncio.Protocol):
         "undone",
         "unread",
         "version",
+        "waited",
         "without_autocommit",
     )  # fmt: skip
 
     def __init__(self, host: str, owner: Owner) -> None:
         self.host = host
         self.owner = owner
+        self.load = owner.load
+        self.shard: Load | None = None  # that the running statement is for, if it is for one,
+        self.shards: Sequence[Load] = ()  # or for several
+        self.sent = 0.0  # when it was sent (monotonic); 0.0: it is not counted
+        self.ended = 0.0  # when the last one's reply was complete
+        self.waited = 0.0  # seconds that was waited for this connection, until who did has taken note
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before the connection is handed out
         self.scanner = ReplyScanner(FIRST_NUMBER)
         self.receiver: Receiver | None = None
@@ -215,6 +232,7 @@ class BackendConnection(asyncio.Protocol):
         elif self.receiver is not None:
             raise RuntimeError("a statement is under way on this connection")
         self.receiver = receiver
+        self.sent = 0.0 if receiver.own else monotonic()
         self.replies = replies
         self.scanner.start(state)
         self._numbers = numbers
@@ -233,6 +251,7 @@ class BackendConnection(asyncio.Protocol):
             self.send(packet, receiver)
             return
         self.receiver = receiver
+        self.sent = 0.0 if receiver.own else monotonic()
         self.replies = 1
         self._plain = True
         self.scanner.start()
@@ -251,8 +270,59 @@ class BackendConnection(asyncio.Protocol):
         """Whether the server said, in its last reply, that a transaction is open."""
         return bool(self.scanner.status & _IN_TRANS)
 
+    def _count(self) -> None:
+        """A reply that is counted is complete, or will never be."""
+        self.ended = ended = monotonic()
+        seconds = ended - self.sent
+        scanner, load, shard = self.scanner, self.load, self.shard
+        rows = scanner.rows if scanner.ok is None else scanner.ok.affected
+        if scanner.err is not None:
+            rows = self._count_error()
+        bucket = int(seconds * UNIT).bit_length()
+        if bucket > _LAST_BUCKET:
+            bucket = _LAST_BUCKET
+        load.seconds += seconds
+        load.rows += rows
+        load.buckets[bucket] += 1
+        if seconds > load.longest:
+            load.longest = seconds
+        if shard is not None:
+            self.shard = None
+            shard.seconds += seconds
+            shard.rows += rows
+            shard.buckets[bucket] += 1
+            if seconds > shard.longest:
+                shard.longest = seconds
+        elif self.shards:
+            self._count_parts(seconds, rows)
+
+    def _count_parts(self, seconds: float, rows: int) -> None:
+        """Nobody knows how long each of several shards took: an equal part is told of each."""
+        loads, self.shards = self.shards, ()
+        seconds, (each, rest) = seconds / len(loads), divmod(rows, len(loads))
+        bucket = bucket_of(seconds)
+        for number, load in enumerate(loads):
+            load.add(seconds, each + (number < rest), bucket)
+
+    def _count_error(self) -> int:
+        """It failed; so many rows came of it."""
+        self.load.errors += 1
+        for load in self.shards if self.shard is None else (self.shard,):
+            load.errors += 1
+        return 0
+
+    def _give_up(self) -> None:
+        """The statement under way will have no reply."""
+        if self.sent and self.receiver is not None:
+            self.scanner.ok, self.scanner.rows = None, 0
+            if self.scanner.err is None:
+                self._count_error()
+            self._count()
+            self.sent = 0.0
+
     def close(self) -> None:
         """Close at once; the receiver of a running statement hears nothing more."""
+        self._give_up()
         self.receiver = None
         self._let_go()
         if not self.closed:
@@ -287,6 +357,8 @@ class BackendConnection(asyncio.Protocol):
                     if not data:
                         return
                 self.receiver = None
+                if self.sent:
+                    self._count()
                 receiver.reply_data(self, data)
                 receiver.reply_done(self)
                 return
@@ -349,6 +421,8 @@ class BackendConnection(asyncio.Protocol):
         more = self.replies > 0
         if not more:
             self.receiver = None  # the connection is free: the receiver may send again from `reply_done`
+        if self.sent:
+            self._count()
         receiver.reply_data(self, data)
         receiver.reply_done(self)
         if more:
@@ -426,6 +500,7 @@ class BackendConnection(asyncio.Protocol):
 
     def _fail(self, error: ProxyError) -> None:
         """The connection cannot be used any more: tell the receiver and close."""
+        self._give_up()
         receiver, self.receiver = self.receiver, None
         clean = self.at_packet_end
         self.close()
@@ -436,6 +511,7 @@ class BackendConnection(asyncio.Protocol):
         if self.closed:
             return
         self.closed = True
+        self._give_up()
         self._let_go()
         self.owner.connection_closed(self)
         reason = str(exc) if exc else "the server closed the connection"

@@ -18,6 +18,7 @@ import structlog
 
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT, UNKNOWN, Settings
 from proxy.errors import ProxyError
+from proxy.load import Load
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 
@@ -140,6 +141,7 @@ class HostPool:
         self, host: str, limits: HostLimits, connect: Connector, spawn: Spawn, now: Callable[[], float]
     ) -> None:
         self.host = host
+        self.load = Load()  # what it has to do
         self.limits = limits
         self.state: PoolState[BackendConnection] = PoolState(
             limits.max_connections, limits.max_waiting, limits.user_share
@@ -204,7 +206,7 @@ class HostPool:
         """Queue for a connection. `refused` may be called before this returns."""
         now = self._now()
         deadline = now + self.limits.wait_timeout
-        waiter = Waiter(settings, database, capability_set, deadline, granted, refused, user)
+        waiter = Waiter(settings, database, capability_set, deadline, granted, refused, user, now)
         if self.failures and now < self._retry_at and not self.state.size:
             self._refuse(waiter)
         elif self.refusals and (refusal := self._refusal(capability_set, now)) is not None:
@@ -268,7 +270,7 @@ class HostPool:
         else:
             waiter = self.state.give(conn, self._clock)
             if waiter is not None:
-                waiter.granted(conn)
+                self._grant(waiter, conn)
             elif self.retired:
                 conn.close()
             if self.state.waiting:
@@ -378,6 +380,13 @@ class HostPool:
         for conn in list(self.state.busy):
             conn.close()
 
+    def _grant(self, waiter: Waiter[BackendConnection], conn: BackendConnection) -> None:
+        """It is its turn."""
+        conn.waited = waited = self._now() - waiter.since
+        self.load.waits += 1
+        self.load.waited += waited
+        waiter.granted(conn)
+
     # -- I/O
     # --------------------------------------------------------------------------------------------------------
 
@@ -387,7 +396,7 @@ class HostPool:
         """
         while self.state.waiting and (found := self.state.assign()) is not None:
             waiter, conn = found
-            waiter.granted(conn)
+            self._grant(waiter, conn)
         if self.state.waiting:
             self._open_more()
 

@@ -38,6 +38,7 @@ class Waiter(Generic[C]):
         "granted",
         "refused",
         "settings",
+        "since",
         "user",
     )
 
@@ -50,7 +51,9 @@ class Waiter(Generic[C]):
         granted: Callable[[C], None],
         refused: Callable[[Exception], None],
         user: str = NOBODY,
+        since: float = 0.0,
     ) -> None:
+        self.since = since  # when it began to wait
         self.settings = settings
         self.database = database
         self.capability_set = capability_set

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +16,7 @@ import structlog
 
 from proxy.engine.problems import NOTED
 from proxy.errors import ProxyError
+from proxy.stats import Visit
 from proxy.wire.attributes import NOTHING
 from proxy.wire.packets import Err, Ok, err_packet, ok_packet, tracked_ok_packet
 
@@ -26,6 +27,8 @@ from .waiting_room import Ticket
 from .work import Leaving, Phase, Work, Writing
 
 if TYPE_CHECKING:
+    from proxy.backends.connection import BackendConnection
+    from proxy.load import Load
     from proxy.session.state import Session
     from rewriter.plan import Plan
     from rewriter.plans import Gather, Values
@@ -68,22 +71,28 @@ class Exchange(ABC):
         "begun",
         "below",
         "closed",
+        "first",
+        "host",
         "kind",
+        "last",
         "leaving",
         "named",
         "observe_after",
         "phase",
         "plan",
+        "queued",
         "ready",
         "relay",
         "seq",
         "services",
         "session",
+        "shard",
         "sink",
         "snapshot",
         "sql",
         "ticket",
         "transport",
+        "visits",
         "whole",
         "work",
         "writing",
@@ -116,6 +125,13 @@ class Exchange(ABC):
         self.kind = ""  # kind of plan at work, for the metrics
         self.plan: Plan | None = None  # of the statement at work
         self.sql = b""
+        #: Where the command has been: a host, and the shard if it was for one; `visits` if there was more.
+        self.host: str | None = None
+        self.shard: Load | None = None
+        self.visits: list[Visit] = []
+        self.first = 0.0  # when the first statement for a server was sent (monotonic)
+        self.last = 0.0  # and when the last reply was complete
+        self.queued = 0.0  # seconds that it has waited for connections
         self.work: Work | None = None
         self.again: Callable[[], None] | None = None  # how to run what is no COM_QUERY a second time
         self.below: Standing | None = None  # the sink that stands while it does
@@ -220,6 +236,7 @@ class Exchange(ABC):
         if isinstance(error, Err):
             error = logical_error(self, error)
         message = error.text() if isinstance(error, Err) else str(error)
+        self.services.backends.loads.failed(error.code)
         self.session.note_error(error.code, message)
         if isinstance(error, ProxyError) and "outcome" in error.details:
             outcome, user = error.details["outcome"], self.session.user.name
@@ -240,10 +257,22 @@ class Exchange(ABC):
             return
         now = monotonic()
         seconds = now - self.begun
-        self.begun = now  # idle from now on
-        self.services.stats.observe(self.kind, outcome, seconds, self.plan)
+        use = self.services.stats.observe(self.kind, outcome, seconds, self.plan)
+        host = self.host
+        if host is not None and use is not None:
+            session = self.session
+            use.rows += session.row_count if session.row_count >= 0 else session.found_rows
+            if self.visits:
+                use.visited(self.visits)
+            else:
+                use.hosts[host] = use.hosts.get(host, 0) + 1
+                use.shards += self.shard is not None
         if seconds > self.observe_after:
             observe(self, outcome, seconds)
+        self.host = None
+        if self.visits or self.queued:
+            self.visits, self.queued = [], 0.0
+        self.begun = now  # idle from now on
         if self.leaving and self._leaves():
             self.close()
             return
@@ -276,6 +305,17 @@ class Exchange(ABC):
         if self._waiting:
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
+
+    def visited(self, conn: BackendConnection, shards: Sequence[Load]) -> None:
+        """A server has answered a statement of the command, on these shards."""
+        if self.host is None:
+            self.host, self.shard, self.first = conn.host, None, conn.sent
+        elif not self.visits:
+            self.visits.append(Visit(self.host, () if self.shard is None else (self.shard,)))
+            self.shard = None
+        self.visits.append(Visit(conn.host, shards))
+        self.first = min(self.first, conn.sent)
+        self.last = conn.ended
 
     def crashed(self, error: BaseException) -> None:
         """A bug in the proxy: one error for this client, the rest goes on."""

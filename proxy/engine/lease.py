@@ -58,7 +58,17 @@ def wait(
     """Queue for one of the pool's. `refused` may be called before this returns."""
     session = client.session
     pool = client.services.backends.pool(host)
-    return pool.wait(session.settings, database, session.capability_set, granted, refused, session.user.name)
+
+    def waited(conn: BackendConnection) -> None:
+        _note_wait(client, conn)
+        granted(conn)
+
+    return pool.wait(session.settings, database, session.capability_set, waited, refused, session.user.name)
+
+
+def _note_wait(client: Exchange, conn: BackendConnection) -> None:
+    client.queued += conn.waited
+    conn.waited = 0.0
 
 
 def crowded(client: Exchange, host: str) -> bool:
@@ -86,9 +96,11 @@ async def outside(
     """One of the pool's, whatever the session has on this host. Raises ProxyError."""
     session = client.session
     pool = client.services.backends.pool(host)
-    return await pool.connection(
+    conn = await pool.connection(
         settings or session.settings, database, session.capability_set, session.user.name
     )
+    _note_wait(client, conn)
+    return conn
 
 
 async def scratch(client: Exchange, host: str, settings: Settings) -> BackendConnection:

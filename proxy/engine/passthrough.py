@@ -5,11 +5,12 @@ send, a `Request`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from proxy.backends.connection import BackendConnection, Receiver
 from proxy.errors import ProxyError
+from proxy.load import Load
 from rewriter.plans import Values
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.text.effects import Effects
@@ -44,6 +45,7 @@ class Passthrough(Work, Receiver, Protocol):
         column_metadata: ColumnMetadata | None = None,
         nature: Nature = UNREAD,
         request: Request | None = None,
+        shards: Sequence[Load] = (),
     ) -> None:
         """Any statement; see `relay.Relay`."""
 

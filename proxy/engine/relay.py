@@ -10,7 +10,7 @@ is open. What is not sent as a COM_QUERY (a prepared statement), or has more beh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from proxy.engine.session_sync import effects_packets, keeps_warnings, opens_non
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.waiting_room import fenced, read_only
 from proxy.errors import ProxyError
+from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.column_metadata import Header, Placing
 from proxy.wire.constants import Status
@@ -61,13 +62,17 @@ class Relay:
         "fresh",
         "id_offset",
         "keeps_insert_id",
+        "known",
         "literals",
+        "loads",
         "nature",
         "once",
         "placing",
         "plain",
         "refused",
         "request",
+        "shard",
+        "shards",
         "sql",
         "stale",
         "task",
@@ -90,7 +95,11 @@ class Relay:
 
     def __init__(self, client: Exchange) -> None:
         self.client = client
+        self.loads = client.services.backends.loads
+        self.known = self.loads.shards
         self.conn: BackendConnection | None = None
+        self.shard: Load | None = None  # that of the shard whose statement it is, if it is that of one
+        self.shards: Sequence[Load] = ()  # or of several
         self.task: asyncio.Task[None] | None = None
         self.waiter: Waiter[BackendConnection] | None = None
         self.draining: BackendConnection | None = None  # its reply is complete, what it has left is asked for
@@ -115,8 +124,9 @@ class Relay:
         """Send `sql` to `host`, with nothing special about it: a point select in the database `shard`."""
         client = self.client
         session = client.session
+        load = self.known.get(shard) or self.loads.shard(shard, client.snapshot.topology)
         if session.tracks_replies or self.once is not None:
-            self.run(host, sql, column_metadata=column_metadata)
+            self.run(host, sql, column_metadata=column_metadata, shards=() if load is None else (load,))
             return
         client.work = self
         self.plain = True
@@ -133,12 +143,14 @@ class Relay:
                 self.conn = conn
                 conn.begun = client.begun
                 conn.ask(query_packet(sql), self)
+                self.shard = conn.shard = load
                 if column_metadata is not None:
                     conn.scanner.expected = column_metadata.headers.get(conn.capability_set)
                     conn.scanner.database = shard
                 return
         else:
             conn = transaction.held.get(host)
+        self.shard, self.shards = load, ()
         self.sql = sql
         self.database = None
         self._take(host, conn)
@@ -156,6 +168,7 @@ class Relay:
         column_metadata: ColumnMetadata | None = None,
         nature: Nature = UNREAD,
         request: Request | None = None,
+        shards: Sequence[Load] = (),
     ) -> None:
         """Send `sql` to `host`; with `database`, after making that the connection's current one.
 
@@ -163,10 +176,12 @@ class Relay:
         `keeps_insert_id`: the reply's is the client's own, so LAST_INSERT_ID() stays. `effects`: what the
         statement leaves behind on the connection; `literals` are the statement's own, to which they refer.
         `column_metadata`: of the result's columns, where they are not those that the server tells. `nature`:
-        of the statement. `request`: what is sent, where that is no COM_QUERY of `sql` alone.
+        of the statement. `request`: what is sent, where that is no COM_QUERY of `sql` alone. `shards`: those
+        that it is for.
         """
         client = self.client
         client.work = self
+        self.shard, self.shards = (shards[0], ()) if len(shards) == 1 else (None, shards)
         self.sql = sql
         self.plain = False
         self.database = database
@@ -186,7 +201,8 @@ class Relay:
         client.work = self
         self.plain = True
         self.fresh = False
-        self.database = self.column_metadata = None
+        self.database = self.column_metadata = self.shard = None
+        self.shards = ()
         self.conn = conn
         conn.begun = client.begun
         if client.writing_paused:
@@ -238,6 +254,7 @@ class Relay:
         conn.begun = client.begun
         if self.request is not None and not self.plain:
             self.request.send(conn)
+            conn.shard, conn.shards = self.shard, self.shards
             return
         if client.writing_paused:
             conn.transport.pause_reading()
@@ -251,6 +268,7 @@ class Relay:
             conn.send(packets + query_packet(self.sql), self, count)
         else:
             conn.send(query_packet(self.sql), self)
+        conn.shard, conn.shards = self.shard, self.shards
 
     def packets_before(self, conn: BackendConnection) -> tuple[bytes, int]:
         """The sync statements to be sent before the statement, and how many they are."""
@@ -430,6 +448,11 @@ class Relay:
         scanned = conn.scanner
         effects = None if self.plain else self.effects
         self.conn = None
+        if client.host is None and not self.shards:
+            client.host, client.shard = conn.host, self.shard
+            client.first, client.last = conn.sent, conn.ended
+        else:
+            client.visited(conn, self.shards if self.shard is None else (self.shard,))
         if client.writing_paused:
             conn.transport.resume_reading()
         if scanned.err is not None:
@@ -442,6 +465,7 @@ class Relay:
                 conn.database = None
                 self.send(conn)
                 return
+            self.loads.failed(scanned.err.code)
             session.note_error(scanned.err.code, scanned.err.text())
             if scanned.err.code in NOTED:
                 note_error(client, conn.host, scanned.err)

@@ -5,6 +5,7 @@ decides nothing about statements.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -209,6 +210,7 @@ class Services:
     def tick(self) -> None:
         """A few times a second: what time asks for."""
         self.backends.tick()
+        self.backends.loads.tick(time.monotonic())
         self.waiting_room.tick()
         self.planners.tend()
         self.respacing.tick()

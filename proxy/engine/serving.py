@@ -84,6 +84,7 @@ class Serving:
             self._use_schema(topology, self._coming, self._coming.version)
             self._spawn(self.look_at_tables(), "tables")
         self._backends.keep_only(topology.hosts)
+        self._backends.loads.keep_only(topology)
         self._stats.topology_changes += 1
         self._stats.remember(f"version {topology.version} in use")
         log.info("topology changed", version=topology.version, hosts=len(topology.hosts))
@@ -100,7 +101,9 @@ class Serving:
             self._use_schema(self.topology, found, schema.version)
 
     def _serve(self, topology: Topology, schema: Schema) -> None:
-        self.snapshot = Snapshot.of(self.snapshot.rewriter.replaced(topology, schema))
+        rewriter = self.snapshot.rewriter
+        self._stats.retire(rewriter.kept())
+        self.snapshot = Snapshot.of(rewriter.replaced(topology, schema))
 
     def _use_schema(self, topology: Topology, schema: Schema, version: int | str) -> None:
         self._settled = True

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from proxy.errors import ProxyError
+from proxy.load import Load
 from proxy.session.outcome import Diagnostic
 from proxy.wire.packets import Err, Ok, ProtocolError, lenenc_bytes, read_lenenc_bytes
 from rewriter.plans import HostStatement, Inserted
@@ -26,6 +27,7 @@ class Part:
     columns: list[bytes] = field(default_factory=list)
     rows: list[bytes] = field(default_factory=list)
     warnings: int = 0
+    loads: Sequence[Load] = ()  # of its shards
 
 
 def first_id(parts: Sequence[Part]) -> tuple[int, bool]:

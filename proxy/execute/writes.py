@@ -57,20 +57,22 @@ class _Pipeline:
     whole = True
     own = False
 
-    def __init__(self, parts: list[Part], opens: bool) -> None:
+    def __init__(self, client: Exchange, parts: list[Part], opens: bool) -> None:
         """`opens`: whether a transaction may be open after them."""
+        self._client = client
         self.parts = parts
         self._opens = opens
         self.warnings = 0  # of the last one
         self._index = 0
         self._reader = ResultReader()
         self._rows: list[bytes] = []
-        self._asking = False  # the warnings come next
+        self._asking = False  # the warnings come next, which are not counted
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, conn: BackendConnection, packets: bytes, count: int) -> None:
         packets += _SHOW_WARNINGS.join(query_packet(part.statement.sql) for part in self.parts)
         conn.send(packets, self, count, replies=2 * len(self.parts) - 1)
+        conn.shards = self.parts[0].loads
         await end_of_reply(conn, self._future)
 
     def accepts(self, conn: BackendConnection, changed: bool) -> bool:
@@ -90,12 +92,15 @@ class _Pipeline:
             part.diagnostics = _diagnostics(rows)
             self._asking = False
             self._index += 1
+            conn.sent, conn.shards = conn.ended, self.parts[self._index].loads
             return
         part.ok, part.error = conn.scanner.ok, conn.scanner.err
         part.columns, part.rows, part.warnings = columns, rows, conn.scanner.warnings
         part.answered = True
+        self._client.visited(conn, part.loads)
         if self._index < len(self.parts) - 1:
             self._asking = True
+            conn.sent = 0.0
             return
         self.warnings = conn.scanner.warnings
         if not self._future.done():
@@ -123,17 +128,23 @@ async def run_writes(
     client: Exchange,
     bound: Bound,
     running: set[BackendConnection],
+    keyspace: str | None = None,
     *,
     returning: bool = False,
     column_metadata: ColumnMetadata | None = None,
 ) -> None:
     """Run the statements of `bound` and answer the client. Their connections are put into `running`.
-    `returning`: with the rows that they give, whose columns' `column_metadata` these are.
+    `keyspace` is that of its table. `returning`: with the rows that they give, whose columns'
+    `column_metadata` these are.
     """
     parts = [
         Part(statement, bound.inserted[index] if bound.inserted else None)
         for index, statement in enumerate(bound.statements)
     ]
+    if keyspace is not None:
+        loads, placed = client.services.backends.loads, client.snapshot.topology.keyspaces[keyspace]
+        for part in parts:
+            part.loads = loads.of(placed, part.statement.shards)
     works: dict[str, HostWork] = {}
     for part in parts:
         host = part.statement.host
@@ -201,7 +212,7 @@ async def run_host(
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
         count += 1
     conn.begun = client.begun
-    pipeline = _Pipeline(work.parts, bool(opening[1]) or opens(client.session, conn))
+    pipeline = _Pipeline(client, work.parts, bool(opening[1]) or opens(client.session, conn))
     await pipeline.run(conn, packets, count)
     if not conn.closed and (pipeline.warnings or any(part.error for part in work.parts)):
         work.parts[-1].diagnostics = await drain_diagnostics(client, conn)

@@ -8,6 +8,7 @@ from typing import Any
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
+from proxy.load import Load
 from tests.wire.streams import ok_packet
 
 
@@ -68,6 +69,7 @@ class FakeOwner:
     """Counts the connections that said they are closed."""
 
     def __init__(self) -> None:
+        self.load = Load()
         self.closed: list[BackendConnection] = []
 
     def connection_closed(self, conn: BackendConnection) -> None:

@@ -11,6 +11,7 @@ from proxy.engine.diagnostics import opens
 from proxy.engine.lease import discard
 from proxy.engine.session_sync import sync_packets
 from proxy.errors import ProxyError
+from proxy.load import Load
 from proxy.wire.packets import query_packet
 from proxy.wire.rows import ResultReader
 from rewriter.plans import HostStatement
@@ -26,6 +27,9 @@ class Fan(Protocol):
     client: Exchange
     settings: Settings | None
 
+    def loads(self, run: int) -> Sequence[Load]:
+        """What the shards of one of the statements have had to do."""
+
     def received(self, branch: Branch, data: bytes, ending: int) -> None:
         """Part of a reply; `ending`: the size of the packet at its end that ends the reply, or 0."""
 
@@ -39,7 +43,7 @@ class Fan(Protocol):
 class Branch:
     """One connection's share: its statements, run one after another, each a run of the merge."""
 
-    __slots__ = ("conn", "draining", "fan", "host", "index", "paused", "reader", "run", "statements")
+    __slots__ = ("conn", "draining", "fan", "host", "index", "loads", "paused", "reader", "run", "statements")
 
     whole = True
     own = False
@@ -52,6 +56,7 @@ class Branch:
         self.conn: BackendConnection | None = None
         self.reader = ResultReader()
         self.run = 0
+        self.loads: Sequence[Load] = ()  # of the shards of the statement at work
         self.paused = False
         self.draining: asyncio.Task[None] | None = None
 
@@ -64,6 +69,7 @@ class Branch:
         conn.begun = self.fan.client.begun
         packets, count = sync_packets(self.fan.client.session, conn, self.fan.settings)
         conn.send(packets + query_packet(sql), self, count)
+        self.loads = conn.shards = self.fan.loads(self.run)
 
     def leave(self) -> None:
         """Give up what is at work: close the connection, and end the statement on the server."""

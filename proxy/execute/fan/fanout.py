@@ -10,6 +10,7 @@ An error on one host ends the statements on the others.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from proxy.engine.loading import spread_merge, spread_settings
 from proxy.engine.session_sync import sync_packets
 from proxy.engine.warned import Told, notices
 from proxy.errors import ProxyError
+from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, ROWS_SENT, Outcome
 from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
 from proxy.wire.resultset import decode_column, header_packets
@@ -38,8 +40,17 @@ if TYPE_CHECKING:
 class FanOut:
     """One statement over several hosts: the client's `Work` until it has been answered."""
 
-    def __init__(self, client: Exchange, bound: Bound, definitions: Definitions, ceiling: int | None) -> None:
+    def __init__(
+        self,
+        client: Exchange,
+        bound: Bound,
+        definitions: Definitions,
+        ceiling: int | None,
+        keyspace: str | None = None,
+    ) -> None:
+        """`keyspace` is that of its tables; without it its shards are not told apart in what is counted."""
         self.client = client
+        self.keyspace = None if keyspace is None else client.snapshot.topology.keyspaces[keyspace]
         cut = definitions.known and definitions.cut and client.session.env.flavour.unions_lose_columns
         if cut and bound.per_shard is not None:
             bound = bound.per_shard.make()
@@ -67,6 +78,12 @@ class FanOut:
 
     # -- connecting
     # -------------------------------------------------------------------------------------------------
+
+    def loads(self, run: int) -> Sequence[Load]:
+        """What the shards of one of the statements have had to do."""
+        if self.keyspace is None:
+            return ()
+        return self.client.services.backends.loads.of(self.keyspace, self.bound.statements[run].shards)
 
     def start(self) -> None:
         self.client.work = self
@@ -236,6 +253,7 @@ class FanOut:
     def branch_done(self, branch: Branch, conn: BackendConnection) -> None:
         """A statement's reply is complete."""
         scanned = conn.scanner
+        self.client.visited(conn, branch.loads)
         if scanned.err is not None:
             self._failed(replace(scanned.err, host=conn.host))
         elif scanned.warnings:

@@ -1,0 +1,217 @@
+"""What hosts and shards had to do: how many statements, how long, with what errors, how many rows.
+
+Plain integers that the data path adds to, as in `stats`. A statement is counted once, when the last byte of
+its reply has come (`backends.connection`): for its host, and for its shard if it was for one. One that was
+for several shards at once adds an equal part of its time and rows to each of them. Times here are the
+servers': from the bytes that went out to the last that came back; what was waited for a connection is apart.
+
+`recent` is what was counted in the last 10 to 20 seconds, since sums from the start of the proxy tell nothing
+about which shard is slow now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from time import monotonic
+from typing import Final, NamedTuple
+
+from config.topology import Keyspace, Topology
+
+UNIT: Final = 15_625
+"""1 / 64 µs. A time in seconds, times this, has the number of its bucket as its length in bits."""
+BUCKETS: Final = 20
+"""Buckets of times: below 64 µs, 128 µs … and the last one without a bound, from 16.8 s on."""
+BOUNDS: Final = tuple(2**number / UNIT for number in range(BUCKETS - 1))
+"""Their upper bounds, in seconds."""
+
+WINDOW: Final = 10.0
+"""Seconds between two marks of a load."""
+_TICKS: Final = 40
+"""So many ticks are in a window: each looks after a part of the loads."""
+_MOST_CODES: Final = 100
+"""Error codes that are told apart: routines make up their own."""
+OTHER_CODE: Final = "other"
+_NONE: Final = (0,) * BUCKETS
+
+
+def bucket_of(seconds: float) -> int:
+    """The number of the bucket that a time falls into."""
+    return min(int(seconds * UNIT).bit_length(), BUCKETS - 1)
+
+
+def quantile(buckets: Sequence[int], share: float, longest: float) -> float:
+    """The time in seconds within which `share` (0 to 1) of what is counted in `buckets` was done, as well as
+    they tell: linear within a bucket, and never more than `longest`, what was really seen. 0 without any.
+    """
+    wanted, below = share * sum(buckets), 0
+    for number, count in enumerate(buckets):
+        if count and below + count >= wanted:
+            lower = BOUNDS[number - 1] if number else 0.0
+            upper = BOUNDS[number] if number < len(BOUNDS) else max(longest, lower)
+            return min(lower + (upper - lower) * (wanted - below) / count, longest)
+        below += count
+    return 0.0
+
+
+def ceiling(buckets: Sequence[int]) -> float:
+    """The upper bound of the slowest that `buckets` have; 0 without any."""
+    last = max((number for number, count in enumerate(buckets) if count), default=-1)
+    return 0.0 if last < 0 else BOUNDS[min(last, len(BOUNDS) - 1)]
+
+
+class Counts(NamedTuple):
+    """Sums at a moment, or between two. `at`: monotonic seconds; between two, how many."""
+
+    at: float
+    statements: int
+    errors: int
+    seconds: float
+    rows: int
+    waits: int
+    waited: float
+    buckets: tuple[int, ...]
+
+    def since(self, before: Counts) -> Counts:
+        """What came between `before` and this."""
+        return Counts(
+            self.at - before.at,
+            self.statements - before.statements,
+            self.errors - before.errors,
+            self.seconds - before.seconds,
+            self.rows - before.rows,
+            self.waits - before.waits,
+            self.waited - before.waited,
+            tuple(now - then for now, then in zip(self.buckets, before.buckets, strict=True)),
+        )
+
+
+class Load:
+    """What one host, or one shard (`keyspace` and `shard`), had to do. `seconds` in all; `buckets`:
+    statements by their time; `waits` for a connection took `waited` seconds in all.
+    """
+
+    __slots__ = (
+        "_before",
+        "_mark",
+        "buckets",
+        "errors",
+        "keyspace",
+        "longest",
+        "rows",
+        "seconds",
+        "shard",
+        "waited",
+        "waits",
+    )
+
+    def __init__(self, keyspace: str = "", shard: int = 0) -> None:
+        self.keyspace = keyspace
+        self.shard = shard
+        self.errors = 0
+        self.seconds = 0.0
+        self.rows = 0
+        self.longest = 0.0
+        self.waits = 0
+        self.waited = 0.0
+        self.buckets = [0] * BUCKETS
+        self._before = self._mark = Counts(monotonic() - WINDOW, 0, 0, 0.0, 0, 0, 0.0, _NONE)
+
+    @property
+    def count(self) -> int:
+        """Statements that were answered."""
+        return sum(self.buckets)
+
+    def add(self, seconds: float, rows: int, bucket: int) -> None:
+        """A statement was answered. `rows` that it has given or changed."""
+        self.seconds += seconds
+        self.rows += rows
+        self.buckets[bucket] += 1
+        if seconds > self.longest:
+            self.longest = seconds
+
+    def now(self, at: float) -> Counts:
+        """All that was counted, at this moment (monotonic)."""
+        return Counts(
+            at, self.count, self.errors, self.seconds, self.rows, self.waits, self.waited, tuple(self.buckets)
+        )
+
+    def mark(self, now: float) -> None:
+        """A window is over."""
+        self._before = self._mark
+        idle = self.count == self._mark.statements and self.waits == self._mark.waits
+        self._mark = self._mark._replace(at=now) if idle else self.now(now)
+
+    def recent(self, now: float) -> Counts:
+        """What was counted in the last seconds."""
+        return self.now(now).since(self._before)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing was counted in the last seconds."""
+        return self.count == self._before.statements and self.waits == self._before.waits
+
+
+class Loads:
+    """The loads of one worker process: of hosts by name, of shards by their physical database."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, Load] = {}
+        self.shards: dict[bytes, Load] = {}
+        self.codes: dict[str, int] = {}  # errors that clients got, by their code
+        self._due: list[Load] = []  # those that are to be marked in this window
+        self._slice = 0
+        self._next_window = 0.0
+
+    def host(self, name: str) -> Load:
+        """Of a host; it stays when the topology names the host no more, since counters must not fall."""
+        found = self.hosts.get(name)
+        if found is None:
+            found = self.hosts[name] = Load()
+        return found
+
+    def shard(self, database: bytes, topology: Topology) -> Load | None:
+        """Of the shard whose database this is; None when the topology has none."""
+        found = self.shards.get(database)
+        if found is None:
+            place = topology.physical(database)
+            if place is None or place[1] is None:
+                return None
+            found = self.shards[database] = Load(place[0].name, place[1])
+        return found
+
+    def of(self, keyspace: Keyspace, shards: Iterable[int]) -> list[Load]:
+        """Of several shards."""
+        found = []
+        for shard in shards:
+            database = keyspace.database_of(shard)
+            load = self.shards.get(database)
+            if load is None:
+                load = self.shards[database] = Load(keyspace.name, shard)
+            found.append(load)
+        return found
+
+    def keep_only(self, topology: Topology) -> None:
+        """Another topology is in use: forget databases that it does not know as the same shards. What a shard
+        had to do stays with it when it moves.
+        """
+        for database, load in list(self.shards.items()):
+            place = topology.physical(database)
+            if place is None or (place[0].name, place[1]) != (load.keyspace, load.shard):
+                del self.shards[database]
+
+    def failed(self, code: int) -> None:
+        """A client got an error."""
+        name = str(code)
+        if name not in self.codes and len(self.codes) >= _MOST_CODES:
+            name = OTHER_CODE
+        self.codes[name] = self.codes.get(name, 0) + 1
+
+    def tick(self, now: float) -> None:
+        """Every quarter of a second. All loads are marked within a window, a part of them at a time."""
+        if not self._due and now >= self._next_window:
+            self._next_window = now + WINDOW
+            self._due = [*self.hosts.values(), *self.shards.values()]
+            self._slice = len(self._due) // _TICKS + 1
+        for load in self._due[-self._slice :]:
+            load.mark(now)
+        del self._due[-self._slice :]
