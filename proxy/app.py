@@ -24,6 +24,7 @@ from config.sources.schema import SchemaFile, SchemaNode, open_schema
 from config.topology import Topology
 from proxy.catalog.facts import ServerFacts, ask, ask_rest
 from proxy.catalog.tables import PERIOD
+from proxy.engine.seen import queries_seen, shards_seen
 from proxy.engine.services import Services
 from proxy.frontend.client import Client
 from proxy.frontend.drain import ask_to_leave
@@ -44,6 +45,7 @@ from .listening import Door, serve_clients
 from .local.advice import dear
 from .local.distributed import transactions
 from .local.kill import end
+from .local.loads import pools_seen
 from .local.processes import processes
 from .local.show import sessions
 from .logs import tell_lost
@@ -387,6 +389,10 @@ class Worker:
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["sessions"] = lambda request: sessions(services, **request)
         peers.handlers["advice"] = lambda _: dear(services)
+        peers.handlers["shards"] = lambda _: shards_seen(services, all=True)
+        peers.handlers["shards_now"] = lambda _: shards_seen(services)
+        peers.handlers["pools"] = lambda _: pools_seen(services)
+        peers.handlers["queries"] = lambda _: queries_seen(services)
         peers.handlers["transactions"] = lambda request: transactions(services, **request)
         spawn, serving = self.tasks.spawn, services.serving
         peers.handlers["tables"] = lambda _: spawn(serving.look_at_tables(), "tables") is not None

@@ -39,24 +39,19 @@ def bucket_of(seconds: float) -> int:
     return min(int(seconds * UNIT).bit_length(), BUCKETS - 1)
 
 
-def quantile(buckets: Sequence[int], share: float, longest: float) -> float:
+def quantile(buckets: Sequence[int], share: float, longest: float, bounds: Sequence[float] = BOUNDS) -> float:
     """The time in seconds within which `share` (0 to 1) of what is counted in `buckets` was done, as well as
     they tell: linear within a bucket, and never more than `longest`, what was really seen. 0 without any.
+    `bounds`: the buckets' upper ones; the last bucket has none.
     """
     wanted, below = share * sum(buckets), 0
     for number, count in enumerate(buckets):
         if count and below + count >= wanted:
-            lower = BOUNDS[number - 1] if number else 0.0
-            upper = BOUNDS[number] if number < len(BOUNDS) else max(longest, lower)
+            lower = bounds[number - 1] if number else 0.0
+            upper = bounds[number] if number < len(bounds) else max(longest, lower)
             return min(lower + (upper - lower) * (wanted - below) / count, longest)
         below += count
     return 0.0
-
-
-def ceiling(buckets: Sequence[int]) -> float:
-    """The upper bound of the slowest that `buckets` have; 0 without any."""
-    last = max((number for number, count in enumerate(buckets) if count), default=-1)
-    return 0.0 if last < 0 else BOUNDS[min(last, len(BOUNDS) - 1)]
 
 
 class Counts(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rewriter.plan import Plan
 
@@ -89,6 +89,26 @@ class Use:
         for host, loads in visits:
             self.hosts[host] = self.hosts.get(host, 0) + 1
             self.shards += len(loads)
+
+    def data(self) -> list[Any]:
+        """All of it as JSON has it."""
+        return [
+            self.count,
+            self.errors,
+            round(self.seconds, 6),
+            round(self.longest, 6),
+            self.rows,
+            self.shards,
+            self.buckets,
+            self.hosts,
+        ]
+
+    @classmethod
+    def of(cls, data: list[Any]) -> Use:
+        """What gave this `data`."""
+        use = cls()
+        use.count, use.errors, use.seconds, use.longest, use.rows, use.shards, use.buckets, use.hosts = data
+        return use
 
     def add(self, other: Use) -> None:
         """Count what `other` has counted, too."""

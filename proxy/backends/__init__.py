@@ -84,6 +84,11 @@ class Backends:
     def pools(self) -> Iterable[HostPool]:
         return self._pools.values()
 
+    @property
+    def every_pool(self) -> Iterable[HostPool]:
+        """Those that close, and those for gathering, too."""
+        return [*self._pools.values(), *self._scratch.values(), *self._retired]
+
     def release(self, conn: BackendConnection) -> None:
         """Give a connection back to the pool it came from."""
         owner = conn.owner
@@ -126,14 +131,10 @@ class Backends:
                 self._retired.append(pool)
 
     def tick(self) -> None:
-        for pool in [
-            *self._pools.values(),
-            *self._scratch.values(),
-            *self._retired,
-        ]:  # a tick may end in a statement on a new host
+        for pool in self.every_pool:  # a tick may end in a statement on a new host
             pool.tick()
         self._retired = [pool for pool in self._retired if pool.state.size or pool.state.waiting]
 
     def close(self) -> None:
-        for pool in [*self._pools.values(), *self._scratch.values(), *self._retired]:
+        for pool in self.every_pool:
             pool.close()

@@ -11,7 +11,7 @@ from proxy.engine import transactions
 from rewriter.plans import Values, builtins
 from rewriter.plans.cached import FlushCache, TouchingSet
 
-from . import advice, caches, catalog, distributed, explain, kill, locks, processes, set, show, status, use
+from . import advice, caches, catalog, distributed, explain, kill, loads, locks, processes, set, show, status, use
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -29,14 +29,15 @@ BUILTINS: Final[dict[type[builtins.Builtin], Callable[[Exchange, Any, Values], N
     builtins.Kill: kill.kill_statement,
     builtins.Empty: show.empty,
     builtins.ExplainRoute: explain.explain_route,
-    builtins.ShowShards: show.shards,
+    builtins.ShowShards: loads.shards,
+    builtins.ShowHotShards: loads.hot_shards,
     builtins.ShowTopology: show.topology,
-    builtins.ShowPools: show.pools,
+    builtins.ShowPools: loads.pools,
     builtins.ShowProxyStatus: show.proxy_status,
     builtins.ShowProxyCaches: caches.proxy_caches,
     FlushCache: caches.flush_cache,
     TouchingSet: set.set_variables,
-    builtins.ShowProxyQueries: show.proxy_queries,
+    builtins.ShowProxyQueries: loads.proxy_queries,
     builtins.ShowProxyAdvice: advice.proxy_advice,
     builtins.ShowProxySessions: show.proxy_sessions,
     builtins.ShowProxyTransactions: distributed.proxy_transactions,

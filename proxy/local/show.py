@@ -13,7 +13,6 @@ from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.session.state import Role
-from proxy.stats import Use
 from proxy.wire.charsets import bytes_of, codec_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
@@ -54,28 +53,6 @@ def empty(client: Exchange, plan: Empty, values: Values) -> None:
 # ----------------------------------------------------------------------------------------------------------
 
 
-def shards(client: Exchange, plan: Listing, values: Values) -> None:
-    """One row for each shard."""
-    rows: list[list[object]] = []
-    for keyspace in client.snapshot.topology.keyspaces.values():
-        for shard in keyspace.all_shards:
-            found = keyspace.range_of(shard)
-            assert found is not None
-            database = keyspace.database_of(shard).decode()
-            opened = "yes" if found.open else "no"
-            rows.append([keyspace.name, shard, database, found.master, found.slave, str(found.state), opened])
-    columns = [
-        text_column("Keyspace"),
-        integer_column("Shard"),
-        text_column("Database"),
-        text_column("Master"),
-        text_column("Slave"),
-        text_column("State"),
-        text_column("Open"),
-    ]
-    answer_rows(client, columns, liked(plan, values, rows, 0, 2))
-
-
 def topology(client: Exchange, plan: Listing, values: Values) -> None:
     """One row for each range, and the version."""
     current = client.snapshot.topology
@@ -105,42 +82,6 @@ def _ranges(keyspace: Keyspace, version: int) -> list[list[object]]:
         [version, keyspace.name, found.first, found.last, found.master, found.slave, str(found.state)]
         for found in keyspace.ranges
     ]
-
-
-_FOR_REPLICAS = "5.5.5-"
-"""What MariaDB before 11 puts before its version in the greeting, for old replicas."""
-
-
-def pools(client: Exchange, plan: Listing, values: Values) -> None:
-    """One row for each host's pool."""
-    rows: list[list[object]] = []
-    for pool in client.services.backends.pools:
-        state = pool.state
-        rows.append(
-            [
-                pool.host,
-                pool.version.removeprefix(_FOR_REPLICAS),
-                len(state.busy),
-                state.idle_count,
-                state.opening,
-                len(state.waiting),
-                state.max_connections,
-                pool.failures,
-                pool.trouble or None,
-            ]
-        )
-    columns = [
-        text_column("Host"),
-        text_column("Version"),
-        integer_column("Busy"),
-        integer_column("Idle"),
-        integer_column("Opening"),
-        integer_column("Waiting"),
-        integer_column("Limit"),
-        integer_column("Failures"),
-        text_column("Error"),
-    ]
-    answer_rows(client, columns, liked(plan, values, rows))
 
 
 def proxy_status(client: Exchange, plan: Listing, values: Values) -> None:
@@ -200,47 +141,6 @@ def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]
             ]
         )
     return rows
-
-
-def proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
-    """One row for each kind of statement whose plan this worker process keeps, those that took most time
-    first. Literals are not shown.
-    """
-    services = client.services
-    found: dict[tuple[str, str, str], Use] = {}
-    for kept, text, database in client.snapshot.rewriter.kept():
-        use = services.stats.uses.get(kept)
-        if use is not None:
-            found.setdefault((text, database, kept.kind), Use()).add(use)
-    ordered = sorted(found.items(), key=lambda pair: -pair[1].seconds)
-    rows: list[list[object]] = [
-        [
-            text,
-            database or None,
-            kind,
-            use.count,
-            use.errors,
-            _milliseconds(use.seconds),
-            _milliseconds(use.seconds / use.count),
-            _milliseconds(use.longest),
-        ]
-        for (text, database, kind), use in ordered
-    ]
-    columns = [
-        text_column("Digest"),
-        text_column("Db"),
-        text_column("Plan"),
-        integer_column("Count"),
-        integer_column("Errors"),
-        text_column("Total_ms"),
-        text_column("Mean_ms"),
-        text_column("Max_ms"),
-    ]
-    answer_rows(client, columns, liked(plan, values, rows))
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1000:.3f}"
 
 
 # -- diagnostics

@@ -15,6 +15,7 @@ from rewriter.plans.builtins import (
     ShowDatabases,
     ShowErrors,
     ShowGrants,
+    ShowHotShards,
     ShowIndex,
     ShowNothing,
     ShowPools,
@@ -45,6 +46,7 @@ from .unsharded import About, Place, Text, plan_confined
 
 _OWN: Final[dict[tuple[str, ...], type[Listing]]] = {
     ("SHARDS",): ShowShards,
+    ("HOT", "SHARDS"): ShowHotShards,
     ("TOPOLOGY",): ShowTopology,
     ("POOLS",): ShowPools,
     ("PROXY", "STATUS"): ShowProxyStatus,

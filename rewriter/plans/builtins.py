@@ -222,6 +222,13 @@ class ShowShards(Listing):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ShowHotShards(Listing):
+    """SHOW HOT SHARDS."""
+
+    title: ClassVar[str] = "show hot shards"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShowTopology(Listing):
     """SHOW TOPOLOGY."""
 

@@ -97,7 +97,18 @@ _SHOWN: Final = frozenset(
     }
     | {"TRIGGERS", "EVENTS", "PROCEDURE", "FUNCTION", "PACKAGE", "LIBRARY", "STATUS", "VARIABLES", "WARNINGS"}
     | {"ERRORS", "COUNT", "CHARACTER", "CHARSET", "COLLATION", "ENGINES", "STORAGE", "PLUGINS", "PRIVILEGES"}
-    | {"GRANTS", "PROCESSLIST", "SHARDS", "TOPOLOGY", "POOLS", "PROXY", "AUTHORS", "CONTRIBUTORS", "LOCALES"}
+    | {
+        "GRANTS",
+        "PROCESSLIST",
+        "SHARDS",
+        "HOT",
+        "TOPOLOGY",
+        "POOLS",
+        "PROXY",
+        "AUTHORS",
+        "CONTRIBUTORS",
+        "LOCALES",
+    }
 )
 _CREATED: Final = frozenset(
     {

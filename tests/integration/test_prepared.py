@@ -361,7 +361,7 @@ def test_prepare_on_shards(shards: Binary) -> None:
         ("SELECT * FROM email_to_user WHERE email = ?", (1, 2)),
         ("SELECT * FROM usernames WHERE username = ?", (1, 2)),
         ("SHOW TABLES", (0, 1)),
-        ("SHOW SHARDS", (0, 7)),
+        ("SHOW SHARDS", (0, 19)),
         ("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?", (1, 1)),
     ):
         found = shards.statement(sql)

@@ -1,0 +1,214 @@
+"""What a worker process has seen of hosts, shards and statements, as plain data for SHOW and the status page.
+
+Each worker gives its own (`hosts_seen`, `shards_seen`, `queries_seen`), lists that JSON has; `add` and
+`together` make one of those of all workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from proxy.load import BUCKETS, Counts, Load, quantile
+from proxy.stats import BUCKETS as STATEMENT_BOUNDS
+from proxy.stats import KEPT_DIGESTS, Digest, Use
+
+if TYPE_CHECKING:
+    from proxy.backends.connection import BackendConnection
+    from proxy.engine.services import Services
+
+_SLOW_TIMES: Final = 4
+_SLOW_SECONDS: Final = 0.002
+"""A shard is slow when its mean is so many times that of its keyspace, and not less than this."""
+_STUCK: Final = 1.0
+"""Seconds after which a statement that still runs makes its shard slow, too."""
+_FAILING: Final = 0.05
+"""The share of statements that fail from which on a shard is failing."""
+
+
+class Seen(NamedTuple):
+    """What one host or shard had to do in the last seconds: `per_second` statements, and of these
+    `statements` so many `errors`, `seconds` in all, `rows` given or changed, `waits` for a connection of
+    `waited` seconds, `buckets` by time. `running` now, the `oldest` for so many seconds. From the start:
+    `total` statements, with `total_errors`, `total_seconds`, `total_rows`, and `longest`.
+    """
+
+    per_second: float
+    statements: int
+    errors: int
+    seconds: float
+    rows: int
+    waits: int
+    waited: float
+    running: int
+    oldest: float
+    total: int
+    total_errors: int
+    total_seconds: float
+    total_rows: int
+    longest: float
+    buckets: Sequence[int]
+
+    @property
+    def mean(self) -> float:
+        """Seconds of a statement, of the last ones; 0 without any."""
+        return self.seconds / self.statements if self.statements else 0.0
+
+    @property
+    def busy(self) -> float:
+        """So many statements were at work at the same time, in the mean."""
+        return self.mean * self.per_second
+
+    def within(self, share: float) -> float:
+        """The seconds within which that share of the last statements was done."""
+        return quantile(self.buckets, share, self.longest)
+
+    @property
+    def failing(self) -> bool:
+        """Whether a part of its statements fails that is not small."""
+        return self.errors > 0 and self.errors >= _FAILING * self.statements
+
+    def slow(self, usual: float) -> bool:
+        """Whether its statements take far longer than the `usual` mean of its keyspace."""
+        return self.oldest >= _STUCK or self.mean >= max(_SLOW_TIMES * usual, _SLOW_SECONDS)
+
+    def state(self, usual: float) -> str:
+        """What an operator looks for: failing, slow, or nothing."""
+        return "failing" if self.failing else "slow" if self.slow(usual) else ""
+
+
+NOTHING: Final = Seen(0.0, 0, 0, 0.0, 0, 0, 0.0, 0, 0.0, 0, 0, 0.0, 0, 0.0, (0,) * BUCKETS)
+
+
+def add(one: Seen, other: Seen) -> Seen:
+    """What two workers have seen of the same."""
+    return Seen(
+        one.per_second + other.per_second,
+        one.statements + other.statements,
+        one.errors + other.errors,
+        one.seconds + other.seconds,
+        one.rows + other.rows,
+        one.waits + other.waits,
+        one.waited + other.waited,
+        one.running + other.running,
+        max(one.oldest, other.oldest),
+        one.total + other.total,
+        one.total_errors + other.total_errors,
+        one.total_seconds + other.total_seconds,
+        one.total_rows + other.total_rows,
+        max(one.longest, other.longest),
+        [a + b for a, b in zip(one.buckets, other.buckets, strict=True)],
+    )
+
+
+def together(parts: Iterable[Mapping[str, Sequence[Any]]]) -> dict[str, Seen]:
+    """Of all workers, by host or by database."""
+    found: dict[str, Seen] = {}
+    for part in parts:
+        for name, values in part.items():
+            seen = Seen(*values)
+            found[name] = add(found[name], seen) if name in found else seen
+    return found
+
+
+def usual(seen: Iterable[Seen]) -> float:
+    """The median of the means of those that had something to do; 0 without any."""
+    means = sorted(one.mean for one in seen if one.statements)
+    return means[(len(means) - 1) // 2] if means else 0.0
+
+
+# -- of this worker
+# -------------------------------------------------------------------------------------------------------
+
+
+def _seen(load: Load, recent: Counts, running: Sequence[float]) -> Seen:
+    return Seen(
+        round(recent.statements / max(recent.at, 0.001), 3),
+        recent.statements,
+        recent.errors,
+        round(recent.seconds, 6),
+        recent.rows,
+        recent.waits,
+        round(recent.waited, 6),
+        len(running),
+        round(max(running, default=0.0), 3),
+        load.count,
+        load.errors,
+        round(load.seconds, 6),
+        load.rows,
+        round(load.longest, 6),
+        recent.buckets,
+    )
+
+
+def _at_work(services: Services) -> Iterator[BackendConnection]:
+    """The connections on which statements of clients run now."""
+    for pool in services.backends.every_pool:
+        for conn in pool.state.busy:
+            if conn.receiver is not None and conn.sent:
+                yield conn
+
+
+def hosts_seen(services: Services) -> dict[str, Seen]:
+    """By host."""
+    now = monotonic()
+    running: dict[str, list[float]] = {}
+    for conn in _at_work(services):
+        running.setdefault(conn.host, []).append(now - conn.sent)
+    return {
+        host: _seen(load, load.recent(now), running.get(host, ()))
+        for host, load in services.backends.loads.hosts.items()
+    }
+
+
+def shards_seen(services: Services, *, all: bool = False) -> dict[str, Seen]:
+    """By physical database, those that had something to do in the last seconds; with `all`, since the
+    start.
+    """
+    now = monotonic()
+    running: dict[int, list[float]] = {}
+    for conn in _at_work(services):
+        for load in conn.shards if conn.shard is None else (conn.shard,):
+            running.setdefault(id(load), []).append(now - conn.sent)
+    return {
+        database.decode(): _seen(load, load.recent(now), running.get(id(load), ()))
+        for database, load in services.backends.loads.shards.items()
+        if all or id(load) in running or not load.quiet
+    }
+
+
+# -- statements
+# -----------------------------------------------------------------------------------------------------------
+
+
+class Query(NamedTuple):
+    """One kind of statement: its text without literals, and what was counted of it."""
+
+    digest: str
+    database: str
+    plan: str
+    use: Use
+
+    def within(self, share: float) -> float:
+        """The seconds within which that share of them was answered."""
+        return quantile(self.use.buckets, share, self.use.longest, STATEMENT_BOUNDS)
+
+
+def queries_seen(services: Services, most: int = KEPT_DIGESTS) -> list[tuple[Digest, list[Any]]]:
+    """The kinds of statements that took most time, at most so many, each with the data of its `Use`."""
+    stats = services.stats
+    used = stats.by_digest(services.serving.snapshot.rewriter.kept())
+    found = nlargest(most, used.items(), key=lambda pair: pair[1].seconds)
+    return [(digest, use.data()) for digest, use in found]
+
+
+def queries_together(parts: Iterable[Iterable[tuple[Sequence[str], list[Any]]]]) -> list[Query]:
+    """Those of all workers, the costliest first."""
+    found: dict[tuple[str, ...], Use] = {}
+    for part in parts:
+        for digest, data in part:
+            found.setdefault(tuple(digest), Use()).add(Use.of(data))
+    made = [Query(digest, database, plan, use) for (digest, database, plan), use in found.items()]
+    return sorted(made, key=lambda one: -one.use.seconds)

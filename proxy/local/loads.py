@@ -1,0 +1,304 @@
+"""SHOW SHARDS, HOT SHARDS, POOLS and PROXY QUERIES: where the load is, and how it is carried, as all worker
+processes have seen it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from proxy.engine.seen import (
+    NOTHING,
+    Query,
+    Seen,
+    hosts_seen,
+    queries_seen,
+    queries_together,
+    shards_seen,
+    together,
+    usual,
+)
+from proxy.engine.task import TaskWork
+from proxy.wire.resultset import Column, integer_column, text_column
+from rewriter.plans import Values
+from rewriter.plans.builtins import Listing
+
+from .show import answer_rows, liked
+
+if TYPE_CHECKING:
+    from config.topology import Keyspace
+    from proxy.engine.exchange import Exchange
+    from proxy.engine.services import Services
+
+_FOR_REPLICAS: Final = "5.5.5-"
+"""What MariaDB before 11 puts before its version in the greeting, for old replicas."""
+_AT_ONCE: Final = 1000
+"""So many rows are made in one turn of the loop."""
+_HOT: Final = 100
+"""So many shards SHOW HOT SHARDS tells of."""
+
+
+async def _of_all(client: Exchange, what: str, own: Callable[[Services], Any]) -> list[Any]:
+    """What this worker has seen, and what the others say."""
+    peers = client.services.peers
+    found = [own(client.services)]
+    if peers is not None:
+        found += await peers.ask_others(what)
+    return found
+
+
+def all_shards_seen(services: Services) -> dict[str, Seen]:
+    """Those that ever had something to do."""
+    return shards_seen(services, all=True)
+
+
+def ms(seconds: float) -> str:
+    """Milliseconds, as they are shown."""
+    return f"{seconds * 1000:.3f}"
+
+
+# -- shards
+# ---------------------------------------------------------------------------------------------------------
+
+_LOAD: Final = [
+    text_column("Load"),
+    text_column("Per_second"),
+    text_column("Mean_ms"),
+    text_column("P95_ms"),
+    text_column("Busy"),
+    integer_column("Errors"),
+    integer_column("Running"),
+    text_column("Oldest_ms"),
+]
+_TOTALS: Final = [
+    integer_column("Total"),
+    integer_column("Total_errors"),
+    integer_column("Total_rows"),
+    text_column("Max_ms"),
+]
+
+
+def _load(seen: Seen, usually: float) -> list[object]:
+    """The columns of `_LOAD`."""
+    return [
+        seen.state(usually) or None,
+        f"{seen.per_second:.1f}",
+        ms(seen.mean),
+        ms(seen.within(0.95)),
+        f"{seen.busy:.3f}",
+        seen.errors,
+        seen.running,
+        ms(seen.oldest),
+    ]
+
+
+def _totals(seen: Seen) -> list[object]:
+    return [seen.total, seen.total_errors, seen.total_rows, ms(seen.longest)]
+
+
+def shards(client: Exchange, plan: Listing, values: Values) -> None:
+    """One row for each shard: where it is, and what it has had to do in the last seconds and in all."""
+    TaskWork(client).start(_shards(client, plan, values))
+
+
+async def _shards(client: Exchange, plan: Listing, values: Values) -> None:
+    seen = together(await _of_all(client, "shards", all_shards_seen))
+    rows: list[list[object]] = []
+    for keyspace in client.snapshot.topology.keyspaces.values():
+        usually = usual(_of(keyspace, seen))
+        for shard in keyspace.all_shards:
+            found = keyspace.range_of(shard)
+            assert found is not None
+            database = keyspace.database_of(shard).decode()
+            opened = "yes" if found.open else "no"
+            one = seen.get(database, NOTHING)
+            place = [keyspace.name, shard, database, found.master, found.slave, str(found.state), opened]
+            rows.append([*place, *_load(one, usually), *_totals(one)])
+            if not len(rows) % _AT_ONCE:
+                await asyncio.sleep(0)
+    columns = [
+        text_column("Keyspace"),
+        integer_column("Shard"),
+        text_column("Database"),
+        text_column("Master"),
+        text_column("Slave"),
+        text_column("State"),
+        text_column("Open"),
+        *_LOAD,
+        *_TOTALS,
+    ]
+    answer_rows(client, columns, liked(plan, values, rows, 0, 2))
+
+
+def _of(keyspace: Keyspace, seen: dict[str, Seen]) -> Iterable[Seen]:
+    for shard in keyspace.all_shards:
+        found = seen.get(keyspace.database_of(shard).decode())
+        if found is not None:
+            yield found
+
+
+def hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
+    """The shards that fail, those that are slow, and those with most work, in this order."""
+    TaskWork(client).start(_hot_shards(client, plan, values))
+
+
+async def _hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
+    seen = together(await _of_all(client, "shards_now", shards_seen))
+    found: list[tuple[tuple[object, ...], list[object]]] = []
+    for keyspace in client.snapshot.topology.keyspaces.values():
+        mine = {
+            shard: one
+            for shard in keyspace.all_shards
+            if (one := seen.get(keyspace.database_of(shard).decode())) is not None
+        }
+        usually = usual(mine.values())
+        for shard, one in mine.items():
+            placed = keyspace.range_of(shard)
+            assert placed is not None
+            row: list[object] = [keyspace.name, shard, keyspace.database_of(shard).decode(), placed.master]
+            found.append((hotness(one, usually), row + _load(one, usually)))
+        await asyncio.sleep(0)
+    found.sort(key=lambda pair: pair[0])
+    columns = [
+        text_column("Keyspace"),
+        integer_column("Shard"),
+        text_column("Database"),
+        text_column("Master"),
+        *_LOAD,
+    ]
+    answer_rows(client, columns, liked(plan, values, [row for _, row in found], 0, 2, 3)[:_HOT])
+
+
+def hotness(seen: Seen, usually: float) -> tuple[object, ...]:
+    """What hot shards are sorted by: the worst come first."""
+    return (not seen.failing, not seen.slow(usually), -seen.oldest, -seen.busy)
+
+
+# -- hosts
+# ----------------------------------------------------------------------------------------------------------
+
+
+def pools_seen(services: Services) -> dict[str, list[Any]]:
+    """By host, what this worker's pool has: version, connections busy, idle and opening, statements that
+    wait, the limit, failures in a row and what is wrong; then what the host has had to do, as `Seen`.
+    """
+    seen = hosts_seen(services)
+    return {
+        pool.host: [
+            pool.version.removeprefix(_FOR_REPLICAS),
+            len(pool.state.busy),
+            pool.state.idle_count,
+            pool.state.opening,
+            len(pool.state.waiting),
+            pool.state.max_connections,
+            pool.failures,
+            pool.trouble,
+            seen.get(pool.host, NOTHING),
+        ]
+        for pool in services.backends.pools
+    }
+
+
+def pools(client: Exchange, plan: Listing, values: Values) -> None:
+    """One row for each host: the connections of all workers to it, and what it has had to do."""
+    TaskWork(client).start(_pools(client, plan, values))
+
+
+async def _pools(client: Exchange, plan: Listing, values: Values) -> None:
+    parts: list[dict[str, Sequence[Any]]] = await _of_all(client, "pools", pools_seen)
+    loads = together([{host: one[-1] for host, one in part.items()} for part in parts])
+    rows: list[list[object]] = []
+    for host, seen in loads.items():
+        mine = [part[host] for part in parts if host in part]
+        counts = [sum(one[place] for one in mine) for place in range(1, 6)]
+        troubles = dict.fromkeys(one[7] for one in mine if one[7])
+        rows.append(
+            [
+                host,
+                max(one[0] for one in mine),
+                *counts,
+                max(one[6] for one in mine),
+                "; ".join(troubles) or None,
+                f"{seen.per_second:.1f}",
+                ms(seen.mean),
+                ms(seen.within(0.95)),
+                seen.errors,
+                seen.waits,
+                ms(seen.waited / seen.waits if seen.waits else 0.0),
+                seen.running,
+                ms(seen.oldest),
+                *_totals(seen),
+            ]
+        )
+    columns = [
+        text_column("Host"),
+        text_column("Version"),
+        integer_column("Busy"),
+        integer_column("Idle"),
+        integer_column("Opening"),
+        integer_column("Waiting"),
+        integer_column("Limit"),
+        integer_column("Failures"),
+        text_column("Error"),
+        text_column("Per_second"),
+        text_column("Mean_ms"),
+        text_column("P95_ms"),
+        integer_column("Errors"),
+        integer_column("Waits"),
+        text_column("Wait_ms"),
+        integer_column("Running"),
+        text_column("Oldest_ms"),
+        *_TOTALS,
+    ]
+    answer_rows(client, columns, liked(plan, values, rows))
+
+
+# -- statements
+# -----------------------------------------------------------------------------------------------------
+
+
+def proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
+    """One row for each kind of statement, those that took most time first. Literals are not shown."""
+    TaskWork(client).start(_proxy_queries(client, plan, values))
+
+
+async def _proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
+    found = queries_together(await _of_all(client, "queries", queries_seen))
+    columns: list[Column] = [
+        text_column("Digest"),
+        text_column("Db"),
+        text_column("Plan"),
+        integer_column("Count"),
+        integer_column("Errors"),
+        text_column("Total_ms"),
+        text_column("Mean_ms"),
+        text_column("P50_ms"),
+        text_column("P95_ms"),
+        text_column("P99_ms"),
+        text_column("Max_ms"),
+        integer_column("Rows"),
+        text_column("Shards"),
+        text_column("Hosts"),
+    ]
+    answer_rows(client, columns, liked(plan, values, [_query(one) for one in found]))
+
+
+def _query(one: Query) -> list[object]:
+    """`Shards`: in the mean. `Hosts`: each with how often it was there."""
+    use = one.use
+    hosts = sorted(use.hosts.items(), key=lambda pair: -pair[1])
+    return [
+        one.digest,
+        one.database or None,
+        one.plan,
+        use.count,
+        use.errors,
+        ms(use.seconds),
+        ms(use.seconds / use.count),
+        *(ms(one.within(share)) for share in (0.5, 0.95, 0.99)),
+        ms(use.longest),
+        use.rows,
+        f"{use.shards / use.count:.2f}",
+        ", ".join(f"{host} {count}" for host, count in hosts) or None,
+    ]
