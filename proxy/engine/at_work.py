@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from proxy.load import Load
     from proxy.session.state import Session
+    from proxy.stats import Visit
     from rewriter.plan import Plan
 
     from .services import Services
@@ -13,12 +15,21 @@ if TYPE_CHECKING:
 
 
 class AtWork(Protocol):
-    """A command at work. `kind`: of its plan; `sql`: b"" where it is no COM_QUERY."""
+    """A command at work. `kind`: of its plan; `sql`: b"" where it is no COM_QUERY. `host` and `shard`, or
+    `visits`: where it has been; `first` and `last`: from when to when (monotonic); `queued`: seconds that it
+    has waited for connections.
+    """
 
+    first: float
+    host: str | None
     kind: str
+    last: float
     observe_after: float
     plan: Plan | None
+    queued: float
     services: Services
     session: Session
+    shard: Load | None
     snapshot: Snapshot
     sql: bytes
+    visits: list[Visit]

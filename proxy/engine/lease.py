@@ -215,6 +215,8 @@ def give_all_back(
             gone.append((conn, None))
             continue
         if conn.in_transaction and not conn.undone:
+            if not transaction.open:
+                transaction.since = client.begun  # with autocommit off its first statement has begun it
             transaction.held[conn.host] = conn
             continue
         if transaction.held.get(conn.host) is conn:

@@ -111,6 +111,7 @@ class Rest:
             client.transport.write(out)
 
     def reply_done(self, conn: BackendConnection) -> None:
+        self.client.visited(conn, ())
         scanned = conn.scanner
         self.err, self.ok, self.warnings = scanned.err, scanned.ok, scanned.warnings
         if not self._done.done():

@@ -28,6 +28,10 @@ _FAILING: Final = 0.05
 """The share of statements that fail from which on a shard is failing."""
 
 
+_NAMED: Final = 8
+"""So many shards of one statement are named."""
+
+
 class Seen(NamedTuple):
     """What one host or shard had to do in the last seconds: `per_second` statements, and of these
     `statements` so many `errors`, `seconds` in all, `rows` given or changed, `waits` for a connection of
@@ -149,6 +153,23 @@ def _at_work(services: Services) -> Iterator[BackendConnection]:
         for conn in pool.state.busy:
             if conn.receiver is not None and conn.sent:
                 yield conn
+
+
+def places_now(services: Services) -> dict[int, list[str]]:
+    """By session, where its statement runs now: `db1:3306`, or `db1:3306 (main/3429)`."""
+    found: dict[int, list[str]] = {}
+    for conn in _at_work(services):
+        client = getattr(conn.receiver, "client", None)  # the proxy's own questions have none
+        if client is None or client.session is None:
+            continue
+        loads = conn.shards if conn.shard is None else (conn.shard,)
+        names = [f"{load.keyspace}/{load.shard}" for load in loads[:_NAMED]]
+        if len(loads) > _NAMED:
+            names.append(f"and {len(loads) - _NAMED} more")
+        found.setdefault(client.session.id, []).append(
+            f"{conn.host} ({', '.join(names)})" if names else conn.host
+        )
+    return found
 
 
 def hosts_seen(services: Services) -> dict[str, Seen]:

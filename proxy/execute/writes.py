@@ -59,7 +59,7 @@ class _Pipeline:
 
     def __init__(self, client: Exchange, parts: list[Part], opens: bool) -> None:
         """`opens`: whether a transaction may be open after them."""
-        self._client = client
+        self.client = client
         self.parts = parts
         self._opens = opens
         self.warnings = 0  # of the last one
@@ -97,7 +97,7 @@ class _Pipeline:
         part.ok, part.error = conn.scanner.ok, conn.scanner.err
         part.columns, part.rows, part.warnings = columns, rows, conn.scanner.warnings
         part.answered = True
-        self._client.visited(conn, part.loads)
+        self.client.visited(conn, part.loads)
         if self._index < len(self.parts) - 1:
             self._asking = True
             conn.sent = 0.0

@@ -11,7 +11,7 @@ from proxy.wire.resultset import integer_column, text_column
 from rewriter.plans import Values
 from rewriter.plans.builtins import Listing
 
-from .show import answer_rows, liked
+from .show import answer_rows, last_statement, liked, transaction_age
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -25,6 +25,7 @@ _COLUMNS = [
     text_column("Hosts"),
     text_column("Gtrid"),
     text_column("Reason"),
+    text_column("Last_statement"),
 ]
 
 
@@ -50,22 +51,23 @@ async def _proxy_transactions(client: Exchange, plan: Listing, values: Values) -
 def transactions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
     """The transactions of this worker process: all of them, or the user's own."""
     rows: list[list[object]] = []
-    now, loop_now = time.monotonic(), time.monotonic()
+    now = time.monotonic()
     for id, other in services.clients.sessions.items():
         session = other.session
         transaction = session.transaction
         if not transaction.open or not (admin or session.user.name == user):
             continue
-        since = transaction.since if transaction.explicit else 0.0
-        age = round(loop_now - since, 3) if since else None
+        age = transaction_age(transaction, now)
         hosts, gtrid = ", ".join(transaction.held), transaction.gtrid.decode()
         state = "lost" if transaction.lost else "open"
         reason = transaction.lost or None
-        rows.append([state, id, session.user.name, age, hosts or None, gtrid or None, reason])
+        last = last_statement(other)
+        rows.append([state, id, session.user.name, age, hosts or None, gtrid or None, reason, last])
     for gtrid_, one in services.resolver.at_work.items():
         if admin or one.user == user:
             age = round(now - one.begun, 3)
-            rows.append([one.state, one.session, one.user, age, ", ".join(one.hosts), gtrid_.decode(), None])
+            hosts = ", ".join(one.hosts)
+            rows.append([one.state, one.session, one.user, age, hosts, gtrid_.decode(), None, None])
     return rows
 
 
@@ -80,6 +82,7 @@ async def _prepared(services: Services) -> list[list[object]]:
             one.host,
             one.name.gtrid.decode(),
             one.reason or None,
+            None,
         ]
         for one in await services.resolver.look()
     ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from config.flavour import Flavour
 from config.topology import Keyspace
+from proxy.engine.seen import places_now
 from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.session.outcome import RESULT_SET, Outcome
@@ -16,14 +17,17 @@ from proxy.session.state import Role
 from proxy.wire.charsets import bytes_of, codec_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
+from rewriter.fingerprint import digest
 from rewriter.plans import Values
 from rewriter.plans.builtins import Empty, Listing, ShowDiagnostics, ShowErrors, ShowWarnings
 
 from .rows import like_pattern, like_text
 
 if TYPE_CHECKING:
+    from proxy.engine.clients import Connected
     from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
+    from proxy.session.transaction import Transaction
 
 
 def answer_rows(client: Exchange, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
@@ -105,6 +109,9 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
         text_column("Time"),
         text_column("Plan"),
         text_column("Held"),
+        text_column("Statement"),
+        text_column("Runs_on"),
+        text_column("Transaction"),
         text_column("Waits_for"),
     ]
     user = client.session.user
@@ -116,12 +123,30 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
     answer_rows(client, columns, liked(plan, values, sorted(found, key=lambda row: int(str(row[0]))), 1))
 
 
+_LONGEST_SHOWN = 4096
+"""Bytes of the longest statement whose digest is made for a list of sessions."""
+
+
+def last_statement(client: Connected) -> str | None:
+    """The digest of the client's statement; of a very long one the first word."""
+    sql: bytes = client.sql
+    if len(sql) > _LONGEST_SHOWN:
+        return sql[:40].split(None, 1)[0].decode("latin-1") + " …"
+    return digest(sql, client.session.env.findall) or None
+
+
+def transaction_age(transaction: Transaction, now: float) -> float | None:
+    """Seconds since the open transaction was begun; None when there is none, or nobody knows."""
+    return round(now - transaction.since, 3) if transaction.since and transaction.open else None
+
+
 def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
-    """The sessions of this worker process: all of them, or the user's own. Of a statement only its kind of
-    plan is told, never its text.
+    """The sessions of this worker process: all of them, or the user's own. A statement is told without its
+    literals: the one at work, or the last one of an open transaction. `Transaction`: for so many seconds.
     """
     rows: list[list[object]] = []
     now = time.monotonic()
+    running = places_now(services)
     for id, other in services.clients.sessions.items():
         session = other.session
         if not admin and session.user.name != user:
@@ -137,6 +162,9 @@ def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]
                 round(now - other.begun, 3) if other.begun else None,
                 other.kind if busy else None,
                 ", ".join(session.transaction.held) or None,
+                last_statement(other) if busy or session.transaction.open else None,
+                ", ".join(running.get(id, ())) or None,
+                transaction_age(session.transaction, now),
                 other.work.reason if isinstance(other.work, Ticket) else None,
             ]
         )

@@ -133,7 +133,7 @@ class Transaction:
         #: than its own; and its name, as soon as it is.
         self.first: BackendConnection | None = None
         self.gtrid = b""
-        self.since = 0.0  # when BEGIN was said, by the loop's clock; 0.0: it was not
+        self.since = 0.0  # when the last one was begun (monotonic)
         self.number = 0  # of those that were begun
 
     @property

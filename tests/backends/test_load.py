@@ -13,7 +13,6 @@ from tests.status.conftest import DOCUMENT
 from tests.wire.streams import Err, Ok, reply_packets
 
 
-
 class Anybody:
     """A receiver of whatever comes. `own`: the question was the proxy's."""
 
@@ -62,7 +61,6 @@ def test_what_was_long_ago_is_not_recent() -> None:
     assert load.recent(now).statements == 2
     load.mark(now + WINDOW)
     assert (load.recent(now + WINDOW).statements, load.recent(now + WINDOW).rows) == (1, 1)
-    assert not load.quiet
     load.mark(now + 2 * WINDOW)
     assert load.quiet
     assert load.recent(now + 2 * WINDOW).at == pytest.approx(WINDOW)

@@ -236,9 +236,10 @@ def test_what_is_shown(demo: Demo, raw: MakeRaw, client: Raw, far: tuple[int, in
     for user in far:
         client.ask(setting(user, 3))
     (row,) = other.ask("SHOW PROXY TRANSACTIONS").rows
-    state, _, user_, age, hosts, gtrid, reason = row
+    state, _, user_, age, hosts, gtrid, reason, last = row
     assert (state, user_, reason) == (b"open", b"demo", None)
     assert float(age or b"-1") >= 0
+    assert (last or b"").startswith(b"UPDATE ")
     assert (hosts or b"").decode() == ", ".join(one.address for one in demo.masters)
     assert gtrid is not None
     client.ask("ROLLBACK")

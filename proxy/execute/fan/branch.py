@@ -60,6 +60,11 @@ class Branch:
         self.paused = False
         self.draining: asyncio.Task[None] | None = None
 
+    @property
+    def client(self) -> Exchange:
+        """Whose statement it is."""
+        return self.fan.client
+
     def send_next(self) -> None:
         """Send the next statement on the branch's connection."""
         conn = self.conn

@@ -63,6 +63,11 @@ class Source:
         self.warnings = 0
         self._reader = ResultReader()
 
+    @property
+    def client(self) -> Exchange:
+        """Whose statement it is."""
+        return self.reading.client
+
     def send_next(self, settings: Settings) -> None:
         """Send the next statement, with what brings the connection into the session's state."""
         conn, client = self.conn, self.reading.client
@@ -98,6 +103,7 @@ class Source:
             self.paused = False
             conn.transport.resume_reading()
         self.warnings += conn.scanner.warnings
+        self.client.visited(conn, ())
         if conn.scanner.err is not None:
             self.failed = True
             self.reading.fail(conn.scanner.err)

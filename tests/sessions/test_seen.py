@@ -1,0 +1,130 @@
+"""What is seen of sessions and of slow statements: where they run, since when, and what time went where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.integration.fixtures import MakeOwn, shard_of
+from tests.integration.own import OwnProxy
+from tests.integration.raw import Raw, query
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.fixture
+def proxy(own: MakeOwn) -> OwnProxy:
+    settings = {
+        "logging": {"slow_query_ms": 0, "format": "json"},
+        "backends": {"max_connections": 1},
+        "workers": 2,
+    }
+    return own(settings)
+
+
+def slow(proxy: OwnProxy, text: str) -> dict[str, Any]:
+    """The latest line of the slow-query log whose digest has this text."""
+    found: list[dict[str, Any]] = []
+
+    def there() -> bool:
+        lines = [
+            json.loads(line) for line in proxy.log.read_text().splitlines() if '"slow statement"' in line
+        ]
+        found[:] = [line for line in lines if text in line["digest"]]
+        return bool(found)
+
+    wait_until(there, f"a line with {text}")
+    return found[-1]
+
+
+def rows(client: Raw, sql: str) -> list[dict[str, Any]]:
+    reply = client.ask(sql)
+    return [dict(zip(reply.columns, row, strict=True)) for row in reply.rows]
+
+
+def session(client: Raw, id: int) -> dict[str, Any]:
+    return next(row for row in rows(client, "SHOW PROXY SESSIONS") if row["Id"] == str(id).encode())
+
+
+def test_where_the_time_went(proxy: OwnProxy) -> None:
+    first = proxy.raw()
+    seconds = [proxy.raw()]
+    while seconds[-1].id >> 24 != first.id >> 24:  # pools are those of a worker
+        seconds.append(proxy.raw())
+    second = seconds[-1]
+    board = int(first.ask("SELECT id FROM boards LIMIT 1").value or 0)
+    first.write(query(f"SELECT SLEEP(0.3), 'secret' AS one FROM boards WHERE id = {board}"))
+    wait_until(lambda: session(second, first.id)["Runs_on"] is not None, "it runs")
+    shown = session(second, first.id)
+    where = f"{shown['Runs_on'].decode()}"
+    assert where.endswith(f" (main/{shard_of(board)})")
+    assert shown["Statement"] == b"SELECT SLEEP(?.?), ? AS one FROM boards WHERE id = ?"
+    second.write(query(f"SELECT data AS two FROM boards WHERE id = {board}"))
+    assert [client.reply().kind for client in (first, second)] == ["rows", "rows"]
+    one, two = slow(proxy, "AS one"), slow(proxy, "AS two")
+    assert (one["hosts"], one["shards"]) == ([where.split()[0]], [f"main/{shard_of(board)}"])
+    assert one["backend_seconds"] >= 0.3 > one["own_seconds"] >= 0
+    assert one["address"].startswith("127.0.0.1:")
+    assert two["queue_seconds"] > 0 < two["backend_seconds"]
+    parts = two["queue_seconds"] + two["backend_seconds"] + two["own_seconds"]
+    assert parts == pytest.approx(two["seconds"], abs=0.001)
+    assert "secret" not in proxy.log.read_text()
+
+
+def test_several_shards_and_none(proxy: OwnProxy) -> None:
+    client = proxy.raw()
+    boards = [int(row[0] or 0) for row in client.ask("SELECT id FROM boards").rows]
+    places = {shard_of(id): id for id in boards}
+    ids = ", ".join(map(str, places.values()))
+    assert client.ask(f"SELECT data AS several FROM boards WHERE id IN ({ids})").kind == "rows"
+    found = slow(proxy, "AS several")
+    assert found["shard_count"] == len(places)
+    assert len(found["hosts"]) == 2
+    assert len(found["shards"]) <= 20
+    client.ask("SET @nothing = 1")
+    assert (slow(proxy, "@nothing")["hosts"], slow(proxy, "@nothing")["backend_seconds"]) == ([], 0.0)
+
+
+def test_transactions_have_an_age_and_a_last_statement(proxy: OwnProxy) -> None:
+    client, other = proxy.raw(), proxy.raw()
+    board = int(client.ask("SELECT id FROM boards LIMIT 1").value or 0)
+    for begin in ("BEGIN", "SET autocommit = 0"):
+        client.ask(begin)
+        assert client.ask(f"SELECT data FROM boards WHERE id = {board} FOR UPDATE").kind == "rows"
+        shown = session(other, client.id)
+        assert float(shown["Transaction"]) >= 0
+        assert shown["Statement"] == b"SELECT data FROM boards WHERE id = ? FOR UPDATE"
+        (row,) = rows(other, "SHOW PROXY TRANSACTIONS")
+        assert row["Last_statement"] == shown["Statement"]
+        assert float(row["Age"]) >= 0
+        client.ask("COMMIT")
+        assert session(other, client.id)["Transaction"] is None
+
+
+def test_digests_survive_a_change_of_the_topology(proxy: OwnProxy) -> None:
+    """In both workers, and counts go on where they were."""
+    clients = [proxy.raw()]
+
+    def both() -> bool:
+        clients.append(proxy.raw())
+        return len({client.id >> 24 for client in clients}) == 2
+
+    wait_until(both, "clients of both workers")
+    clients = [clients[0], clients[-1]]
+    board = int(clients[0].ask("SELECT id FROM boards LIMIT 1").value or 0)
+
+    def counted() -> list[int]:
+        for client in clients:
+            assert client.ask(f"SELECT data AS kept FROM boards WHERE id = {board}").kind == "rows"
+        shown = rows(clients[0], "SHOW PROXY QUERIES LIKE '%AS kept%'")
+        return [int(row["Count"]) for row in shown]
+
+    assert counted() == [2]
+    before = rows(clients[1], f"SHOW SHARDS LIKE 'db{shard_of(board):05d}'")[0]["Total"]
+    proxy.change_topology({**proxy.topology, "version": proxy.topology["version"] + 1})
+    assert counted() == [4]
+    after = rows(clients[1], f"SHOW SHARDS LIKE 'db{shard_of(board):05d}'")[0]["Total"]
+    assert int(after) == int(before) + 2
