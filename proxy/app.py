@@ -24,7 +24,6 @@ from config.sources.schema import SchemaFile, SchemaNode, open_schema
 from config.topology import Topology
 from proxy.catalog.facts import ServerFacts, ask, ask_rest
 from proxy.catalog.tables import PERIOD
-from proxy.engine.seen import queries_seen, shards_seen
 from proxy.engine.services import Services
 from proxy.frontend.client import Client
 from proxy.frontend.drain import ask_to_leave
@@ -45,12 +44,13 @@ from .listening import Door, serve_clients
 from .local.advice import dear
 from .local.distributed import transactions
 from .local.kill import end
-from .local.loads import pools_seen
+from .local.loads import tell_loads
 from .local.processes import processes
 from .local.show import sessions
 from .logs import tell_lost
 from .peers import Peers
 from .status import snapshot
+from .status.live import History, own_part
 from .status.server import StatusServer
 from .tasks import Tasks
 from .wire import row_packets
@@ -94,6 +94,7 @@ class Worker:
         self.schema_source: SchemaFile | SchemaNode | None = None
         self.status: StatusServer | None = None
         self.tasks = Tasks()
+        self._history = History()
         self._authority = Authority(lambda name: None, rsa)
         self._secret = secret
         self._agreement = Agreement(shared, self._take)
@@ -389,10 +390,8 @@ class Worker:
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["sessions"] = lambda request: sessions(services, **request)
         peers.handlers["advice"] = lambda _: dear(services)
-        peers.handlers["shards"] = lambda _: shards_seen(services, all=True)
-        peers.handlers["shards_now"] = lambda _: shards_seen(services)
-        peers.handlers["pools"] = lambda _: pools_seen(services)
-        peers.handlers["queries"] = lambda _: queries_seen(services)
+        tell_loads(peers, services)
+        peers.handlers["live"] = lambda request: own_part(services, self._history, request["after"])
         peers.handlers["transactions"] = lambda request: transactions(services, **request)
         spawn, serving = self.tasks.spawn, services.serving
         peers.handlers["tables"] = lambda _: spawn(serving.look_at_tables(), "tables") is not None
@@ -417,6 +416,7 @@ class Worker:
                 peers=self.peers,
                 loaded=lambda: self.source is not None and self.source.current is not None,
                 trouble=lambda: self._trouble,
+                history=self._history,
             )
             await self.status.start(listen)
 
@@ -519,6 +519,7 @@ class Worker:
                 self._certificates.tick()
                 if self.services is not None:
                     self.services.tick()
+                    self._history.tick(self.services)
                     look_at_idle(self.services, time.monotonic())
                 else:
                     backends.tick()

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ class Peers:
         try:
             request = json.loads(await reader.readline())
             answer = self.handlers[request.pop("ask")](request)
+            if isawaitable(answer):
+                answer = await answer
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
         except (OSError, ValueError, KeyError) as error:

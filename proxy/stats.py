@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
 from rewriter.plan import Plan
@@ -208,12 +209,24 @@ class Stats:
             most = sorted(self.digests.items(), key=lambda pair: -pair[1].seconds)
             self.digests = dict(most[:KEPT_DIGESTS])
 
-    def by_digest(self, kept: Iterable[tuple[Plan, str, str]]) -> dict[Digest, Use]:
-        """All that was counted of statements, those of the plans `kept` now among them."""
+    def by_digest(
+        self,
+        kept: Callable[[Container[Plan]], Iterable[tuple[Plan, str, str]]],
+        most: int,
+        *,
+        slowest: int = 0,
+    ) -> dict[Digest, Use]:
+        """What was counted of statements. Of plans that are used now, the `most` that took most time, and the
+        `slowest` in the mean; `kept` gives the digest and database of those that it is given, as far as they
+        are kept.
+        """
+        uses = self.uses
+        wanted = set(nlargest(most, uses, key=lambda plan: uses[plan].seconds))
+        wanted |= set(nlargest(slowest, uses, key=lambda plan: uses[plan].seconds / uses[plan].count))
         found: dict[Digest, Use] = {}
         for digest, use in self.digests.items():
             found.setdefault(digest, Use()).add(use)
-        for plan, text, database in kept:
+        for plan, text, database in kept(wanted):
             if (now := self.uses.get(plan)) is not None:
                 found.setdefault((text, database, plan.kind), Use()).add(now)
         return found

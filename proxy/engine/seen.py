@@ -6,6 +6,7 @@ Each worker gives its own (`hosts_seen`, `shards_seen`, `queries_seen`), lists t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from time import monotonic
@@ -28,6 +29,8 @@ _FAILING: Final = 0.05
 """The share of statements that fail from which on a shard is failing."""
 
 
+_AT_ONCE: Final = 500
+"""So many shards are looked at in one turn of the loop."""
 _NAMED: Final = 8
 """So many shards of one statement are named."""
 
@@ -184,20 +187,22 @@ def hosts_seen(services: Services) -> dict[str, Seen]:
     }
 
 
-def shards_seen(services: Services, *, all: bool = False) -> dict[str, Seen]:
+async def shards_seen(services: Services, *, all: bool = False) -> dict[str, Seen]:
     """By physical database, those that had something to do in the last seconds; with `all`, since the
-    start.
+    start. With pauses: there may be many.
     """
     now = monotonic()
     running: dict[int, list[float]] = {}
     for conn in _at_work(services):
         for load in conn.shards if conn.shard is None else (conn.shard,):
             running.setdefault(id(load), []).append(now - conn.sent)
-    return {
-        database.decode(): _seen(load, load.recent(now), running.get(id(load), ()))
-        for database, load in services.backends.loads.shards.items()
-        if all or id(load) in running or not load.quiet
-    }
+    found: dict[str, Seen] = {}
+    for number, (database, load) in enumerate(list(services.backends.loads.shards.items()), 1):
+        if all or id(load) in running or not load.quiet:
+            found[database.decode()] = _seen(load, load.recent(now), running.get(id(load), ()))
+        if not number % _AT_ONCE:
+            await asyncio.sleep(0)
+    return found
 
 
 # -- statements
@@ -220,7 +225,7 @@ class Query(NamedTuple):
 def queries_seen(services: Services, most: int = KEPT_DIGESTS) -> list[tuple[Digest, list[Any]]]:
     """The kinds of statements that took most time, at most so many, each with the data of its `Use`."""
     stats = services.stats
-    used = stats.by_digest(services.serving.snapshot.rewriter.kept())
+    used = stats.by_digest(services.serving.snapshot.rewriter.kept, most)
     found = nlargest(most, used.items(), key=lambda pair: pair[1].seconds)
     return [(digest, use.data()) for digest, use in found]
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import structlog
 
+from config.moves import moves
 from config.schema import Schema
 from config.topology import Topology
 from proxy.backends import Backends
@@ -75,6 +76,7 @@ class Serving:
         """Serve a new topology, and with it the schema that goes with it, from the next statement on; those
         under way finish where they began.
         """
+        moved = moves(self.topology, topology)
         if schema is not None:
             self._coming = schema
             self._settled = False
@@ -86,8 +88,8 @@ class Serving:
         self._backends.keep_only(topology.hosts)
         self._backends.loads.keep_only(topology)
         self._stats.topology_changes += 1
-        self._stats.remember(f"version {topology.version} in use")
-        log.info("topology changed", version=topology.version, hosts=len(topology.hosts))
+        self._stats.remember("\n".join([f"version {topology.version} in use", *moved]))
+        log.info("topology changed", version=topology.version, hosts=len(topology.hosts), moved=moved)
         self._changed(topology)
 
     async def set_schema(self, schema: Schema) -> None:

@@ -5,7 +5,7 @@ processes have seen it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from proxy.engine.seen import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from config.topology import Keyspace
     from proxy.engine.exchange import Exchange
     from proxy.engine.services import Services
+    from proxy.peers import Peers
 
 _FOR_REPLICAS: Final = "5.5.5-"
 """What MariaDB before 11 puts before its version in the greeting, for old replicas."""
@@ -39,18 +40,21 @@ _HOT: Final = 100
 """So many shards SHOW HOT SHARDS tells of."""
 
 
-async def _of_all(client: Exchange, what: str, own: Callable[[Services], Any]) -> list[Any]:
-    """What this worker has seen, and what the others say."""
+async def _of_all(client: Exchange, what: str, own: Any) -> list[Any]:
+    """What this worker has seen, `own`, and what the others say."""
     peers = client.services.peers
-    found = [own(client.services)]
+    found = [own]
     if peers is not None:
         found += await peers.ask_others(what)
     return found
 
 
-def all_shards_seen(services: Services) -> dict[str, Seen]:
-    """Those that ever had something to do."""
-    return shards_seen(services, all=True)
+def tell_loads(peers: Peers, services: Services) -> None:
+    """Answer the other workers' questions for the same."""
+    peers.handlers["shards"] = lambda _: shards_seen(services, all=True)
+    peers.handlers["shards_now"] = lambda _: shards_seen(services)
+    peers.handlers["pools"] = lambda _: pools_seen(services)
+    peers.handlers["queries"] = lambda _: queries_seen(services)
 
 
 def ms(seconds: float) -> str:
@@ -103,7 +107,7 @@ def shards(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _shards(client: Exchange, plan: Listing, values: Values) -> None:
-    seen = together(await _of_all(client, "shards", all_shards_seen))
+    seen = together(await _of_all(client, "shards", await shards_seen(client.services, all=True)))
     rows: list[list[object]] = []
     for keyspace in client.snapshot.topology.keyspaces.values():
         usually = usual(_of(keyspace, seen))
@@ -144,7 +148,7 @@ def hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
-    seen = together(await _of_all(client, "shards_now", shards_seen))
+    seen = together(await _of_all(client, "shards_now", await shards_seen(client.services)))
     found: list[tuple[tuple[object, ...], list[object]]] = []
     for keyspace in client.snapshot.topology.keyspaces.values():
         mine = {
@@ -206,7 +210,7 @@ def pools(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _pools(client: Exchange, plan: Listing, values: Values) -> None:
-    parts: list[dict[str, Sequence[Any]]] = await _of_all(client, "pools", pools_seen)
+    parts: list[dict[str, Sequence[Any]]] = await _of_all(client, "pools", pools_seen(client.services))
     loads = together([{host: one[-1] for host, one in part.items()} for part in parts])
     rows: list[list[object]] = []
     for host, seen in loads.items():
@@ -264,7 +268,7 @@ def proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
-    found = queries_together(await _of_all(client, "queries", queries_seen))
+    found = queries_together(await _of_all(client, "queries", queries_seen(client.services)))
     columns: list[Column] = [
         text_column("Digest"),
         text_column("Db"),

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from .snapshot import CacheState, Clients, Host, PlanCache, Process, Query, Snapshot, Statements, slowest
 
+_SUMMED: Final = (
+    "busy", "idle", "opening", "waiting", "limit", "opened",
+    "statements", "errors", "seconds", "rows", "waits", "waited",
+)  # fmt: skip
 #: So many snapshots of workers that are gone are kept apart; more become one.
 _MANY = 16
 
@@ -80,6 +85,10 @@ def combine(own: Snapshot, *others: Snapshot) -> Snapshot:
     clients = [one["clients"] for one in every if one["clients"] is not None]
     together["clients"] = _clients(clients) if clients else None
     together["statements"] = _statements(every)
+    errors = Counter[str]()
+    for one in every:
+        errors.update(one["errors"])
+    together["errors"] = dict(errors)
     together["slowest"] = _slowest(every)
     caches = [one["plan_cache"] for one in every if one["plan_cache"] is not None]
     together["plan_cache"] = _caches(caches) if caches else None
@@ -151,13 +160,22 @@ def _slowest(snapshots: Sequence[Snapshot]) -> list[Query]:
     found: dict[tuple[str, str, str], Query] = {}
     for taken in snapshots:
         for one in taken["slowest"]:
-            known = found.setdefault((one["digest"], one["database"], one["plan"]), one)
-            if known is not one:
-                total: Query = {**known, "longest": max(known["longest"], one["longest"])}
-                total["count"] += one["count"]
-                total["errors"] += one["errors"]
-                total["seconds"] += one["seconds"]
-                found[one["digest"], one["database"], one["plan"]] = total
+            key = (one["digest"], one["database"], one["plan"])
+            known = found.get(key)
+            if known is None:
+                found[key] = one
+                continue
+            found[key] = {
+                **known,
+                "count": known["count"] + one["count"],
+                "errors": known["errors"] + one["errors"],
+                "seconds": known["seconds"] + one["seconds"],
+                "longest": max(known["longest"], one["longest"]),
+                "rows": known["rows"] + one["rows"],
+                "shards": known["shards"] + one["shards"],
+                "buckets": [a + b for a, b in zip(known["buckets"], one["buckets"], strict=True)],
+                "hosts": dict(Counter(known["hosts"]) + Counter(one["hosts"])),
+            }
     return slowest(list(found.values()))
 
 
@@ -203,8 +221,10 @@ def _hosts(snapshots: Sequence[Snapshot]) -> list[Host]:
                 known["up"] = one["up"]
             elif _has_tried(one):
                 known["up"] = known["up"] and one["up"]
-            for name in ("busy", "idle", "opening", "waiting", "limit", "opened"):
+            for name in _SUMMED:
                 known[name] += one[name]
+            known["longest"] = max(known["longest"], one["longest"])
+            known["buckets"] = [a + b for a, b in zip(known["buckets"], one["buckets"], strict=True)]
             known["failures"] = max(known["failures"], one["failures"])
             if one["error"] not in known["error"]:
                 known["error"] = "; ".join(filter(None, (known["error"], one["error"])))

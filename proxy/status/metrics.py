@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from proxy.load import BOUNDS as HOST_BOUNDS
 from proxy.stats import BUCKETS
 
 from .snapshot import CacheState, Clients, Host, PlanCache, Snapshot, Statements, TopologyState
@@ -20,6 +21,7 @@ from .snapshot import CacheState, Clients, Host, PlanCache, Snapshot, Statements
 #: OpenMetrics, the other format, would have no room for both client_connections and client_connections_total.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+_HOST_BOUNDS = (*(f"{bound:g}" for bound in HOST_BOUNDS), "+Inf")
 _BOUNDS = (*(f"{bound:g}" for bound in BUCKETS), "+Inf")
 
 Samples = Iterable[tuple[tuple[str, ...], float]]
@@ -60,6 +62,8 @@ def families(taken: Snapshot) -> Iterator[Metric]:
     if taken["clients"] is not None:
         yield from _clients(taken["clients"])
         yield from _statements(taken["statements"])
+        codes = (((code,), count) for code, count in sorted(taken["errors"].items()))
+        yield _counter("errors", "Errors that clients got, by MySQL's code.", ("code",), codes)
     if taken["plan_cache"] is not None:
         yield from _plan_cache(taken["plan_cache"])
         yield from _caches(taken["caches"])
@@ -270,6 +274,22 @@ def _hosts(hosts: list[Host]) -> Iterator[Metric]:
         "host_up", "1 when the last attempt to connect succeeded, or it has answered since.", hosts, "up"
     )
     yield _of_hosts("host_failures", "Attempts to connect that failed in a row.", hosts, "failures")
+    histogram = HistogramMetricFamily(
+        "shardgate_host_seconds",
+        "Time of statements on a host, from their bytes that went out to the last that came back.",
+        labels=("host",),
+    )
+    for one in hosts:
+        buckets = list(zip(_HOST_BOUNDS, accumulate(one["buckets"]), strict=True))
+        histogram.add_metric((one["host"],), buckets, one["seconds"])
+    yield histogram
+    for name, text, key in (
+        ("host_errors", "Statements on a host that failed, or that were given up.", "errors"),
+        ("host_rows", "Rows that statements on a host gave or changed.", "rows"),
+        ("host_waits", "Statements that had to wait for a connection to a host.", "waits"),
+        ("host_wait_seconds", "Seconds that they have waited, in all.", "waited"),
+    ):
+        yield _counter(name, text, ("host",), (((one["host"],), one[key]) for one in hosts))  # type: ignore[literal-required]
 
 
 def _of_hosts(name: str, text: str, hosts: list[Host], key: str) -> Metric:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cache
+from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
@@ -41,6 +42,12 @@ def refresh_of(text: str) -> int:
 def hues(hosts: list[str]) -> dict[str, int]:
     """A hue in degrees for each host; neighbours in the list lie far apart (steps of the golden angle)."""
     return {host: round(212 + index * 137.508) % 360 for index, host in enumerate(hosts)}
+
+
+@cache
+def script() -> str:
+    """What makes the page live: charts, the map's heat, columns to sort by."""
+    return files("proxy.status").joinpath("templates/status.js").read_text("utf-8")
 
 
 @cache

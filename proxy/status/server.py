@@ -1,4 +1,4 @@
-"""The small HTTP server for operators: /metrics, /healthz, /readyz, / and /status.json.
+"""The small HTTP server for operators: /metrics, /healthz, /readyz, /, /status.json and /live.json.
 
 It runs in the worker's event loop, so an answer from /healthz says that the loop turns. Before there are
 services (no topology yet, or no server has answered) every page answers all the same. A TCP port is shared
@@ -23,6 +23,7 @@ from config.address import Address
 from . import page, snapshot
 from .combine import Workers
 from .doors import Doors, Site
+from .live import History, Live
 from .metrics import CONTENT_TYPE, Metrics
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ _GRACE = 0.5
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _PAGE_HEADERS = _HEADERS | {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "Referrer-Policy": "no-referrer",
 }
 
@@ -62,6 +66,7 @@ class StatusServer:
         loaded: Callable[[], bool] = lambda: True,
         doors: Doors | None = None,
         trouble: Callable[[], str] = lambda: "",
+        history: History | None = None,
     ) -> None:
         self._services = services
         self._ready = ready
@@ -74,6 +79,7 @@ class StatusServer:
         self._workers = Workers()
         self._doors = Doors() if doors is None else doors
         self._metrics = Metrics()
+        self._live = Live(services, History() if history is None else history, peers)
         self._runner: web.AppRunner | None = None
         self._listen: Address | None = None
         self._inode = 0  # of the Unix socket
@@ -111,6 +117,8 @@ class StatusServer:
         app = web.Application(middlewares=[self._one_request])
         app.router.add_get("/", partial(self._in_turn, self._page))
         app.router.add_get("/status.json", partial(self._in_turn, self._status))
+        app.router.add_get("/live.json", partial(self._in_turn, self._live_json))
+        app.router.add_get("/status.js", self._script)
         app.router.add_get("/metrics", partial(self._in_turn, self._scrape))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -174,6 +182,14 @@ class StatusServer:
 
     async def _status(self, request: web.Request) -> web.Response:
         return web.json_response(await self.everything(), headers=_HEADERS)
+
+    async def _live_json(self, request: web.Request) -> web.Response:
+        after = request.query.get("after", "")
+        number = int(after) if after.isascii() and after.isdigit() and len(after) < 12 else 0
+        return web.json_response(await self._live.state(number), headers=_HEADERS)
+
+    async def _script(self, request: web.Request) -> web.Response:
+        return web.Response(text=page.script(), content_type="text/javascript", headers=_HEADERS)
 
     async def _scrape(self, request: web.Request) -> web.Response:
         return web.Response(

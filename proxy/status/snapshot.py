@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from heapq import nlargest
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypedDict
 
 from config.topology import Keyspace, Range, Topology
 from proxy.caching.server import COUNTS
+from proxy.load import Load
 from proxy.logs import lost
 from rewriter.tree.start import load
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
-SLOWEST = 10
-"""So many of the slowest statements are told."""
+SLOWEST, COSTLIEST = 10, 30
+"""So many of the slowest statements are told, and of those that took most time in all."""
 
+_ASKED = 100
 _LONG = 300
 """So many characters of a statement are told."""
 
@@ -71,7 +72,10 @@ class Statements(TypedDict):
 
 
 class Host(TypedDict):
-    """One host and this process's pool of connections to it. `opened`: since the start."""
+    """One host and this process's pool of connections to it. `opened`: since the start, and so is what the
+    host has had to do: `statements`, by time in `buckets` (`load.BOUNDS`), `errors`, `seconds`, `rows`, and
+    `waits` for a connection of `waited` seconds in all. `slaves`: of its shards.
+    """
 
     host: str
     version: str
@@ -86,6 +90,15 @@ class Host(TypedDict):
     up: bool
     in_topology: bool
     shards: dict[str, int]  # by keyspace
+    slaves: list[str]
+    statements: int
+    errors: int
+    seconds: float
+    rows: int
+    waits: int
+    waited: float
+    longest: float
+    buckets: list[int]
 
 
 class Segment(TypedDict):
@@ -146,7 +159,9 @@ class TopologyState(TypedDict):
 
 
 class Query(TypedDict):
-    """One kind of statement whose plan is kept: its text without literals, and seconds in all and at most."""
+    """One kind of statement: its text without literals, and seconds in all and at most. `buckets`: by time
+    (`stats.BUCKETS`). `rows` given or changed; `shards` and `hosts` that it was on, each time counted.
+    """
 
     digest: str
     database: str
@@ -155,6 +170,10 @@ class Query(TypedDict):
     errors: int
     seconds: float
     longest: float
+    rows: int
+    shards: int
+    buckets: list[int]
+    hosts: dict[str, int]
 
 
 class PlanCache(TypedDict):
@@ -202,6 +221,7 @@ class Snapshot(TypedDict):
     process: Process
     clients: Clients | None
     statements: list[Statements]
+    errors: dict[str, int]  # that clients got, by MySQL's code
     slowest: list[Query]
     plan_cache: PlanCache | None
     caches: list[CacheState]
@@ -235,6 +255,7 @@ def take(
         "process": _process(),
         "clients": None,
         "statements": [],
+        "errors": {},
         "slowest": [],
         "plan_cache": None,
         "caches": [],
@@ -245,6 +266,7 @@ def take(
         taken["server_version"] = services.server_version
         taken["clients"] = _clients(services)
         taken["statements"] = _statements(services)
+        taken["errors"] = dict(services.backends.loads.codes)
         taken["slowest"] = _slowest(services)
         taken["plan_cache"] = _plan_cache(services)
         taken["caches"] = _caches(services)
@@ -334,28 +356,33 @@ def _statements(services: Services) -> list[Statements]:
 
 
 def _slowest(services: Services) -> list[Query]:
-    uses = services.stats.uses
-    wanted = set(nlargest(SLOWEST, uses, key=lambda plan: uses[plan].seconds / uses[plan].count))
-    found: list[Query] = []
-    for plan, digest, database in services.serving.snapshot.rewriter.kept(wanted):
-        use = uses[plan]
-        found.append(
+    stats = services.stats
+    found = stats.by_digest(services.serving.snapshot.rewriter.kept, _ASKED, slowest=_ASKED)
+    return slowest(
+        [
             {
                 "digest": digest if len(digest) <= _LONG else digest[:_LONG] + " …",
                 "database": database,
-                "plan": plan.kind,
+                "plan": plan,
                 "count": use.count,
                 "errors": use.errors,
                 "seconds": use.seconds,
                 "longest": use.longest,
+                "rows": use.rows,
+                "shards": use.shards,
+                "buckets": list(use.buckets),
+                "hosts": dict(use.hosts),
             }
-        )
-    return slowest(found)
+            for (digest, database, plan), use in found.items()
+        ]
+    )
 
 
 def slowest(queries: Sequence[Query]) -> list[Query]:
-    """Those that take longest in the mean come first, and only so many."""
-    return sorted(queries, key=lambda one: -one["seconds"] / one["count"])[:SLOWEST]
+    """Those that take longest in the mean, and those that took most time in all; the latter come first."""
+    costly = sorted(queries, key=lambda one: -one["seconds"])
+    slow = sorted(costly[COSTLIEST:], key=lambda one: -one["seconds"] / one["count"])[:SLOWEST]
+    return costly[:COSTLIEST] + slow
 
 
 def _caches(services: Services) -> list[CacheState]:
@@ -447,15 +474,23 @@ def _hosts(services: Services) -> list[Host]:
     pools = {pool.host: pool for pool in services.backends.pools}
     names = [*topology.hosts, *(host for host in pools if host not in topology.hosts)]
     limit_of = services.settings.backends.max_connections_for
-    return [_host(name, topology, pools.get(name), limit_of(name)) for name in names]
+    loads, nothing = services.backends.loads.hosts, Load()
+    return [
+        _host(name, topology, pools.get(name), limit_of(name), loads.get(name, nothing)) for name in names
+    ]
 
 
-def _host(name: str, topology: Topology, pool: HostPool | None, limit: int) -> Host:
-    shards = {}
+def _host(name: str, topology: Topology, pool: HostPool | None, limit: int, load: Load) -> Host:
+    shards: dict[str, int] = {}
+    slaves: dict[str | None, None] = {}
     for keyspace in topology.keyspaces.values():
-        count = sum(one.last - one.first + 1 for one in keyspace.ranges if one.master == name)
+        mine = [one for one in keyspace.ranges if one.master == name]
+        count = sum(one.last - one.first + 1 for one in mine)
         if count:
             shards[keyspace.name] = count
+        slaves |= dict.fromkeys(one.slave for one in mine)
+        if keyspace.master == name:
+            slaves[keyspace.slave] = None
     state = pool.state if pool is not None else None
     return {
         "host": name,
@@ -471,6 +506,15 @@ def _host(name: str, topology: Topology, pool: HostPool | None, limit: int) -> H
         "up": pool is not None and pool.up,
         "in_topology": name in topology.hosts,
         "shards": shards,
+        "slaves": [slave for slave in slaves if slave is not None],
+        "statements": load.count,
+        "errors": load.errors,
+        "seconds": load.seconds,
+        "rows": load.rows,
+        "waits": load.waits,
+        "waited": load.waited,
+        "longest": load.longest,
+        "buckets": list(load.buckets),
     }
 
 
