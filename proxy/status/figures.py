@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from proxy import load
 from proxy.stats import BUCKETS
 
-from .snapshot import Statements
+from .snapshot import Query, Statements
 
 
 def total(statements: Statements) -> int:
@@ -31,3 +32,8 @@ def quantile(statements: Statements, share: float) -> float:
             return lower + (BUCKETS[index] - lower) * (wanted - below) / count
         below += count
     return BUCKETS[-1] if below < total(statements) else 0.0
+
+
+def within(query: Query, share: float) -> float:
+    """The time in seconds within which `share` (0 to 1) of the runs of a statement were answered."""
+    return load.quantile(query["buckets"], share, query["longest"], BUCKETS)

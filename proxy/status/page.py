@@ -1,4 +1,4 @@
-"""A snapshot as the status page: one self-contained HTML document without scripts, nothing loaded."""
+"""A snapshot as the status page: one HTML document that is whole without its script, which makes it live."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def render(taken: Snapshot, refresh: int = 0) -> str:
         hit_rate=cache["hits"] / asked if cache and asked else 0.0,
         mean=figures.mean,
         quantile=figures.quantile,
+        within=figures.within,
         total=figures.total,
     )
 
