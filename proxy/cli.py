@@ -360,6 +360,43 @@ def explain(
 
 
 @app.command()
+def top(
+    config: ConfigOption = _DEFAULT,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            help="The status page's address, instead of that in the settings.",
+            metavar="http://HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option(help="Seconds between two looks.", min=0.5, max=3600, metavar="SECONDS")
+    ] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one look, and end.")] = False,
+) -> None:
+    """What a running proxy does now: rates, hosts, hot shards, the costliest statements."""
+    from .top import TopError, watch
+
+    try:
+        watch(console, url or _status_url(config), interval, once=once)
+    except TopError as error:
+        raise _fail(str(error), 1) from None
+
+
+def _status_url(config: Path) -> str:
+    """Where the page of the proxy with these settings is."""
+    try:
+        listen = load_settings(config).status.listen
+    except ConfigError as error:
+        raise _fail(f"the configuration cannot be used:\n{error}") from None
+    if listen is None or listen.path is not None:
+        raise _fail("status.listen is no TCP address in these settings: name the page by --url")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen.host, listen.host)
+    return f"http://[{host}]:{listen.port}" if ":" in host else f"http://{host}:{listen.port}"
+
+
+@app.command()
 def demo(
     hosts: Annotated[int, typer.Option(help="MySQL servers to start.", min=1, max=16)] = 2,
     shards: Annotated[

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 
 from config.address import Address
+from proxy.stats import Use
 from proxy.status.server import StatusServer
 
 ANYWHERE = Address("127.0.0.1", 0)
@@ -239,14 +240,22 @@ async def test_the_page_shows_the_map_hosts_and_statements(running: Running) -> 
     ):
         assert expected in found.texts
     assert "From file topology.json" in found.texts
-    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'; script-src 'self'; connect-src 'self'" in policy
+    assert "unsafe-eval" not in policy
+    assert "script-src 'unsafe-inline'" not in policy
 
 
 async def test_the_page_is_self_contained(running: Running) -> None:
     text = (await running.get("/"))[1]
     found = outline(text)
-    assert set(found.references) == {"?refresh=0", "?refresh=5", "?refresh=30", "status.json", "metrics"}
-    assert not found.tags & {"script", "link", "img", "iframe", "form"}
+    refreshes = {"?refresh=0", "?refresh=5", "?refresh=30"}
+    assert set(found.references) == refreshes | {"status.json", "metrics", "status.js"}
+    assert not found.tags & {"link", "img", "iframe", "form"}
+    script = (await running.get("/status.js"))[1]
+    assert "http" not in script.replace('const SVG = "http://www.w3.org/2000/svg";', "")
+    assert text.count("<script") == 1
+    assert '<script src="status.js" defer></script>' in text
     assert "url(" not in text
     assert "@import" not in text
 
@@ -254,7 +263,12 @@ async def test_the_page_is_self_contained(running: Running) -> None:
 async def test_what_others_have_written_is_escaped(running: Running) -> None:
     running.services.backends.pool("db3.example:3306").last_error = "<script>alert(1)</script>"
     running.services.stats.refused("<b>")
-    assert not outline((await running.get("/"))[1]).tags & {"script"}
+    running.services.stats.digests["<script>alert(2)</script>", "", "select"] = use = Use()
+    use.count, use.seconds = 1, 9.0
+    text = (await running.get("/"))[1]
+    assert "&lt;script&gt;alert(2)" in text
+    assert text.count("<script") == 1
+    outline(text)
 
 
 @pytest.mark.parametrize(
@@ -275,3 +289,16 @@ async def test_pages_right_after_the_start(running: Running) -> None:
     assert "No statement yet." in found.texts
     assert "not used yet" in found.texts
     assert "No change since the start: version 1 has been in use all the time." in found.texts
+
+
+@pytest.mark.parametrize("after", ["", "x", "-1", "³", "9" * 5000, "12"])
+async def test_news_whatever_is_asked_for(running: Running, after: str) -> None:
+    status, text, _ = await running.get(f"/live.json?after={after}")
+    assert status == 200
+    assert json.loads(text)["map"][0]["count"] == 4096
+
+
+async def test_news_before_there_is_a_server(running: Running) -> None:
+    running.services = None
+    status, text, _ = await running.get("/live.json")
+    assert (status, json.loads(text)["points"]) == (200, [])
