@@ -57,6 +57,7 @@ class Backends(Credentials):
     idle_timeout: Duration = 300.0
     health_interval: Duration = 5.0
     hang_timeout: Duration = 10.0
+    comment: bool = False
     tls: BackendTlsField = None
 
     def account_for(self, role: Role, databases: tuple[str, ...]) -> Account | None:

@@ -434,7 +434,8 @@ class Worker:
             hang_timeout=backends.hang_timeout or None,
         )
         certificates = self._certificates.of_host(host)
-        connector = LoginConnector(self._account_for, backends.connect_timeout, certificates)
+        timeout, comment = backends.connect_timeout, backends.comment
+        connector = LoginConnector(self._account_for, timeout, certificates, comment=comment)
         return HostPool(host, limits, connector, self.tasks.spawn, time.monotonic)
 
     def _account_for(self, host: str, capability_set: int) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, Sta
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
 from .attributed import AttributedConnection
+from .commented import CommentedAttributedConnection, CommentedConnection
 from .connection import BackendConnection, Owner
 from .host import AccountRefused
 from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS, OWN, account_of
@@ -148,14 +149,30 @@ def _first_database(version: str) -> str | None:
     return "information_schema" if flavour_of(version).calls_need_database else None
 
 
+_KINDS = {
+    (False, False): BackendConnection,
+    (False, True): AttributedConnection,
+    (True, False): CommentedConnection,
+    (True, True): CommentedAttributedConnection,
+}
+"""By whether statements have comments, and query attributes."""
+
+
 class LoginConnector:
     """Opens logged-in connections with the account that `account_of` names, over TLS when there
     are `certificates` for it: a server that offers none is refused.
     """
 
     def __init__(
-        self, account_of: AccountOf, timeout: float, certificates: Certificates | None = None
+        self,
+        account_of: AccountOf,
+        timeout: float,
+        certificates: Certificates | None = None,
+        *,
+        comment: bool = False,
     ) -> None:
+        """`comment`: clients' statements say whose they are, see `commented`."""
+        self._comment = comment
         self._account_of = account_of
         self._timeout = timeout
         self._certificates = certificates
@@ -189,7 +206,8 @@ class LoginConnector:
             protocol.transport.abort()
             reason = "it lacks MariaDB's extended metadata, which clients were offered: the fleet is mixed"
             raise ProxyError("host_unreachable", host=host, reason=reason)
-        made = AttributedConnection if Capability.QUERY_ATTRIBUTES in done.capabilities else BackendConnection
+        attributes = Capability.QUERY_ATTRIBUTES in done.capabilities
+        made = _KINDS[self._comment, attributes]
         conn = made(host, owner)
         conn.capability_set = capability_set
         conn.database = _first_database(done.greeting.server_version)

@@ -57,6 +57,12 @@ async def no_connection(host: str, owner: HostPool, capability_set: int) -> Back
     raise AssertionError("the status page opens no connection")
 
 
+class Resting:
+    """A connection that a session has, with nothing at work."""
+
+    receiver = None
+
+
 def no_answer(given: object) -> None:
     raise AssertionError("nobody's turn comes")
 
@@ -100,7 +106,7 @@ def services() -> Any:
     first, second, third = (made.backends.pool(host) for host in (FIRST, SECOND, THIRD))
     for pool, busy, idle, opening in ((first, 12, 30, 2), (second, 3, 9, 0)):
         pool.version, pool.opened_total = "8.4.0", busy + idle
-        pool.state.busy.update(dict.fromkeys(range(busy), ""))
+        pool.state.busy.update({Resting(): "" for _ in range(busy)})
         pool.state.idle[0].extend(range(idle))
         pool.state.opening = opening
     for _ in range(4):
