@@ -18,7 +18,7 @@ from config.checks import fit_problems
 from config.document import ConfigError
 from config.restart import needing_restart
 from config.schema import Schema
-from config.settings import Listener, Settings, User
+from config.settings import Listener, Settings
 from config.sources import TopologySource, open_source
 from config.sources.schema import SchemaFile, SchemaNode, open_schema
 from config.topology import Topology
@@ -29,7 +29,7 @@ from proxy.frontend.client import Client
 from proxy.frontend.drain import ask_to_leave
 from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
-from proxy.frontend.rights import follow_users
+from proxy.frontend.rights import follow_users, set_users
 from rewriter.tree.start import load
 
 from . import memory, open_files
@@ -54,8 +54,8 @@ from .status.live import History, own_part
 from .status.server import StatusServer
 from .tasks import Tasks
 from .wire import row_packets
-from .wire.auth import Credential, Form, RsaKey
-from .wire.server_auth import Authority, Decoys
+from .wire.auth import RsaKey
+from .wire.server_auth import Authority
 
 log = structlog.get_logger("proxy")
 
@@ -594,17 +594,3 @@ def _maker(services: Services, listener: Listener) -> Callable[[], asyncio.Proto
     if listener.proxy_protocol:
         return partial(Entrance, services, listener.proxy_protocol)
     return partial(Client, services)
-
-
-def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> None:
-    """Let these users log in. `secret` is for what is made up for unknown names."""
-    credentials: dict[str, Credential] = {}
-    for user in users:
-        if user.secret is not None:
-            credentials[user.name] = Credential(Form.PLAIN, user.secret.encode())
-        else:
-            assert user.password_hash is not None
-            credentials[user.name] = Credential.parse(user.password_hash.get_secret_value())
-    authority.lookup = credentials.get
-    authority.decoys = Decoys(credentials.values(), secret)
-    authority.tls_only = frozenset(user.name for user in users if user.require_tls)

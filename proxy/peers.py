@@ -65,10 +65,12 @@ class Peers:
         finally:
             writer.close()
 
-    async def ask(self, number: int, what: str, **details: Any) -> Any:
-        """Ask worker `number`; None when it does not answer (it may just be starting again)."""
+    async def ask(self, number: int, what: str, *, patience: float = _TIMEOUT, **details: Any) -> Any:
+        """Ask worker `number`; None when it does not answer within `patience` seconds: it may just be
+        starting again.
+        """
         try:
-            async with asyncio.timeout(_TIMEOUT):
+            async with asyncio.timeout(patience):
                 reader, writer = await asyncio.open_unix_connection(self._path(number), limit=_LINE)
                 try:
                     writer.write(json.dumps({"ask": what, **details}).encode() + b"\n")

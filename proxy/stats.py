@@ -63,6 +63,9 @@ class Visit(NamedTuple):
 Digest = tuple[str, str, str]
 """A statement without its values, the current database ("" for none), and the kind of its plan."""
 
+Kept = Callable[[Container[Plan]], Iterable[tuple[Plan, str, str]]]
+"""Gives the digest and the database of plans, as far as they are kept; see `Rewriter.kept`."""
+
 KEPT_DIGESTS: Final = 1000
 """So many digests are kept whose plans are not: those that took most time."""
 
@@ -197,39 +200,37 @@ class Stats:
         """Of all plans but these, forget how often they were run."""
         self.uses = {plan: use for plan, use in self.uses.items() if plan in kept}
 
-    def retire(self, kept: Iterable[tuple[Plan, str, str]]) -> None:
-        """These plans, each with its digest and database, are used no more, since another topology or schema
-        is in use: what was counted of their statements stays.
+    def retire(self, kept: Kept) -> None:
+        """Another topology or schema is in use, and with it other plans: what was counted of the statements
+        that took most time stays. `kept` are the plans of before.
         """
-        for plan, text, database in kept:
-            use = self.uses.pop(plan, None)
-            if use is not None:
-                self.digests.setdefault((text, database, plan.kind), Use()).add(use)
+        for plan, text, database in kept(self._costliest(KEPT_DIGESTS)):
+            self.digests.setdefault((text, database, plan.kind), Use()).add(self.uses[plan])
+        self.uses = {}
         if len(self.digests) > 2 * KEPT_DIGESTS:
-            most = sorted(self.digests.items(), key=lambda pair: -pair[1].seconds)
-            self.digests = dict(most[:KEPT_DIGESTS])
+            most = nlargest(KEPT_DIGESTS, self.digests.items(), key=lambda pair: pair[1].seconds)
+            self.digests = dict(most)
 
-    def by_digest(
-        self,
-        kept: Callable[[Container[Plan]], Iterable[tuple[Plan, str, str]]],
-        most: int,
-        *,
-        slowest: int = 0,
-    ) -> dict[Digest, Use]:
-        """What was counted of statements. Of plans that are used now, the `most` that took most time, and the
-        `slowest` in the mean; `kept` gives the digest and database of those that it is given, as far as they
-        are kept.
+    def by_digest(self, kept: Kept, most: int, *, slowest: int = 0) -> dict[Digest, Use]:
+        """What was counted of statements: of those that took `most` time, and the `slowest` in the mean.
+        `kept` are the plans of now.
         """
         uses = self.uses
-        wanted = set(nlargest(most, uses, key=lambda plan: uses[plan].seconds))
+        wanted = self._costliest(most)
         wanted |= set(nlargest(slowest, uses, key=lambda plan: uses[plan].seconds / uses[plan].count))
         found: dict[Digest, Use] = {}
-        for digest, use in self.digests.items():
-            found.setdefault(digest, Use()).add(use)
         for plan, text, database in kept(wanted):
-            if (now := self.uses.get(plan)) is not None:
-                found.setdefault((text, database, plan.kind), Use()).add(now)
+            found.setdefault((text, database, plan.kind), Use()).add(uses[plan])
+        for digest in nlargest(most, self.digests, key=lambda one: self.digests[one].seconds):
+            found.setdefault(digest, Use())
+        for digest, use in found.items():
+            if digest in self.digests:
+                use.add(self.digests[digest])
         return found
+
+    def _costliest(self, most: int) -> set[Plan]:
+        uses = self.uses
+        return set(nlargest(most, uses, key=lambda plan: uses[plan].seconds))
 
     def refused(self, error: str) -> None:
         """A connection was refused before it became a session."""

@@ -4,17 +4,35 @@ on. Statements under way end as they began.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import structlog
 
+from config.settings import User
 from proxy.errors import ProxyError
+from proxy.wire.auth import Credential, Form
+from proxy.wire.server_auth import Authority, Decoys
 
 if TYPE_CHECKING:
     from proxy.engine.clients import Connected
     from proxy.engine.services import Services
 
 log = structlog.get_logger("session")
+
+
+def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> None:
+    """Let these users log in. `secret` is for what is made up for unknown names."""
+    credentials: dict[str, Credential] = {}
+    for user in users:
+        if user.secret is not None:
+            credentials[user.name] = Credential(Form.PLAIN, user.secret.encode())
+        else:
+            assert user.password_hash is not None
+            credentials[user.name] = Credential.parse(user.password_hash.get_secret_value())
+    authority.lookup = credentials.get
+    authority.decoys = Decoys(credentials.values(), secret)
+    authority.tls_only = frozenset(user.name for user in users if user.require_tls)
 
 
 def follow_users(services: Services) -> None:

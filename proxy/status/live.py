@@ -30,6 +30,9 @@ _LATE: Final = 1
 """So many samples are not given yet: another worker may be a moment late."""
 _FRESH: Final = 1.0
 """Seconds that an answer is given again."""
+PATIENCE: Final = 0.5
+"""Seconds that a worker gets to answer: one that is busy for longer is left out, and what it has counted
+before stays in the sums."""
 CELLS: Final = 4096
 """So many cells a keyspace has on the map; of more shards several are one cell."""
 _HOT: Final = 20
@@ -334,7 +337,7 @@ class Live:
         services = self._services()
         parts = [await own_part(services, self._history, self._number)]
         if self._peers is not None:
-            parts += await self._peers.ask_others("live", after=self._number)
+            parts += await self._peers.ask_others("live", patience=PATIENCE, after=self._number)
         ready = int(self._now() // STEP) - _LATE
         for sample in merged(sample for part in parts for sample in part[0]):
             if self._number < sample[0] <= ready:

@@ -23,7 +23,7 @@ from config.address import Address
 from . import page, snapshot
 from .combine import Workers
 from .doors import Doors, Site
-from .live import History, Live
+from .live import PATIENCE, History, Live
 from .metrics import CONTENT_TYPE, Metrics
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class StatusServer:
         """The state of all worker processes now."""
         if self._peers is None:
             return self.snapshot()
-        others = await self._peers.ask_others("snapshot")
+        others = await self._peers.ask_others("snapshot", patience=PATIENCE)
         return self._workers.combine(self.snapshot(), others)
 
     def snapshot(self) -> snapshot.Snapshot:

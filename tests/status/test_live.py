@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from config.load import load_topology
-from proxy.engine.seen import NOTHING, Seen, shards_seen, usual
+from proxy.engine.seen import NOTHING, Seen, queries_seen, queries_together, shards_seen, usual
 from proxy.load import bucket_of
 from proxy.status.live import CELLS, KEPT, STEP, History, Live, cells_of, hot_of, merged, own_part, point
+from rewriter.env import Env
 
 from .conftest import DOCUMENT, FIRST, make_services
 
@@ -158,3 +159,22 @@ def test_a_cell_of_several_shards_is_as_bad_as_the_worst() -> None:
     assert (cells["count"], cells["size"]) == (16384, 16384 // CELLS)
     (cell,) = cells["cells"]
     assert cell[:4] == [1, 2, pytest.approx(0.04), 40]
+
+
+def test_what_was_counted_of_statements_survives_other_plans(services: Any) -> None:
+    """Of those that took most time; and together with what new plans count."""
+    stats, serving = services.stats, services.serving
+    env = Env()
+
+    def ran(seconds: float) -> None:
+        plan, _ = serving.snapshot.rewriter.plan(b"SELECT 1", env)
+        stats.observe(plan.kind, "ok", seconds, plan)
+
+    ran(0.5)
+    ran(0.25)
+    serving.set_topology(load_topology(DOCUMENT | {"version": 8}))
+    ran(1.0)
+    (query,) = queries_together([queries_seen(services)])
+    assert (query.digest, query.use.count, query.use.seconds, query.use.longest) == ("SELECT ?", 3, 1.75, 1.0)
+    both = queries_together([queries_seen(services), queries_seen(services)])
+    assert (len(both), both[0].use.count, both[0].within(1.0)) == (1, 6, 1.0)
