@@ -50,6 +50,7 @@ from .local.show import sessions
 from .logs import tell_lost
 from .peers import Peers
 from .status import snapshot
+from .status.apart import Apart, Away
 from .status.live import History, own_part
 from .status.server import StatusServer
 from .tasks import Tasks
@@ -92,7 +93,7 @@ class Worker:
         self.services: Services | None = None
         self.source: TopologySource | None = None
         self.schema_source: SchemaFile | SchemaNode | None = None
-        self.status: StatusServer | None = None
+        self.status: Apart | None = None
         self.tasks = Tasks()
         self._history = History()
         self._authority = Authority(lambda name: None, rsa)
@@ -409,7 +410,7 @@ class Worker:
     async def _start_status(self) -> None:
         listen = self.settings.status.listen
         if listen is not None and self.number == 0:
-            self.status = StatusServer(
+            server = StatusServer(
                 lambda: self.services,
                 lambda: self.ready,
                 lambda: self.source.status if self.source is not None else "",
@@ -417,7 +418,9 @@ class Worker:
                 loaded=lambda: self.source is not None and self.source.current is not None,
                 trouble=lambda: self._trouble,
                 history=self._history,
+                home=Away(asyncio.get_running_loop()),
             )
+            self.status = Apart(server)
             await self.status.start(listen)
 
     def _make_pool(self, host: str) -> HostPool:

@@ -1,6 +1,6 @@
 """The small HTTP server for operators: /metrics, /healthz, /readyz, /, /status.json and /live.json.
 
-It runs in the worker's event loop, so an answer from /healthz says that the loop turns. Before there are
+An answer from /healthz says that the worker's event loop turns (`apart`). Before there are
 services (no topology yet, or no server has answered) every page answers all the same. A TCP port is shared
 (SO_REUSEPORT), so that a new process can start while the old one drains, which then leaves it to the new.
 """
@@ -21,6 +21,8 @@ from aiohttp import web
 from config.address import Address
 
 from . import page, snapshot
+from .apart import PATIENCE as LOOP_PATIENCE
+from .apart import Home, here
 from .combine import Workers
 from .doors import Doors, Site
 from .live import PATIENCE, History, Live
@@ -67,6 +69,7 @@ class StatusServer:
         doors: Doors | None = None,
         trouble: Callable[[], str] = lambda: "",
         history: History | None = None,
+        home: Home = here,
     ) -> None:
         self._services = services
         self._ready = ready
@@ -74,11 +77,13 @@ class StatusServer:
         self._loaded = loaded
         self._trouble = trouble
         self._now = now
-        self._started = now()
+        self._started = self._taken = now()
         self._peers = peers
         self._workers = Workers()
         self._doors = Doors() if doors is None else doors
         self._metrics = Metrics()
+        self._home = home
+        self._last: snapshot.Snapshot | None = None
         self._live = Live(services, History() if history is None else history, peers)
         self._runner: web.AppRunner | None = None
         self._listen: Address | None = None
@@ -91,7 +96,20 @@ class StatusServer:
         return f"http://{self.address}/" if self._listen is not None and self._listen.path is None else ""
 
     async def everything(self) -> snapshot.Snapshot:
-        """The state of all worker processes now."""
+        """The state of all worker processes now; or as it was, while this one's loop does not turn."""
+        try:
+            taken = self._last = await self._home(self._everything, LOOP_PATIENCE)
+        except TimeoutError:
+            ago = "" if self._last is None else f": all of this is of {self._now() - self._taken:.0f} s ago"
+            last = self._last or self._nothing()
+            return {**last, "reason": f"busy for longer than {LOOP_PATIENCE:g} s{ago}"}
+        self._taken = self._now()
+        return taken
+
+    def _nothing(self) -> snapshot.Snapshot:
+        return snapshot.take(None, ready=False, started=self._started, now=self._now())
+
+    async def _everything(self) -> snapshot.Snapshot:
         if self._peers is None:
             return self.snapshot()
         others = await self._peers.ask_others("snapshot", patience=PATIENCE)
@@ -186,7 +204,11 @@ class StatusServer:
     async def _live_json(self, request: web.Request) -> web.Response:
         after = request.query.get("after", "")
         number = int(after) if after.isascii() and after.isdigit() and len(after) < 12 else 0
-        return web.json_response(await self._live.state(number), headers=_HEADERS)
+        try:
+            state = await self._home(partial(self._live.state, number), LOOP_PATIENCE)
+        except TimeoutError:
+            return web.json_response({"reason": "busy"}, status=503, headers=_HEADERS)
+        return web.json_response(state, headers=_HEADERS)
 
     async def _script(self, request: web.Request) -> web.Response:
         return web.Response(text=page.script(), content_type="text/javascript", headers=_HEADERS)
@@ -201,13 +223,25 @@ class StatusServer:
     # ------------------------------------------------------------------------------------------------------
 
     async def _healthz(self, request: web.Request) -> web.Response:
+        await self._home(_turn, None)
         return web.json_response({"status": "alive"}, headers=_HEADERS)
 
-    async def _readyz(self, request: web.Request) -> web.Response:
+    async def _readiness(self) -> tuple[bool, str]:
+        """Whether clients are welcome, and why not."""
         ready = self._ready()
-        reason = snapshot.why_not_ready(self._services(), ready, self._loaded(), self._trouble())
+        return ready, snapshot.why_not_ready(self._services(), ready, self._loaded(), self._trouble())
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        try:
+            ready, reason = await self._home(self._readiness, LOOP_PATIENCE)
+        except TimeoutError:
+            ready, reason = False, f"busy for longer than {LOOP_PATIENCE:g} s"
         body = {"status": "ready"} if ready else {"status": "not ready", "reason": reason}
         return web.json_response(body, status=200 if ready else 503, headers=_HEADERS)
+
+
+async def _turn() -> None:
+    """Done when the loop turns."""
 
 
 def _inode(path: str | None) -> int:

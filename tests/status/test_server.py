@@ -19,7 +19,7 @@ from proxy.stats import Use
 from proxy.status.server import StatusServer
 
 ANYWHERE = Address("127.0.0.1", 0)
-PATHS = ("/", "/status.json", "/metrics", "/healthz", "/readyz")
+PATHS = ("/", "/status.json", "/live.json", "/metrics", "/healthz", "/readyz")
 
 
 class Running:
@@ -57,6 +57,7 @@ async def test_pages_and_their_types(running: Running) -> None:
     assert types == {
         "/": "text/html; charset=utf-8",
         "/status.json": "application/json; charset=utf-8",
+        "/live.json": "application/json; charset=utf-8",
         "/metrics": "text/plain; version=0.0.4; charset=utf-8",
         "/healthz": "application/json; charset=utf-8",
         "/readyz": "application/json; charset=utf-8",
