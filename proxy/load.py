@@ -124,6 +124,11 @@ class Load:
         if seconds > self.longest:
             self.longest = seconds
 
+    def wait(self, seconds: float) -> None:
+        """A statement has waited so long for a connection."""
+        self.waits += 1
+        self.waited += seconds
+
     def now(self, at: float) -> Counts:
         """All that was counted, at this moment (monotonic)."""
         return Counts(

@@ -421,11 +421,14 @@ class BackendConnection(asyncio.Protocol):
         more = self.replies > 0
         if not more:
             self.receiver = None  # the connection is free: the receiver may send again from `reply_done`
-        if self.sent:
+        sent = self.sent
+        if sent:
             self._count()
         receiver.reply_data(self, data)
         receiver.reply_done(self)
         if more:
+            if self.sent == sent:  # else the receiver has said what the next reply is counted from
+                self.sent = self.ended if sent else 0.0
             self.scanner.start()
             if self._numbers is not None:
                 self.scanner.first_number = self._numbers[-self.replies]

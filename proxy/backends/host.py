@@ -267,6 +267,7 @@ class HostPool:
         elif conn.unread:
             conn.resetting, conn.unread, conn.begun = True, False, self._now()
             conn.ask(_PING, _Look(self))
+            conn.sent = 0.0
         else:
             waiter = self.state.give(conn, self._clock)
             if waiter is not None:
@@ -382,9 +383,8 @@ class HostPool:
 
     def _grant(self, waiter: Waiter[BackendConnection], conn: BackendConnection) -> None:
         """It is its turn."""
-        conn.waited = waited = self._now() - waiter.since
-        self.load.waits += 1
-        self.load.waited += waited
+        conn.waited = self._now() - waiter.since
+        self.load.wait(conn.waited)
         waiter.granted(conn)
 
     # -- I/O

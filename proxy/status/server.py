@@ -98,12 +98,12 @@ class StatusServer:
     async def everything(self) -> snapshot.Snapshot:
         """The state of all worker processes now; or as it was, while this one's loop does not turn."""
         try:
-            taken = self._last = await self._home(self._everything, LOOP_PATIENCE)
+            taken = await self._home(self._everything, LOOP_PATIENCE)
         except TimeoutError:
             ago = "" if self._last is None else f": all of this is of {self._now() - self._taken:.0f} s ago"
             last = self._last or self._nothing()
             return {**last, "reason": f"busy for longer than {LOOP_PATIENCE:g} s{ago}"}
-        self._taken = self._now()
+        self._last, self._taken = taken, self._now()
         return taken
 
     def _nothing(self) -> snapshot.Snapshot:
