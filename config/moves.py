@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .topology import Keyspace, Range, Topology
+from config.topology import Keyspace, Range, Topology
 
 _MOST = 20
 """So many differences are told."""

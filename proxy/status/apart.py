@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 if TYPE_CHECKING:
     from config.address import Address
 
-    from .server import StatusServer
-
 T = TypeVar("T")
 
 PATIENCE: Final = 1.5
@@ -46,11 +44,21 @@ class Away:
         return await asyncio.wait_for(future, patience)
 
 
+class Server(Protocol):
+    """What `StatusServer` is here."""
+
+    async def start(self, listen: Address) -> None: ...
+
+    async def step_aside(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
 class Apart:
     """The thread. `server` has an `Away` as its home."""
 
-    def __init__(self, server: StatusServer) -> None:
-        self.server = server
+    def __init__(self, server: Server) -> None:
+        self._server = server
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="status", daemon=True)
 
@@ -60,17 +68,17 @@ class Apart:
     async def start(self, listen: Address) -> None:
         """See `StatusServer.start`."""
         self._thread.start()
-        await self._there(self.server.start(listen))
+        await self._there(self._server.start(listen))
 
     async def step_aside(self) -> None:
         """See `StatusServer.step_aside`."""
-        await self._there(self.server.step_aside())
+        await self._there(self._server.step_aside())
 
     async def stop(self) -> None:
         """Stop the server, and end the thread. May be called again, or after a failed `start`."""
         if not self._thread.is_alive():
             return
-        await self._there(self.server.stop())
+        await self._there(self._server.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join)
         self._loop.close()

@@ -15,6 +15,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.settings import LOGIN
 from proxy.backends.waiting import Waiter
+from proxy.load import bucket_of
 from proxy.session.state import Role, Session, User
 from proxy.xa.resolver import Found
 from rewriter.env import Env
@@ -135,6 +136,10 @@ def services() -> Any:
         1146, "shard 3 (db00003) on 10.0.0.1:3306", "Table 'db00003.<b>' doesn't exist"
     )
     made.stats.schema_changes = 4
+    made.backends.loads.failed(1690)
+    for seconds in (0.001, 0.002, 0.5):
+        first.load.add(seconds, 10, bucket_of(seconds))
+    first.load.errors, first.load.waits, first.load.waited = 1, 2, 0.25
     made.stats.recent_changes = [
         (1_700_000_000.0, "version 6 in use"),
         (1_700_000_100.0, "version 7 in use"),

@@ -27,15 +27,16 @@ def get(url: str) -> tuple[int, str]:
 @pytest.fixture
 async def apart(services: Any) -> Any:
     home = Away(asyncio.get_running_loop())
-    made = Apart(StatusServer(lambda: services, lambda: True, home=home))
+    server = StatusServer(lambda: services, lambda: True, home=home)
+    made = Apart(server)
     await made.start(Address("127.0.0.1", 0))
-    yield made
+    yield server
     await made.stop()
     await made.stop()
 
 
-async def test_pages_answer_while_the_loop_is_busy(apart: Apart) -> None:
-    url = apart.server.url
+async def test_pages_answer_while_the_loop_is_busy(apart: StatusServer) -> None:
+    url = apart.url
     before = json.loads((await asyncio.to_thread(get, f"{url}status.json"))[1])
     assert before["reason"] == ""
     found: dict[str, tuple[int, str]] = {}
@@ -61,8 +62,8 @@ async def test_pages_answer_while_the_loop_is_busy(apart: Apart) -> None:
     assert (await asyncio.to_thread(get, f"{url}live.json"))[0] == 200
 
 
-async def test_healthz_says_that_the_loop_turns(apart: Apart) -> None:
-    thread = threading.Thread(target=get, args=(f"{apart.server.url}healthz",))
+async def test_healthz_says_that_the_loop_turns(apart: StatusServer) -> None:
+    thread = threading.Thread(target=get, args=(f"{apart.url}healthz",))
     thread.start()
     thread.join(0.3)
     assert thread.is_alive()

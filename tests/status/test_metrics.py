@@ -75,6 +75,16 @@ def test_metrics_of_a_running_proxy(services: Any) -> None:
         ("shardgate_shards", {"keyspace": "main", "host": SECOND, "state": "frozen"}, 512),
         ("shardgate_shards", {"keyspace": "main", "host": FIRST, "state": "serving"}, 1024),
         ("shardgate_shards", {"keyspace": "lookup", "host": SECOND, "state": "serving"}, 2048),
+        ("shardgate_errors_total", {"code": "1690"}, 1),
+        ("shardgate_host_seconds_count", {"host": FIRST}, 3),
+        ("shardgate_host_seconds_sum", {"host": FIRST}, 0.503),
+        ("shardgate_host_seconds_bucket", {"host": FIRST, "le": "0.001024"}, 1),
+        ("shardgate_host_seconds_bucket", {"host": FIRST, "le": "+Inf"}, 3),
+        ("shardgate_host_errors_total", {"host": FIRST}, 1),
+        ("shardgate_host_rows_total", {"host": FIRST}, 30),
+        ("shardgate_host_waits_total", {"host": FIRST}, 2),
+        ("shardgate_host_wait_seconds_total", {"host": FIRST}, 0.25),
+        ("shardgate_host_seconds_count", {"host": SECOND}, 0),
         ("shardgate_pool_connections", {"host": FIRST, "state": "busy"}, 12),
         ("shardgate_pool_connections", {"host": FIRST, "state": "idle"}, 30),
         ("shardgate_pool_connections", {"host": FIRST, "state": "opening"}, 2),
@@ -145,8 +155,9 @@ def test_every_metric_is_documented(services: Any) -> None:
 
 def test_the_document_speaks_of_no_other_metric(services: Any) -> None:
     named = set(re.findall(r"shardgate_\w+", DOCUMENT.read_text()))
-    histogram = {f"shardgate_statement_seconds_{end}" for end in ("bucket", "sum", "count")}
-    assert named <= set(exported(taken(services))) | histogram
+    ends = [f"{of}_seconds_{end}" for of in ("statement", "host") for end in ("bucket", "sum", "count")]
+    histograms = {f"shardgate_{end}" for end in ends}
+    assert named <= set(exported(taken(services))) | histograms
 
 
 def test_every_kind_of_plan_is_documented() -> None:
