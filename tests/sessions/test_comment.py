@@ -80,8 +80,11 @@ def test_every_kind_of_statement_runs(proxy: OwnProxy) -> None:
         "INSERT INTO legacy.shardgate_comment VALUES (1), (2)",
         "SELECT SUM(n) FROM legacy.shardgate_comment",
         "DROP TEMPORARY TABLE legacy.shardgate_comment",
+        "USE legacy",
         "PREPARE p FROM 'SELECT 1 + ?'",
         "EXECUTE p USING @x",
+        "DEALLOCATE PREPARE p",
+        "USE demo",
     ):
         assert client.ask(sql).kind != "err", (sql, client.ask(sql))
     prepared = Binary(client).run("SELECT id FROM boards WHERE id = ?", integer(boards[0]))
