@@ -318,7 +318,6 @@ class BackendConnection(asyncio.Protocol):
             if self.scanner.err is None:
                 self._count_error()
             self._count()
-            self.sent = 0.0
 
     def close(self) -> None:
         """Close at once; the receiver of a running statement hears nothing more."""

@@ -307,14 +307,15 @@ class Exchange(ABC):
             asyncio.get_running_loop().call_soon(self._next)
 
     def visited(self, conn: BackendConnection, shards: Sequence[Load]) -> None:
-        """A server has answered a statement of the command, on these shards."""
+        """A server has answered a statement of the command, on these shards; or never will."""
+        sent = conn.sent or conn.ended
         if self.host is None:
-            self.host, self.shard, self.first = conn.host, None, conn.sent
+            self.host, self.shard, self.first = conn.host, None, sent
         elif not self.visits:
             self.visits.append(Visit(self.host, () if self.shard is None else (self.shard,)))
             self.shard = None
         self.visits.append(Visit(conn.host, shards))
-        self.first = min(self.first, conn.sent)
+        self.first = min(self.first, sent)
         self.last = conn.ended
 
     def crashed(self, error: BaseException) -> None:

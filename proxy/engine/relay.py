@@ -503,6 +503,7 @@ class Relay:
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.conn = self.placing = None
         client = self.client
+        client.visited(conn, self.shards if self.shard is None else (self.shard,))
         ending = client.session.transaction.ending
         lease.lost(client, conn, error)
         if ending == b"ROLLBACK":  # which is done by that

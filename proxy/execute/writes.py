@@ -107,6 +107,7 @@ class _Pipeline:
             self._future.set_result(None)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        self.client.visited(conn, self.parts[self._index].loads)
         for part in self.parts[self._index :]:
             if not part.answered:
                 part.error = error

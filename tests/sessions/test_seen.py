@@ -20,6 +20,7 @@ def proxy(own: MakeOwn) -> OwnProxy:
     settings = {
         "logging": {"slow_query_ms": 0, "format": "json"},
         "backends": {"max_connections": 1},
+        "timeouts": {"statement": "3s"},
         "workers": 2,
     }
     return own(settings)
@@ -72,6 +73,19 @@ def test_where_the_time_went(proxy: OwnProxy) -> None:
     parts = two["queue_seconds"] + two["backend_seconds"] + two["own_seconds"]
     assert parts == pytest.approx(two["seconds"], abs=0.001)
     assert "secret" not in proxy.log.read_text()
+
+
+def test_a_statement_that_got_no_answer(proxy: OwnProxy) -> None:
+    """It is an error of its shard, and the log says of which."""
+    client = proxy.raw()
+    board = int(client.ask("SELECT id FROM boards LIMIT 1").value or 0)
+    asked = f"SHOW SHARDS LIKE 'db{shard_of(board):05d}'"
+    before = int(rows(client, asked)[0]["Total_errors"])
+    assert client.ask(f"SELECT SLEEP(60) AS late FROM boards WHERE id = {board}").kind == "err"
+    found = slow(proxy, "AS late")
+    assert found["shards"] == [f"main/{shard_of(board)}"]
+    assert found["backend_seconds"] == pytest.approx(found["seconds"], abs=1)
+    assert int(rows(client, asked)[0]["Total_errors"]) == before + 1
 
 
 def test_several_shards_and_none(proxy: OwnProxy) -> None:

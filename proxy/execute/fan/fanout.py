@@ -304,6 +304,7 @@ class FanOut:
 
     def branch_lost(self, branch: Branch, conn: BackendConnection, error: ProxyError) -> None:
         self._lost.append((conn, error))
+        self.client.visited(conn, branch.loads)
         self._failed(error)
         self._running -= 1
         if self._running <= 0:
