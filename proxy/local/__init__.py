@@ -11,7 +11,21 @@ from proxy.engine import transactions
 from rewriter.plans import Values, builtins
 from rewriter.plans.cached import FlushCache, TouchingSet
 
-from . import advice, caches, catalog, distributed, explain, kill, loads, locks, processes, set, show, status, use
+from . import (
+    advice,
+    caches,
+    catalog,
+    distributed,
+    explain,
+    kill,
+    loads,
+    locks,
+    processes,
+    set,
+    show,
+    status,
+    use,
+)
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
