@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from demo.programs import Program
-from tests.fleet.test_quickstart import BLOCK, Shell, matches
 from tests.fleet.test_seeds import PAIRS, Client
 from tests.support.demo import Demo, running_demo
+from tests.support.pages import BLOCK, Shell, matches
 
 PAGE = Path(__file__).parents[2] / "docs" / "backups.md"
 OPTIONS = ("--slaves", "--spares", "2", "--shards", "8")
