@@ -247,7 +247,8 @@ def followed(reader: Reader, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The command as long as it is wanted; what it prints is in `folder`."""
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with (folder / "printed").open("ab") as printed, (folder / "told").open("ab") as told:
-        words = [sys.executable, "-m", "proxy", *reader.words()]
+        heeding = ["env", "--default-signal=INT"]  # which shells let their background jobs ignore
+        words = [*heeding, sys.executable, "-m", "proxy", *reader.words()]
         process = subprocess.Popen(words, stdout=printed, stderr=told, env=env)
         try:
             yield process
