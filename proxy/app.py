@@ -390,7 +390,7 @@ class Worker:
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["sessions"] = lambda request: sessions(services, **request)
-        peers.handlers["advice"] = lambda _: dear(services)
+        peers.handlers["advice"] = lambda request: dear(services, **request)
         tell_loads(peers, services)
         peers.handlers["live"] = lambda request: own_part(services, self._history, request["after"])
         peers.handlers["transactions"] = lambda request: transactions(services, **request)

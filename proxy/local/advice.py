@@ -40,11 +40,12 @@ Row = list[Any]
 """Fingerprint and key of the environment (as latin-1), count (0: not known), errors, seconds."""
 
 
-def dear(services: Services) -> list[Row]:
+def dear(services: Services, like: str | None = None) -> list[Row]:
     """Of this worker process, the kinds of statements that do not go to one shard, those that took most time
-    first.
+    first: of those whose digest is `like` the pattern.
     """
     uses = services.stats.uses
+    matches = None if like is None else like_pattern(like)
     found: list[Row] = []
     for plan, fingerprint, key in services.serving.snapshot.rewriter.fingerprints():
         if not _is_dear(plan) or len(fingerprint) > LONGEST:
@@ -54,6 +55,8 @@ def dear(services: Services) -> list[Row]:
             if not env.parameters or env.each_shard:
                 continue
             use = Use()  # prepared statements are not counted
+        if matches is not None and not matches(digest_of(fingerprint)):
+            continue
         key = replace(env, exact="", each_shard=False).key
         texts = fingerprint.decode("latin-1"), key.decode("latin-1")
         found.append([*texts, use.count, use.errors, use.seconds])
@@ -80,17 +83,14 @@ def proxy_advice(client: Exchange, plan: ShowProxyAdvice, values: Values) -> Non
 
 async def _proxy_advice(client: Exchange, plan: ShowProxyAdvice, values: Values) -> None:
     services = client.services
-    rows = dear(services)
+    like = None if plan.like is None else like_text(plan.like, values)
+    rows = dear(services, like)
     if services.peers is not None:
-        answers = await services.peers.ask_others("advice")
+        answers = await services.peers.ask_others("advice", like=like)
         rows += [row for answer in answers for row in answer]
     shown: list[list[object]] = []
-    matches = None if plan.like is None else like_pattern(like_text(plan.like, values))
     for text, key, count, errors, seconds in _added(rows):
         fingerprint, env = text.encode("latin-1"), env_of(key.encode("latin-1"))
-        digest = digest_of(fingerprint)
-        if matches is not None and not matches(digest):
-            continue
         found = await _advice(client, filled(fingerprint), env)
         if found is None:
             continue
@@ -98,7 +98,7 @@ async def _proxy_advice(client: Exchange, plan: ShowProxyAdvice, values: Values)
         figures: list[object] = [None] * 4
         if count:
             figures = [count, errors, *(f"{1000 * one:.3f}" for one in (seconds, seconds / count))]
-        shown.append([digest, env.database, told, shards, *figures, advice])
+        shown.append([digest_of(fingerprint), env.database, told, shards, *figures, advice])
     columns = [
         text_column("Digest"),
         text_column("Db"),

@@ -191,7 +191,7 @@ async def test_reset(world: World, client: Client, mariadb: bool) -> None:
 async def test_shards(world: World, client: Client) -> None:
     client.ask(run(ShowShards()))
     await done(world, client)
-    assert table(client) == [
+    assert [row[:7] for row in table(client)] == [
         ["main", "0", "db00000", "h1", "s1", "serving", "yes"],
         ["main", "1", "db00001", "h1", "s1", "serving", "yes"],
         ["main", "2", "db00002", "h2", None, "read_only", "no"],
@@ -284,11 +284,12 @@ async def test_empty(world: World, client: Client) -> None:
 
 
 def leaves(variant: type[Builtin]) -> set[type[Builtin]]:
+    """Those below it, and itself where it is no mere base: some have a variant that touches caches, too."""
     below = {leaf for one in variant.__subclasses__() for leaf in leaves(one)}
-    return below or {variant}
+    return {variant, *below} if variant in BUILTINS or not below else below
 
 
 def test_every_statement_of_the_proxy_s_own_is_answered() -> None:
     assert set(BUILTINS) == leaves(Builtin)
-    titles = [one.title for one in BUILTINS]
+    titles = [one.title for one in BUILTINS if not any(one in other.__bases__ for other in BUILTINS)]
     assert len(set(titles)) == len(titles)
