@@ -7,7 +7,7 @@ Each worker gives its own (`hosts_seen`, `shards_seen`, `queries_seen`), lists t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -222,10 +222,18 @@ class Query(NamedTuple):
         return quantile(self.use.buckets, share, self.use.longest, STATEMENT_BOUNDS)
 
 
-def queries_seen(services: Services, most: int = KEPT_DIGESTS) -> list[tuple[Digest, list[Any]]]:
-    """The kinds of statements that took most time, at most so many, each with the data of its `Use`."""
-    stats = services.stats
-    used = stats.by_digest(services.serving.snapshot.rewriter.kept, most)
+def queries_seen(
+    services: Services, wanted: Callable[[str], bool] | None = None, most: int = KEPT_DIGESTS
+) -> list[tuple[Digest, list[Any]]]:
+    """The kinds of statements that took most time, at most so many, each with the data of its `Use`: of those
+    whose digest is `wanted`.
+    """
+    stats, kept = services.stats, services.serving.snapshot.rewriter.kept
+    if wanted is None:
+        used = stats.by_digest(kept, most)
+    else:
+        of_all = stats.by_digest(kept, len(stats.uses) + len(stats.digests))
+        used = {digest: use for digest, use in of_all.items() if wanted(digest[0])}
     found = nlargest(most, used.items(), key=lambda pair: pair[1].seconds)
     return [(digest, use.data()) for digest, use in found]
 

@@ -24,6 +24,7 @@ from proxy.wire.resultset import Column, integer_column, text_column
 from rewriter.plans import Values
 from rewriter.plans.builtins import Listing
 
+from .rows import like_pattern, like_text
 from .show import answer_rows, liked
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ _HOT: Final = 100
 """So many shards SHOW HOT SHARDS tells of."""
 
 
-async def _of_all(client: Exchange, what: str, own: Any) -> list[Any]:
+async def _of_all(client: Exchange, what: str, own: Any, **asked: Any) -> list[Any]:
     """What this worker has seen, `own`, and what the others say."""
     peers = client.services.peers
     found = [own]
     if peers is not None:
-        found += await peers.ask_others(what)
+        found += await peers.ask_others(what, **asked)
     return found
 
 
@@ -54,7 +55,7 @@ def tell_loads(peers: Peers, services: Services) -> None:
     peers.handlers["shards"] = lambda _: shards_seen(services, all=True)
     peers.handlers["shards_now"] = lambda _: shards_seen(services)
     peers.handlers["pools"] = lambda _: pools_seen(services)
-    peers.handlers["queries"] = lambda _: queries_seen(services)
+    peers.handlers["queries"] = lambda request: _queries(services, **request)
 
 
 def ms(seconds: float) -> str:
@@ -268,7 +269,9 @@ def proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
-    found = queries_together(await _of_all(client, "queries", queries_seen(client.services)))
+    like = None if plan.like is None else like_text(plan.like, values)
+    own = _queries(client.services, like)
+    found = queries_together(await _of_all(client, "queries", own, like=like))
     columns: list[Column] = [
         text_column("Digest"),
         text_column("Db"),
@@ -285,7 +288,14 @@ async def _proxy_queries(client: Exchange, plan: Listing, values: Values) -> Non
         text_column("Shards"),
         text_column("Hosts"),
     ]
-    answer_rows(client, columns, liked(plan, values, [_query(one) for one in found]))
+    answer_rows(client, columns, [_query(one) for one in found])
+
+
+def _queries(services: Services, like: str | None) -> list[Any]:
+    """What this worker has counted of statements whose digest is `like` the pattern: of all of them, not of
+    the costliest only.
+    """
+    return queries_seen(services, None if like is None else like_pattern(like))
 
 
 def _query(one: Query) -> list[object]:
