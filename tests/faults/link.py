@@ -5,6 +5,7 @@ taken effect when they return. Rules hold for all connections, present and later
 
     pass_on()           bytes pass (as at the start)
     stall()             none passes; connections stay open
+    slow(seconds)       each piece takes so long, both ways
     cut_after(n)        n more bytes come from the server, then every connection is closed
     garbage(data)       the server's next bytes are replaced by `data`
     spoil(change)       `change(number, piece)` says what becomes of the piece 0, 1 … of what the server sends
@@ -48,6 +49,7 @@ class Link:
         self._change: Change | None = None
         self._changed = 0  # pieces that went through it
         self._silent = False
+        self._delay = 0.0
 
     @property
     def address(self) -> str:
@@ -77,12 +79,19 @@ class Link:
         def change() -> None:
             self._left = self._change = None
             self._silent = False
+            self._delay = 0.0
             self._go.set()
 
         self._call(change)
 
     def stall(self) -> None:
         self._call(self._go.clear)
+
+    def slow(self, seconds: float) -> None:
+        def change() -> None:
+            self._delay = seconds
+
+        self._call(change)
 
     def cut_after(self, count: int) -> None:
         def change() -> None:
@@ -177,9 +186,15 @@ class Link:
                     self._writers.discard(one)
                     one.transport.abort()
 
+    async def _pass(self) -> None:
+        """Until a piece may go on."""
+        if self._delay:
+            await asyncio.sleep(self._delay)
+        await self._go.wait()
+
     async def _up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK):
-            await self._go.wait()
+            await self._pass()
             self.to_server += len(data)
             writer.write(data)
             await writer.drain()
@@ -187,7 +202,7 @@ class Link:
 
     async def _down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK):
-            await self._go.wait()
+            await self._pass()
             self.from_server += len(data)
             closing = False
             if self._change is not None:

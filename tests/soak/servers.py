@@ -1,0 +1,93 @@
+"""`Servers`: the demo's servers, which are killed, started again, and change places."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from demo.process import kill_all
+from proxy.cli import app
+from tests.faults.pairs import Pairs
+from tests.soak.ledger import Entry
+from tests.support.demo import Demo, DemoHost
+
+
+class Servers(Pairs):
+    """`settings`, `topology`: the files of the proxy, whose topology names `link` in the place of the second
+    host's address.
+    """
+
+    def __init__(
+        self, demo: Demo, flavour: str, address: tuple[str, int], settings: Path, topology: Path, link: str
+    ) -> None:
+        super().__init__(demo, flavour, address)
+        self.settings, self.topology, self.link = settings, topology, link
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.topology.read_text())
+        return document
+
+    def master(self, index: int) -> DemoHost:
+        """Of the first host's shards, or of the second's."""
+        address = self.document["keyspaces"]["main"]["ranges"][index]["master"]
+        return self.demo.masters[1] if address == self.link else self._host(address)
+
+    def pid(self, host: DemoHost) -> int:
+        again = self._restarted.get(host.name)
+        return host.pid if again is None else again.pid
+
+    def promote(self) -> None:
+        """AssertionError with what the tool said when it fails."""
+        words = [
+            "fleet",
+            "promote",
+            "--host",
+            self.master(0).address,
+            "--yes",
+            "--config",
+            str(self.settings),
+        ]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, f"{' '.join(words)}: {done.output} {done.exception!r}"
+
+    # --- what is on them
+    # ----------------------------------------------------------------------------------------------
+
+    def entries(self, shards: int) -> tuple[Counter[Entry], dict[int, int]]:
+        """All entries of the soak's ledgers on the masters, and the sum of purses by account."""
+        found: Counter[Entry] = Counter()
+        purses: dict[int, int] = {}
+        for shard in range(shards):
+            host, database = self.master(0 if shard < shards // 2 else 1), f"db{shard:05d}"
+            rows = self.execute(host, f"SELECT account, entry, COUNT(*) FROM {database}.ledger GROUP BY 1, 2")
+            found.update({(account, entry): count for account, entry, count in rows})
+            sums = self.execute(
+                host, f"SELECT account, SUM(sequence) FROM {database}.purses GROUP BY account"
+            )
+            purses.update((account, int(total)) for account, total in sums)
+        rows = self.execute(
+            self.master(0), "SELECT account, entry, COUNT(*) FROM global.plain_ledger GROUP BY 1, 2"
+        )
+        found.update({(account, entry): count for account, entry, count in rows})
+        return found, purses
+
+    def prepared(self) -> int:
+        """Branches that are prepared on the masters."""
+        return sum(len(self.execute(self.master(index), "XA RECOVER")) for index in (0, 1))
+
+    def connections(self) -> int:
+        """Of the proxy, by what the servers say."""
+        sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user LIKE 'shardgate%'"
+        return sum(int(self.execute(host, sql)[0][0]) for host in self.hosts.values())
+
+    def close(self) -> None:
+        kill_all(self._restarted.values())
+
+
+Report = Callable[[str], None]
