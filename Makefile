@@ -7,6 +7,7 @@
 #              WHAT=packets: spoilt packets instead; ARGS="--seed 7 --count 20000" or ARGS=--cuts
 #              WHAT=readings: texts that a server may read otherwise than the proxy, with other rights or routes
 #              WHAT=conditions: random conditions, whose shards must hold all that they are true for; ARGS="--count 100000"
+# make soak    mixed traffic with faults for a while, every answer checked; ARGS="--minutes 60 --flavour mysql9 --seed 7"
 # make clean   what setup and the tools have made
 
 PYTHON_BIN := .venv/bin
@@ -19,7 +20,7 @@ FUZZ_packets := fuzz
 FUZZ_readings := fuzz.readings
 FUZZ_conditions := fuzz.conditions
 
-.PHONY: setup demo pinboard photos fuzz test lint format bench clean
+.PHONY: setup demo pinboard photos fuzz soak test lint format bench clean
 .DEFAULT_GOAL := setup
 
 setup:
@@ -46,6 +47,9 @@ format: setup
 
 fuzz: setup
 	@exec $(PYTHON_BIN)/python -m tests.$(FUZZ_$(WHAT)) $(ARGS)
+
+soak: setup
+	@exec $(PYTHON_BIN)/python -m tests.soak $(ARGS)
 
 bench: setup
 	@exec $(PYTHON_BIN)/python -m bench $(ARGS)

@@ -43,7 +43,7 @@ class Workers:
 def _remains(taken: Snapshot) -> Snapshot:
     """What counts of a worker that is gone: what it has counted, not what it held."""
     left = taken.copy()
-    left["process"] = taken["process"] | {"memory_bytes": 0, "open_files": 0}
+    left["process"] = taken["process"] | {"memory_bytes": 0, "open_files": 0, "tasks": 0}
     if taken["clients"] is not None:
         held: Clients = {**taken["clients"], "connections": 0, "sessions": 0, "busy": 0}
         left["clients"] = held | {
@@ -103,6 +103,7 @@ def _process(parts: Sequence[Process]) -> Process:
         "cpu_seconds": sum(one["cpu_seconds"] for one in parts),
         "memory_bytes": sum(one["memory_bytes"] for one in parts),
         "open_files": sum(one["open_files"] for one in parts),
+        "tasks": sum(one["tasks"] for one in parts),
         "lost_log_lines": sum(one["lost_log_lines"] for one in parts),
     }
 

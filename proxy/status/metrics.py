@@ -104,6 +104,7 @@ def _process(taken: Snapshot) -> Iterator[Metric]:
     )
     yield _plain("memory_bytes", "Resident memory of the worker processes.", process["memory_bytes"])
     yield _plain("open_files", "Open file descriptors of the worker processes.", process["open_files"])
+    yield _plain("tasks", "Tasks at work in the worker processes.", process["tasks"])
     yield _counter(
         "log_lines_lost", "Lines that nobody read from the log.", (), [((), process["lost_log_lines"])]
     )

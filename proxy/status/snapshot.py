@@ -6,6 +6,7 @@ event loop's own thread, so nothing on the data path is locked or counted twice.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import time
@@ -197,12 +198,15 @@ class CacheState(TypedDict):
 
 
 class Process(TypedDict):
-    """What the process costs: CPU seconds since its start, resident bytes, open file descriptors."""
+    """What the process costs: CPU seconds since its start, resident bytes, open file descriptors, asyncio's
+    tasks that have not ended.
+    """
 
     pid: int
     cpu_seconds: float
     memory_bytes: int
     open_files: int
+    tasks: int
     lost_log_lines: int
 
 
@@ -313,8 +317,16 @@ def _process() -> Process:
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "memory_bytes": memory,
         "open_files": open_files,
+        "tasks": _tasks(),
         "lost_log_lines": lost(),
     }
+
+
+def _tasks() -> int:
+    try:
+        return len(asyncio.all_tasks())
+    except RuntimeError:  # asked outside of the loop
+        return 0
 
 
 def _clients(services: Services) -> Clients:

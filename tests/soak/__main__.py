@@ -65,9 +65,9 @@ def summary(outcome: Outcome) -> str:
         errors[fault].append(f"{name} {count}")
     lines.append("faults: how often, seconds until all clients were served again at most, errors")
     for fault, count in sorted(outcome.faults.items()):
-        told = ", ".join(errors.pop(fault, [])) or "none"
-        lines.append(f"  {fault}: {count}, {outcome.recovered[fault]:.1f} s, {told}")
-    lines += [f"  {fault or 'none'}: {', '.join(told)}" for fault, told in errors.items()]
+        met = ", ".join(errors.pop(fault, [])) or "none"
+        lines.append(f"  {fault}: {count}, {outcome.recovered[fault]:.1f} s, {met}")
+    lines += [f"  {fault or 'none'}: {', '.join(met)}" for fault, met in errors.items()]
     lines.append(
         f"entries: {len(ledger.done)} acknowledged, {len(ledger.refused)} certainly not done,"
         f" {len(ledger.unknown)} unknown"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.usage import PAGE, family
-from tests.integration.own import OwnProxy, wait_idle
+from tests.integration.own import OwnProxy, read_status, wait_idle
 from tests.soak.servers import Servers
 
 MB = 1 << 20
@@ -46,12 +46,12 @@ class Rest:
 
     def __str__(self) -> str:
         return (
-            f"{self.memory / MB:.0f} MB, {self.files} descriptors, {self.threads} threads, {self.tasks} tasks, "
-            f"{self.pooled} pooled connections, {self.strays} that no pool knows"
+            f"{self.memory / MB:.0f} MB, {self.files} descriptors, {self.threads} threads, "
+            f"{self.tasks} tasks, {self.pooled} pooled connections, {self.strays} that no pool knows"
         )
 
 
-def at_rest(proxy: OwnProxy, servers: Servers, seconds: float = 60.0) -> Rest:
+def at_rest(proxy: OwnProxy, servers: Servers, seconds: float = 30.0) -> Rest:
     """Once all clients have gone. What is on its way to its end has some time for it: the least of what was
     seen while there were strays.
     """
@@ -66,7 +66,8 @@ def at_rest(proxy: OwnProxy, servers: Servers, seconds: float = 60.0) -> Rest:
 
 def _look(proxy: OwnProxy, servers: Servers) -> Rest:
     status: dict[str, Any] = proxy.status()
-    pooled = sum(one["idle"] + one["opening"] + one["busy"] for one in status["hosts"])
+    pooled = _pooled(status)
+    others = _pooled(read_status(servers.demo.status_url))  # of the demo's own proxy
     process = status["process"]
     return Rest(
         process["open_files"] - pooled,
@@ -74,8 +75,12 @@ def _look(proxy: OwnProxy, servers: Servers) -> Rest:
         process.get("tasks", 0),
         process["memory_bytes"],
         pooled,
-        servers.connections() - pooled,
+        servers.connections() - pooled - others,
     )
+
+
+def _pooled(status: dict[str, Any]) -> int:
+    return sum(one["idle"] + one["opening"] + one["busy"] for one in status["hosts"])
 
 
 class Watch:
