@@ -170,17 +170,20 @@ def _exactly(sock: socket.socket, size: int) -> bytearray:
 
 
 def serve(sock: socket.socket) -> None:
-    """Answer requests until the socket is closed."""
+    """Answer requests until the socket is closed, be it by the end of a proxy that was killed."""
     planner = Planner()
     while True:
         try:
             request: Request = pickle.loads(_read(sock))
             sql = _read(sock)
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         answer = planner.answer(request, sql)
-        for message in pack(answer, sql):
-            sock.sendall(message)
+        try:
+            for message in pack(answer, sql):
+                sock.sendall(message)
+        except ConnectionError:
+            return
         del answer, sql  # not while the next one is waited for
 
 

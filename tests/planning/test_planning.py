@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ import structlog
 
 from proxy.errors import ProxyError, error_lines
 from proxy.planning.pool import Planners, Turns, _Job
-from proxy.planning.process import Planner
+from proxy.planning.process import Planner, serve
 from proxy.planning.protocol import AT_ONCE, HEADER, Request, Unpacking, pack
 from proxy.tasks import Tasks
 from rewriter.env import Env
@@ -234,3 +235,12 @@ async def test_explain_route_and_cutting(planners: Planners) -> None:
     piece = await planners.cut("u", text, ENV, KNOWN)
     assert piece == cut(text, 0, ENV)
     assert text[piece.end :] == b"; SELECT 2; SELECT 3"
+
+
+def test_a_proxy_that_was_killed() -> None:
+    """With an answer that it has not read: its planning processes end without a word in its log."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.sendall(b"an answer")
+        theirs.close()
+        serve(ours)

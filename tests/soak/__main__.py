@@ -42,7 +42,7 @@ def main() -> int:
             seed=seed,
             faults=chosen,
             each=options.clients,
-            warm_up=min(60.0, options.minutes * 12),
+            warm_up=min(60.0, options.minutes * 6),
             say=lambda text: print(f"{time.strftime('%H:%M:%S')} {text}", flush=True),
         )
     print(summary(outcome))
