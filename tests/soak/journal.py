@@ -17,6 +17,9 @@ from proxy.errors import REGISTRY, ErrorKind
 CLOSED = "closed"
 """The connection to the proxy ended, or could not be made."""
 
+MISREAD = "misread by PyMySQL"
+"""An error packet in the place of a column's definition, which PyMySQL takes for one."""
+
 #: By docs/errors.md ("Was my statement executed?"): nothing was done.
 NOT_DONE = frozenset(
     {
