@@ -37,6 +37,7 @@ SETTINGS = {
     "timeouts": {"buffer": "10s"},
     "backends": {"connect_timeout": "3s", "health_interval": "500ms"},
     "limits": {"logins": 1000},
+    "plan_cache_size": 500,  # full after some minutes, so that it is not what grows
 }
 EXPECTED = ("a worker ended", "cannot connect", "done in parts")
 """What the log says of faults."""
