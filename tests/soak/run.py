@@ -39,7 +39,7 @@ SETTINGS = {
     "limits": {"logins": 1000},
     "plan_cache_size": 500,  # full after some minutes, so that it is not what grows
 }
-EXPECTED = ("a worker ended", "cannot connect", "done in parts")
+EXPECTED = ("a worker ended", "cannot connect", "done in parts", "host hangs")
 """What the log says of faults."""
 WRITERS: Sequence[type[Client]] = (
     clients.Plain,
@@ -158,7 +158,7 @@ def _create(demo: Demo, folder: Path) -> Path:
     path = folder / "schema.yaml"
     document = yaml.safe_load(demo.schema.read_text())
     document["databases"]["soak"] = {"tables": SCHEMA}
-    path.write_text(yaml.safe_dump(document))
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
     schema = load_schema(path)
     topology = load_topology(demo.directory / "topology.json", schema=schema)
 
