@@ -228,5 +228,5 @@ def test_garbage_stops_nothing(
     log = tmp_path_factory.getbasetemp() / "garbage.log"
     log.write_bytes(b"\n".join(parts))
     found = Read(log, format)
-    assert found.tally.statements == sum(one.count for one in found.kinds.values())
+    assert found.tally.statements == sum(one.count for one in found.tally.kinds.values())
     assert all(one.measured > 0 and sum(one.ways.values()) == one.measured for one in found.kinds.values())
