@@ -86,3 +86,8 @@ class Peers:
         others = [number for number in range(self.count) if number != self.number]
         answers = await asyncio.gather(*(self.ask(number, what, **details) for number in others))
         return [answer for answer in answers if answer is not None]
+
+
+async def of_all(peers: Peers | None, what: str, own: Any, **details: Any) -> list[Any]:
+    """`own`, which is this worker's, and the answers of the others that came."""
+    return [own] if peers is None else [own, *await peers.ask_others(what, **details)]

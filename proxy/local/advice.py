@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from proxy.advising.rows import ADVICE, PLAN, SHARDS
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
+from proxy.peers import of_all
 from proxy.stats import Use
 from proxy.wire.resultset import integer_column, text_column
 from rewriter.advice.samples import filled
@@ -84,10 +85,8 @@ def proxy_advice(client: Exchange, plan: ShowProxyAdvice, values: Values) -> Non
 async def _proxy_advice(client: Exchange, plan: ShowProxyAdvice, values: Values) -> None:
     services = client.services
     like = None if plan.like is None else like_text(plan.like, values)
-    rows = dear(services, like)
-    if services.peers is not None:
-        answers = await services.peers.ask_others("advice", like=like)
-        rows += [row for answer in answers for row in answer]
+    parts = await of_all(services.peers, "advice", dear(services, like), like=like)
+    rows = [row for part in parts for row in part]
     shown: list[list[object]] = []
     for text, key, count, errors, seconds in _added(rows):
         fingerprint, env = text.encode("latin-1"), env_of(key.encode("latin-1"))

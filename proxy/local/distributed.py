@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from proxy.engine.task import TaskWork
+from proxy.peers import of_all
 from proxy.session.state import Role
 from proxy.wire.resultset import integer_column, text_column
 from rewriter.plans import Values
@@ -39,10 +40,9 @@ def proxy_transactions(client: Exchange, plan: Listing, values: Values) -> None:
 async def _proxy_transactions(client: Exchange, plan: Listing, values: Values) -> None:
     services, user = client.services, client.session.user
     admin = user.role >= Role.ADMIN
-    found = transactions(services, user.name, admin=admin)
-    if services.peers is not None:
-        answers = await services.peers.ask_others("transactions", user=user.name, admin=admin)
-        found += [row for answer in answers for row in answer]
+    own = transactions(services, user.name, admin=admin)
+    parts = await of_all(services.peers, "transactions", own, user=user.name, admin=admin)
+    found = [row for part in parts for row in part]
     if admin and services.settings.xa.enabled:
         found += await _prepared(services)
     answer_rows(client, _COLUMNS, liked(plan, values, found))

@@ -20,6 +20,7 @@ from proxy.engine.seen import (
     usual,
 )
 from proxy.engine.task import TaskWork
+from proxy.peers import of_all
 from proxy.wire.resultset import Column, integer_column, text_column
 from rewriter.plans import Values
 from rewriter.plans.builtins import Listing
@@ -39,15 +40,6 @@ _AT_ONCE: Final = 1000
 """So many rows are made in one turn of the loop."""
 _HOT: Final = 100
 """So many shards SHOW HOT SHARDS tells of."""
-
-
-async def _of_all(client: Exchange, what: str, own: Any, **asked: Any) -> list[Any]:
-    """What this worker has seen, `own`, and what the others say."""
-    peers = client.services.peers
-    found = [own]
-    if peers is not None:
-        found += await peers.ask_others(what, **asked)
-    return found
 
 
 def tell_loads(peers: Peers, services: Services) -> None:
@@ -108,7 +100,9 @@ def shards(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _shards(client: Exchange, plan: Listing, values: Values) -> None:
-    seen = together(await _of_all(client, "shards", await shards_seen(client.services, all=True)))
+    seen = together(
+        await of_all(client.services.peers, "shards", await shards_seen(client.services, all=True))
+    )
     rows: list[list[object]] = []
     for keyspace in client.snapshot.topology.keyspaces.values():
         usually = usual(_of(keyspace, seen))
@@ -149,7 +143,7 @@ def hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
-    seen = together(await _of_all(client, "shards_now", await shards_seen(client.services)))
+    seen = together(await of_all(client.services.peers, "shards_now", await shards_seen(client.services)))
     found: list[tuple[tuple[object, ...], list[object]]] = []
     for keyspace in client.snapshot.topology.keyspaces.values():
         mine = {
@@ -211,7 +205,9 @@ def pools(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _pools(client: Exchange, plan: Listing, values: Values) -> None:
-    parts: list[dict[str, Sequence[Any]]] = await _of_all(client, "pools", pools_seen(client.services))
+    parts: list[dict[str, Sequence[Any]]] = await of_all(
+        client.services.peers, "pools", pools_seen(client.services)
+    )
     loads = together([{host: one[-1] for host, one in part.items()} for part in parts])
     rows: list[list[object]] = []
     for host, seen in loads.items():
@@ -271,7 +267,7 @@ def proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
 async def _proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
     like = None if plan.like is None else like_text(plan.like, values)
     own = _queries(client.services, like)
-    found = queries_together(await _of_all(client, "queries", own, like=like))
+    found = queries_together(await of_all(client.services.peers, "queries", own, like=like))
     columns: list[Column] = [
         text_column("Digest"),
         text_column("Db"),

@@ -19,6 +19,7 @@ from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.engine.work import Work
 from proxy.errors import ProxyError
+from proxy.peers import of_all
 from proxy.session.outcome import Outcome
 from proxy.session.state import Role, User
 from proxy.wire.resultset import NUMERIC, Column, decode_column, encode_row, text_column, text_value
@@ -82,11 +83,9 @@ async def all_processes(client: Exchange) -> list[Process]:
     """The sessions of all worker processes."""
     user = client.session.user
     admin = user.role >= Role.ADMIN
-    found = processes(client.services, user.name, admin=admin)
-    if client.services.peers is not None:
-        answers = await client.services.peers.ask_others("processes", user=user.name, admin=admin)
-        found += [one for answer in answers for one in answer]
-    return sorted(found, key=lambda one: int(one["id"]))
+    own = processes(client.services, user.name, admin=admin)
+    parts = await of_all(client.services.peers, "processes", own, user=user.name, admin=admin)
+    return sorted((one for part in parts for one in part), key=lambda one: int(one["id"]))
 
 
 def _values(process: Mapping[str, Any], columns: Sequence[Column]) -> list[bytes | None]:

@@ -12,6 +12,7 @@ from config.topology import Keyspace
 from proxy.engine.seen import places_now
 from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
+from proxy.peers import of_all
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.session.state import Role
 from proxy.wire.charsets import bytes_of, codec_of
@@ -116,10 +117,9 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
     ]
     user = client.session.user
     admin = user.role >= Role.ADMIN
-    found = sessions(client.services, user.name, admin=admin)
-    if client.services.peers is not None:
-        answers = await client.services.peers.ask_others("sessions", user=user.name, admin=admin)
-        found += [row for answer in answers for row in answer]
+    own = sessions(client.services, user.name, admin=admin)
+    parts = await of_all(client.services.peers, "sessions", own, user=user.name, admin=admin)
+    found = [row for part in parts for row in part]
     answer_rows(client, columns, liked(plan, values, sorted(found, key=lambda row: int(str(row[0]))), 1))
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from proxy.engine.seen import Seen, add, hosts_seen, shards_seen, together, usual
 from proxy.load import quantile
+from proxy.peers import of_all
 from proxy.stats import BUCKETS
 
 if TYPE_CHECKING:
@@ -335,9 +336,8 @@ class Live:
 
     async def _make(self) -> LiveState:
         services = self._services()
-        parts = [await own_part(services, self._history, self._number)]
-        if self._peers is not None:
-            parts += await self._peers.ask_others("live", patience=PATIENCE, after=self._number)
+        own = await own_part(services, self._history, self._number)
+        parts = await of_all(self._peers, "live", own, patience=PATIENCE, after=self._number)
         ready = int(self._now() // STEP) - _LATE
         for sample in merged(sample for part in parts for sample in part[0]):
             if self._number < sample[0] <= ready:
