@@ -19,11 +19,10 @@ from proxy.wire.constants import Capability, MariaCapability, Status
 from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, StartTls, Step, Tls
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
-from .attributed import AttributedConnection
-from .commented import CommentedAttributedConnection, CommentedConnection
 from .connection import BackendConnection, Owner
 from .host import AccountRefused
 from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS, OWN, account_of
+from .reworded import AttributedConnection, CommentedAttributedConnection, CommentedConnection
 
 #: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
 #: SESSION_TRACK: see `connection`.
@@ -171,7 +170,7 @@ class LoginConnector:
         *,
         comment: bool = False,
     ) -> None:
-        """`comment`: clients' statements say whose they are, see `commented`."""
+        """`comment`: clients' statements say whose they are, see `reworded`."""
         self._comment = comment
         self._account_of = account_of
         self._timeout = timeout

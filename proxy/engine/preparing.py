@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.attributed import AttributedConnection
 from proxy.backends.collect import Collector, ServerError
 from proxy.backends.connection import BackendConnection
+from proxy.backends.reworded import AttributedConnection
 from proxy.backends.statements import ServerStatements, close_packet
 from proxy.engine.lease import borrowed
 from proxy.engine.transcode import definitions, exact_of

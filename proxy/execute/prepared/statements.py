@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from proxy.backends.attributed import AttributedConnection
 from proxy.backends.connection import BackendConnection
+from proxy.backends.reworded import AttributedConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.engine.column_metadata import place_of
 from proxy.engine.lease import give_back
