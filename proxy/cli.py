@@ -15,7 +15,7 @@ from config.checks import access_problems, fit_problems
 from config.document import ConfigError
 from config.layout import BUILTIN
 from config.load import check as check_files
-from config.load import load_all, load_schema, load_settings, load_topology
+from config.load import load_schema, load_settings, load_topology
 from config.references import reference_tables
 from config.schema import Schema
 from config.settings import Settings, ZooKeeper
@@ -27,6 +27,7 @@ from fleet.schema_cli import app as schema_app
 from fleet.topology_cli import app as topology_app
 
 from .advising.cli import advise
+from .offline import DEFAULT, ConfigOption, SchemaOption, TopologyOption, fail, loaded, only_sharded
 
 app = typer.Typer(
     name="shardgate",
@@ -37,9 +38,6 @@ app = typer.Typer(
 )
 _TERMINAL = sys.stdout is not None and sys.stdout.isatty()  # None: started with the stream closed
 console = Console(highlight=False, width=None if _TERMINAL else 200)
-
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")]
-_DEFAULT = Path("shardgate.yaml")
 
 
 def main() -> None:
@@ -62,13 +60,8 @@ def options(
     """A MySQL proxy that makes a fleet of sharded MySQL servers look like one database."""
 
 
-def _fail(message: str, status: int = 2) -> typer.Exit:
-    print(f"shardgate: {message}", file=sys.stderr)
-    return typer.Exit(status)
-
-
 @app.command()
-def serve(config: ConfigOption = _DEFAULT) -> None:
+def serve(config: ConfigOption = DEFAULT) -> None:
     """Run the proxy. SIGTERM drains it, SIGHUP makes it look at users, topology and certificates again."""
     from config.sources.schema import schema_before
 
@@ -78,7 +71,7 @@ def serve(config: ConfigOption = _DEFAULT) -> None:
     try:
         settings, schema, _ = check_files(config)
     except ConfigError as error:
-        raise _fail(f"the configuration cannot be used:\n{error}") from None
+        raise fail(f"the configuration cannot be used:\n{error}") from None
     configure(settings.logging)
     schema = schema or schema_before(settings)
     raise typer.Exit(run(settings, schema, lambda: load_settings(config)))
@@ -106,13 +99,13 @@ def init(
     try:
         write(folder)
     except Refused as error:
-        raise _fail(str(error)) from None
+        raise fail(str(error)) from None
     typer.echo(NEXT.format(folder), nl=False)
 
 
 @app.command()
 def check(
-    config: ConfigOption = _DEFAULT,
+    config: ConfigOption = DEFAULT,
     connect: Annotated[
         bool,
         typer.Option(
@@ -125,7 +118,7 @@ def check(
     try:
         settings, schema, topology = check_files(config, closely=True)
     except ConfigError as error:
-        raise _fail(f"the configuration cannot be used:\n{error}") from None
+        raise fail(f"the configuration cannot be used:\n{error}") from None
     console.print(f"[green]ok[/]  settings  {config}: {len(settings.users)} users")
     problems: list[str] = []
     if connect and settings.topology.zookeeper is not None:
@@ -215,7 +208,7 @@ def _connects(settings: Settings, schema: Schema, topology: Topology) -> bool:
         if references(topology, answers):  # or they were just being written
             answers = ask_hosts(settings, hosts_of(topology), tables)
     except ValueError as error:
-        raise _fail(f"the hosts cannot be asked:\n{error}") from None
+        raise fail(f"the hosts cannot be asked:\n{error}") from None
     try:
         reached = [host for host in hosts_of(topology) if not answers[host, ""].error]
         replication = ask(settings, topology, reached)
@@ -272,9 +265,9 @@ def decode_id(
         try:
             layouts = check_files(config)[0].all_layouts
         except ConfigError as error:
-            raise _fail(str(error)) from None
+            raise fail(str(error)) from None
     if layout not in layouts:
-        raise _fail(f"there is no layout {layout!r}; known are {', '.join(sorted(layouts))}")
+        raise fail(f"there is no layout {layout!r}; known are {', '.join(sorted(layouts))}")
     chosen = layouts[layout]
     table = Table(box=None, pad_edge=False)
     names = [field.name for field in chosen.fields]
@@ -319,16 +312,10 @@ def _moment(milliseconds: int | None) -> str:
 @app.command()
 def explain(
     sql: Annotated[str, typer.Argument(help="One statement.")],
-    config: ConfigOption = _DEFAULT,
+    config: ConfigOption = DEFAULT,
     database: Annotated[str | None, typer.Option("--database", "-D", help="The current database.")] = None,
-    topology_file: Annotated[
-        Path | None,
-        typer.Option("--topology", help="A topology file, when the settings name ZooKeeper.", metavar="FILE"),
-    ] = None,
-    schema_file: Annotated[
-        Path | None,
-        typer.Option("--schema", help="A schema file, when the settings name ZooKeeper.", metavar="FILE"),
-    ] = None,
+    topology_file: TopologyOption = None,
+    schema_file: SchemaOption = None,
 ) -> None:
     """Show how a statement would be routed and rewritten, without any server."""
     from proxy.errors import error_lines
@@ -336,13 +323,9 @@ def explain(
     from rewriter.explain import explain as explain_route
     from rewriter.planner import Rewriter
 
-    try:
-        _, schema, topology = load_all(config, topology_file, schema_file)
-    except ConfigError as error:
-        raise _fail(f"the configuration cannot be used:\n{error}") from None
+    _, schema, topology = loaded(config, topology_file, schema_file)
     if database is None:
-        sharded = [name for name, one in schema.databases.items() if one.keyspace is None]
-        database = sharded[0] if len(sharded) == 1 else None
+        database = only_sharded(schema)
     rows = explain_route(
         Rewriter(schema, topology),
         sql.encode(),
@@ -361,7 +344,7 @@ def explain(
 
 @app.command()
 def top(
-    config: ConfigOption = _DEFAULT,
+    config: ConfigOption = DEFAULT,
     url: Annotated[
         str | None,
         typer.Option(
@@ -381,7 +364,7 @@ def top(
     try:
         watch(console, url or _status_url(config), interval, once=once)
     except TopError as error:
-        raise _fail(str(error), 1) from None
+        raise fail(str(error), 1) from None
 
 
 def _status_url(config: Path) -> str:
@@ -389,9 +372,9 @@ def _status_url(config: Path) -> str:
     try:
         listen = load_settings(config).status.listen
     except ConfigError as error:
-        raise _fail(f"the configuration cannot be used:\n{error}") from None
+        raise fail(f"the configuration cannot be used:\n{error}") from None
     if listen is None or listen.path is not None:
-        raise _fail("status.listen is no TCP address in these settings: name the page by --url")
+        raise fail("status.listen is no TCP address in these settings: name the page by --url")
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen.host, listen.host)
     return f"http://[{host}]:{listen.port}" if ":" in host else f"http://{host}:{listen.port}"
 

@@ -14,10 +14,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from config.document import ConfigError
 from config.flavour import flavour_of
-from config.load import load_all
-from config.schema import Schema
+from proxy.offline import DEFAULT, ConfigOption, SchemaOption, TopologyOption, fail, loaded, only_sharded
 
 from .entries import Notes
 from .lines import Lines
@@ -43,9 +41,7 @@ def advise(
             metavar="LOG",
         ),
     ],
-    config: Annotated[Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")] = Path(
-        "shardgate.yaml"
-    ),
+    config: ConfigOption = DEFAULT,
     database: Annotated[
         str | None,
         typer.Option(
@@ -62,14 +58,8 @@ def advise(
         bool, typer.Option("--all", help="Show the statements that need no advice, too.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
-    topology_file: Annotated[
-        Path | None,
-        typer.Option("--topology", help="A topology file, when the settings name ZooKeeper.", metavar="FILE"),
-    ] = None,
-    schema_file: Annotated[
-        Path | None,
-        typer.Option("--schema", help="A schema file, when the settings name ZooKeeper.", metavar="FILE"),
-    ] = None,
+    topology_file: TopologyOption = None,
+    schema_file: SchemaOption = None,
 ) -> None:
     """Say how the statements in an application's log would run over shards, what that would cost, and what
     would route them. No server is asked, and no value of a statement is printed.
@@ -82,25 +72,22 @@ def advise(
     from .report import About, Report
     from .tally import Tally
 
-    try:
-        settings, schema, topology = load_all(config, topology_file, schema_file)
-    except ConfigError as error:
-        raise _fail(f"the configuration cannot be used:\n{error}") from None
+    settings, schema, topology = loaded(config, topology_file, schema_file)
     if database is not None and database not in schema.databases:
-        raise _fail(f"the schema has no database {database!r}: it has {', '.join(sorted(schema.databases))}")
+        raise fail(f"the schema has no database {database!r}: it has {', '.join(sorted(schema.databases))}")
     limits = settings.limits
     rewriter = Rewriter(schema, topology, in_list=limits.in_list, parse_depth=limits.parse_depth)
     notes = Notes()
     try:
         lines = Lines(log)
         kind = format or format_of(lines.beginning())
-        env = Env(database=database or _only(schema))
+        env = Env(database=database or only_sharded(schema))
         tally = Tally(rewriter, env, notes, renamed=database is not None)
         _read(tally, lines, kind, notes)
         lines.close()
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _fail(f"{log} cannot be read: {reason}") from None
+        raise fail(f"{log} cannot be read: {reason}") from None
     skipped = dict(notes.skipped)
     name = "stdin" if str(log) == "-" else log.name
     about = About(
@@ -111,7 +98,7 @@ def advise(
     )
     if not tally.statements:
         told = "".join(f"\n  not looked at: {what}: {number:,}" for what, number in skipped.items())
-        raise _fail(
+        raise fail(
             f"there is no statement in {log}, read as {about.format} ({size(lines.size)}): "
             f"give --format if it is something else{told}",
             1,
@@ -142,14 +129,3 @@ def _read(tally: Tally, lines: Lines, kind: Format, notes: Notes) -> None:
             if not number % _EACH:
                 read = f"{size(lines.size)}, {tally.statements:,} statements"
                 progress.update(task, description=f"{read} of {len(tally.kinds):,} kinds")
-
-
-def _only(schema: Schema) -> str | None:
-    """The one database that is sharded, if it is one."""
-    sharded = [name for name, one in schema.databases.items() if one.keyspace is None]
-    return sharded[0] if len(sharded) == 1 else None
-
-
-def _fail(message: str, status: int = 2) -> typer.Exit:
-    print(f"shardgate: {message}", file=sys.stderr)
-    return typer.Exit(status)
