@@ -173,6 +173,8 @@ class _Lane:
     async def _ask(self, job: _Job) -> Answer:
         if self._process is None:
             await self.start()
+            if job.future.done():  # nobody waits for it any longer
+                return Answer(failed="planning_lost")
         rewriter = job.rewriter
         schema, topology = rewriter.schema, rewriter.topology
         request = replace(
@@ -200,14 +202,20 @@ class _Lane:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = Child(theirs)
+                process = Child(theirs)
             except OSError:
                 ours.close()
                 raise
         self._given_up = ""
         self._known = None, None
         ours.setblocking(False)
-        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
+        try:
+            self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
+        except BaseException:
+            process.kill()
+            self._ended.append(process)
+            raise
+        self._process = process  # only now: whoever closes it closes the connection, too
 
     def tend(self) -> None:
         """Leave no zombies; a process that has ended while nothing was to be planned is not used again."""

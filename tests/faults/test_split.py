@@ -188,6 +188,8 @@ def test_what_is_refused(moving: Moving, flavour: str, monkeypatch: pytest.Monke
         assert (status, text in output) == (2, True), output
     for host, plant, mend, text in planted:
         moving.ask(host, *plant)
+        if plant is delayed:
+            moving.linked(host)
         if plant in (delayed, twice):
             moving.ask(moving.old, *written)
         status, output = moving.run(*split(moving), "--yes")

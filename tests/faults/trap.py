@@ -62,11 +62,14 @@ class Trap(Link):
     ) -> None:
         while data := await reader.read(_CHUNK):
             if self._pattern and self._pattern in data:
-                self._pattern = b""
+                pattern, self._pattern = self._pattern, b""
                 if not self._before:
                     self._caught.add(answers)
                     writer.write(data)
                     await reader.read()  # until the client is gone, or the reply has come
+                    if answers in self._caught:  # gone: the last words of one that was killed before
+                        self._caught.discard(answers)
+                        self._pattern = self._pattern or pattern
                     break
                 self._spring()
                 break

@@ -29,10 +29,13 @@ class Moving:
         for source, host in ((self.old, self.new), (self.new, self.slave)):
             position = await replication.position(hosts, source.address)
             await replication.wait_until(hosts, host.address, position, 60.0)
-            until = monotonic() + 60
-            while (now := await replication.replica(hosts, host.address)) is None or now.problem:
-                assert monotonic() < until, now
-                await asyncio.sleep(0.05)  # a thread that was started just now is not there at once
+            await self._linked(hosts, host)
+
+    async def _linked(self, hosts: Hosts, host: DemoHost) -> None:
+        until = monotonic() + 60
+        while (now := await replication.replica(hosts, host.address)) is None or now.problem:
+            assert monotonic() < until, now
+            await asyncio.sleep(0.05)  # a thread that was started just now is not there at once
 
     def arguments(self, keyspace: str, shards: str) -> list[str]:
         """Of `shardgate fleet`."""
@@ -60,6 +63,15 @@ class Moving:
         async def run() -> None:
             async with self.demo.as_hosts() as hosts:
                 await self.caught_up(hosts)
+
+        asyncio.run(run())
+
+    def linked(self, host: DemoHost) -> None:
+        """Until both threads of its replication run."""
+
+        async def run() -> None:
+            async with self.demo.as_hosts() as hosts:
+                await self._linked(hosts, host)
 
         asyncio.run(run())
 

@@ -149,6 +149,33 @@ async def test_a_statement_that_nobody_waits_for_any_longer(planners: Planners) 
     assert planners._short._process is not process
 
 
+async def test_nobody_waits_any_longer_while_the_process_starts(
+    planners: Planners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not plan that statement, and the next one."""
+    begun = asyncio.Event()
+    goes_on = asyncio.Event()
+    connect = asyncio.open_connection
+
+    async def slowly(**how: Any) -> Any:
+        begun.set()
+        await goes_on.wait()
+        return await connect(**how)
+
+    failed: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
+    monkeypatch.setattr(asyncio, "open_connection", slowly)
+    waiting = asyncio.ensure_future(planners.plan("u", LASTING, ENV, KNOWN))
+    await begun.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    other = asyncio.ensure_future(planners.plan("v", b"SELECT data FROM pins", ENV, KNOWN))
+    goes_on.set()
+    assert (await other).made is not None
+    assert not failed
+
+
 #: Takes some seconds to plan.
 LASTING = b"SELECT " + b"ts, " * 7000 + b"ts FROM pins ORDER BY 1"
 

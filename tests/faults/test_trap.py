@@ -1,0 +1,31 @@
+"""The trap itself, before a server that answers when it is told to."""
+
+from __future__ import annotations
+
+import socket
+
+from tests.faults.trap import Trap
+from tests.support.waiting import wait_until
+
+
+def test_the_last_words_of_one_that_is_gone_are_not_what_it_waits_for() -> None:
+    """A client is killed with the statement on its way: the trap stays for the next one."""
+    done: list[str] = []
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        Trap("127.0.0.1", server.getsockname()[1]) as trap,
+    ):
+        trap.arm(b"XA COMMIT", lambda: done.append("killed"), before=False)
+        for answered in (False, True):
+            client = socket.create_connection(("127.0.0.1", trap.port))
+            behind, _ = server.accept()
+            client.sendall(b"XA COMMIT 'a'")
+            assert behind.recv(100) == b"XA COMMIT 'a'"
+            if answered:
+                behind.sendall(b"OK")
+                assert client.recv(100) == b""  # the reply stays away
+            client.close()
+            wait_until(lambda behind=behind: behind.recv(100) == b"", "the trap has noticed")  # type: ignore[misc]
+            behind.close()
+            assert trap.sprung.is_set() is answered
+    assert done == ["killed"]
