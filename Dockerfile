@@ -11,7 +11,7 @@ FROM python:${PYTHON}-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 
-# For the loops over row packets in C (proxy/wire/_row_packets.c); this stage is not in the image.
+# For the loops over rows in C (proxy/wire/_row_packets.c, _sort_keys.c); this stage is not in the image.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*

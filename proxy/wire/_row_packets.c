@@ -2,17 +2,7 @@
  *
  * Lengths come from a server and may say anything. No byte is read or written before it is known to lie within
  * the buffer, and `pos` never exceeds the buffer's size: what is added is compared with what is left first. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <math.h>
-#include <string.h>
-
-#define HEADER 4
-
-static Py_ssize_t payload_length(const unsigned char *header)
-{
-    return (Py_ssize_t)header[0] | (Py_ssize_t)header[1] << 8 | (Py_ssize_t)header[2] << 16;
-}
+#include "_row_packets.h"
 
 /* The second and third argument, which are integers; the second one of any size where `wraps`. */
 static int read_integers(PyObject *const *args, Py_ssize_t count, int wraps, Py_ssize_t *one, Py_ssize_t *most)
@@ -88,14 +78,7 @@ static PyObject *renumber(PyObject *module, PyObject *const *args, Py_ssize_t co
 
 /* -- text rows made binary ----------------------------------------------------------------------------------- */
 
-#define LONGEST_NUMBER 64 /* characters of a number that is read here */
 #define LONGEST_VALUE 12  /* bytes of a binary value that is no string */
-
-static void put_little(unsigned char *out, unsigned long long value, int size)
-{
-    for (int at = 0; at < size; at++)
-        out[at] = (unsigned char)(value >> 8 * at);
-}
 
 /* The integer that the whole text is, modulo 2^64; 0 when it is none or has more digits than 2^64. */
 static int read_integer(const unsigned char *text, Py_ssize_t length, unsigned long long *value)
@@ -113,26 +96,6 @@ static int read_integer(const unsigned char *text, Py_ssize_t length, unsigned l
     }
     *value = negative ? 0 - number : number;
     return 1;
-}
-
-static int read_double(const unsigned char *text, Py_ssize_t length, double *value)
-{
-    char copy[LONGEST_NUMBER + 1];
-    char *end;
-
-    if (length == 0 || length > LONGEST_NUMBER)
-        return 0;
-    for (Py_ssize_t at = 0; at < length; at++)
-        if (!((text[at] >= '0' && text[at] <= '9') || memchr("+-.e", text[at], 4)))
-            return 0;
-    memcpy(copy, text, (size_t)length);
-    copy[length] = 0;
-    *value = PyOS_string_to_double(copy, &end, NULL);
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        return 0;
-    }
-    return end == copy + length && isfinite(*value);
 }
 
 /* So many digits and no others. */
@@ -210,32 +173,6 @@ static int put_value(unsigned char *out, char kind, const unsigned char *text, P
     default:
         return 0;
     }
-}
-
-/* A length-encoded string at `pos` of `end` bytes: 1 with where its bytes begin and end, 0 for NULL, -1 when it
- * does not lie within, or is so long that it need not be read here. */
-static int read_string(const unsigned char *data, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t *begin, Py_ssize_t *stop)
-{
-    Py_ssize_t length;
-
-    if (pos >= end)
-        return -1;
-    unsigned char first = data[pos];
-    if (first == 0xFB) {
-        *stop = pos + 1;
-        return 0;
-    }
-    Py_ssize_t more = first < 0xFB ? 0 : first == 0xFC ? 2 : first == 0xFD ? 3 : -1;
-    if (more < 0 || more > end - pos - 1)
-        return -1;
-    length = first;
-    if (more)
-        length = data[pos + 1] | (Py_ssize_t)data[pos + 2] << 8 | (more == 3 ? (Py_ssize_t)data[pos + 3] << 16 : 0);
-    *begin = pos + 1 + more;
-    if (length > end - *begin)
-        return -1;
-    *stop = *begin + length;
-    return 1;
 }
 
 /* The payload of a binary row, at most `end` - `pos` + LONGEST_VALUE bytes a column and its NULL bitmap; its size,
@@ -327,6 +264,7 @@ static PyMethodDef methods[] = {
     {"walk_rows", (PyCFunction)(void (*)(void))walk_rows, METH_FASTCALL, NULL},
     {"renumber", (PyCFunction)(void (*)(void))renumber, METH_FASTCALL, NULL},
     {"binary_rows", (PyCFunction)(void (*)(void))binary_rows, METH_FASTCALL, NULL},
+    {"keyed_rows", (PyCFunction)(void (*)(void))keyed_rows, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

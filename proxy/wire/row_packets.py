@@ -1,7 +1,8 @@
-"""The loops that meet every row which passes: over packet headers, and over values for prepared statements.
+"""The loops that meet every row which passes: over packet headers, over values for prepared statements, and
+over those that rows are sorted by.
 
-Their time is what a large result costs, so there is a twin of this file in C, `_row_packets.c`, for the same
-arguments the same results. It is built where there is a compiler; where there is none, what stands here runs.
+Their time is what a large result costs, so there is a twin of this file in C (`_row_packets.c` and
+`_sort_keys.c`), for the same arguments the same results. It is built where there is a compiler; where there is none, what stands here runs.
 `COMPILED` tells which one is in use. What they do is said here only, and tests compare the two.
 
 `most` is the length of a payload that goes on in the next packet: MAX_PAYLOAD, but in tests.
@@ -81,11 +82,25 @@ def binary_rows(data: Bytes, pos: int, kinds: bytes, seq: int, most: int) -> tup
     return b"", pos, 0
 
 
-PYTHON: Final = (walk_rows, renumber, binary_rows)
+def keyed_rows(
+    data: Bytes, pos: int, columns: int, shown: int, parts: tuple[tuple[object, ...], ...], most: int
+) -> tuple[list[bytes], list[bytes], int]:
+    """The sort keys of the plain rows from `pos` on; these rows as packets of their first `shown` columns,
+    numbered 0; the position behind them. It may stop before any row: who calls makes the others, by
+    `sort_keys`, which says what keys and `parts` are like. Here no row is plain.
+
+    Raises ValueError when `pos` is negative, or a part's column is none of these `columns`.
+    """
+    if pos < 0:
+        raise ValueError("the position is negative")
+    return [], [], pos
+
+
+PYTHON: Final = (walk_rows, renumber, binary_rows, keyed_rows)
 """Those of this file."""
 
 if not TYPE_CHECKING:
     with suppress(ImportError):
-        from ._row_packets import binary_rows, renumber, walk_rows
+        from ._row_packets import binary_rows, keyed_rows, renumber, walk_rows
 
 COMPILED: Final = walk_rows is not PYTHON[0]

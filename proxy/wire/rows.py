@@ -142,6 +142,17 @@ def split_rows(block: bytes) -> list[bytes]:
     return rows
 
 
+def first_row(block: bytes, pos: int) -> tuple[bytes, int]:
+    """The payload of the row at `pos`, put together when it has 16 MB and more; the position behind it."""
+    parts: list[bytes] = []
+    length = MAX_PAYLOAD
+    while length == MAX_PAYLOAD and pos < len(block):
+        length = _U32.unpack_from(block, pos)[0] & 0xFFFFFF
+        parts.append(block[pos + 4 : pos + 4 + length])
+        pos += 4 + length
+    return b"".join(parts), pos
+
+
 def renumber(block: bytes, seq: int) -> tuple[bytes, int, int]:
     """A row block with its packets numbered from `seq`; the number behind the last; how many rows.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import ProxyError
-from proxy.execute.fan.compare import combine, float_text, sort_key, value_reader
+from proxy.execute.fan.compare import RowKeys, combine, float_text, kind_of
 from proxy.wire.constants import ColumnType
-from proxy.wire.resultset import Column
+from proxy.wire.resultset import Column, encode_row
+from proxy.wire.sort_keys import BYTES, DOUBLE, NUMBER, value_key
 from rewriter.plans import Aggregate, SortKey
+from tests.wire.streams import packet
 
 #: SELECT n + 0e0, on both servers.
 DOUBLES = {
@@ -115,32 +115,34 @@ TIMES = [
 
 
 def test_times() -> None:
-    read = value_reader(column(ColumnType.TIME))
-    assert read is not None
-    values = [read(text.encode()) for text in TIMES]
-    assert values == sorted(values)
-    assert len(set(values)) == len(values)
+    kind = kind_of(column(ColumnType.TIME))
+    assert kind is not None
+    keys = [value_key(text.encode(), kind) for text in TIMES]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+    assert value_key(b"-00:00:00", kind) == value_key(b"00:00:00.000", kind)
 
 
-def test_readers() -> None:
+def test_kinds() -> None:
     kinds = (ColumnType.NEWDECIMAL, ColumnType.TINY, ColumnType.YEAR, ColumnType.FLOAT, ColumnType.DATE)
-    texts = (b"-1.50", b"007", b"2026", b"1.5e3", b"2026-01-02")
-    found = [value_reader(column(kind))(text) for kind, text in zip(kinds, texts, strict=True)]  # type: ignore[misc]
-    assert found == [Decimal("-1.5"), 7, 2026, 1500.0, b"2026-01-02"]
-    assert value_reader(column(ColumnType.VAR_STRING, 45)) is None
-    assert value_reader(column(ColumnType.BLOB, 63)) is bytes
-    assert value_reader(column(ColumnType.NULL, 45)) is bytes
-    assert value_reader(column(ColumnType.JSON, 63)) is None
+    found = [kind_of(column(kind)) for kind in kinds]
+    assert found == [NUMBER, NUMBER, NUMBER, DOUBLE, BYTES]
+    assert kind_of(column(ColumnType.VAR_STRING, 45)) is None
+    assert kind_of(column(ColumnType.BLOB, 63)) == BYTES
+    assert kind_of(column(ColumnType.NULL, 45)) == BYTES
+    assert kind_of(column(ColumnType.JSON, 63)) is None
 
 
-def key(value: bytes | None, *, descending: bool = False, pad: bytes = b"") -> object:
+def key(value: bytes | None, *, descending: bool = False, pad: bytes = b"") -> bytes:
     columns = [
         column(ColumnType.VAR_STRING, 45),
         column(ColumnType.VAR_STRING),
         column(ColumnType.VAR_STRING),
     ]
-    of = sort_key([SortKey(0, descending, 1, 2)], columns, {b"x": pad})
-    return of([value and b"text", value, b"x"])
+    keys = RowKeys([SortKey(0, descending, 1, 2)], columns, 1, {b"x": pad})
+    [found], [row] = keys.of(packet(encode_row([value and b"text", value, b"x"]), 1))
+    assert row == packet(encode_row([value and b"text"]), 0)
+    return found
 
 
 @pytest.mark.parametrize("pad", [b" ", b"\0 ", b"\0\0 "])
@@ -148,16 +150,16 @@ def test_padding(pad: bytes) -> None:
     """PAD SPACE: 'a' equals 'a ', and comes behind 'a' with a tab."""
     a, tab, letter = pad[:-1] + b"a", pad[:-1] + b"\t", pad[:-1] + b"b"
     assert key(a, pad=pad) == key(a + pad, pad=pad) == key(a + pad * 3, pad=pad)
-    assert key(a + tab, pad=pad) < key(a, pad=pad) < key(a + letter, pad=pad)  # type: ignore[operator]
-    assert key(a + letter, pad=pad, descending=True) < key(a, pad=pad, descending=True)  # type: ignore[operator]
+    assert key(a + tab, pad=pad) < key(a, pad=pad) < key(a + letter, pad=pad)
+    assert key(a + letter, pad=pad, descending=True) < key(a, pad=pad, descending=True)
     assert key(b"", pad=pad) == key(pad, pad=pad)
 
 
 def test_without_padding() -> None:
-    assert key(b"a") < key(b"a\t") < key(b"a ")  # type: ignore[operator]
+    assert key(b"a") < key(b"a\t") < key(b"a ")
 
 
 def test_nulls() -> None:
-    assert key(None) < key(b"")  # type: ignore[operator]
-    assert key(b"", descending=True) < key(None, descending=True)  # type: ignore[operator]
+    assert key(None) < key(b"")
+    assert key(b"", descending=True) < key(None, descending=True)
     assert key(None) == key(None)

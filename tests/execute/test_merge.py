@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from proxy.errors import ProxyError
 from proxy.execute.fan import merge as module
 from proxy.execute.fan.merge import RUN_BUFFER, Merger, make_merger
-from proxy.wire import packets, rows
+from proxy.wire import packets, rows, sort_keys
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError
 from proxy.wire.resultset import Column, decode_row, encode_row
@@ -45,9 +45,20 @@ offsets = st.one_of(st.just(0), st.integers(0, 12))
 @pytest.fixture(autouse=True, scope="module")
 def small_packets():
     with pytest.MonkeyPatch.context() as patch:
-        for where in (packets, rows, module):
+        for where in (packets, rows, sort_keys):
             patch.setattr(where, "MAX_PAYLOAD", SMALL)
         yield
+
+
+@pytest.fixture(
+    autouse=True, scope="module", params=[(1, 1), (3, 5), (1024, 4096)], ids=["row by row", "few", "many"]
+)
+def turns(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
+    """How many rows of a run are merged at once, and how many in a turn of the loop."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in zip(("_SLICE", "_TURN"), request.param, strict=True):
+            patch.setattr(module, name, value)
+        yield request.param
 
 
 def collect(merger: Merger, events: Sequence[tuple[int, list[bytes] | None]], seq: int) -> list[bytes]:
@@ -55,12 +66,27 @@ def collect(merger: Merger, events: Sequence[tuple[int, list[bytes] | None]], se
     out = b""
     for run, some in events:
         out += merger.ended(run) if some is None else merger.rows(run, block(some, SMALL))
+        if merger.pending:
+            out += merger.more()  # and the next rows may come before the others have left
+    out += rest(merger)
     numbers = [number for _, number, _ in cut_packets(out)]
     assert numbers == [(seq + index) & 0xFF for index in range(len(numbers))]
     assert merger.seq & 0xFF == (seq + len(numbers)) & 0xFF
     found = split_rows(out)
     assert merger.emitted == len(found)
     return found
+
+
+def turns_of(merger: Merger) -> list[bytes]:
+    """What comes in further turns of the loop."""
+    found = []
+    while merger.pending:
+        found.append(merger.more())
+    return found
+
+
+def rest(merger: Merger) -> bytes:
+    return b"".join(turns_of(merger))
 
 
 def cut(items: Sequence[bytes], limit: int | None, offset: int) -> Sequence[bytes]:
@@ -105,9 +131,11 @@ def test_a_row_leaves_when_no_other_run_can_bring_a_smaller_one() -> None:
 
     assert merger.rows(0, numbers(1, 4)) == b""
     assert merger.rows(1, numbers(2, 3)) == b""
-    assert len(split_rows(merger.rows(2, numbers(5)))) == 3, "1, 2 and 3: run 1 may go on with another 3"
-    assert len(split_rows(merger.ended(1))) == 1, "4: then run 0 may go on with another 4"
-    assert len(split_rows(merger.ended(0))) == 1, "5"
+    assert len(split_rows(merger.rows(2, numbers(5)) + rest(merger))) == 3, (
+        "1, 2 and 3: run 1 may go on with another 3"
+    )
+    assert len(split_rows(merger.ended(1) + rest(merger))) == 1, "4: then run 0 may go on with another 4"
+    assert len(split_rows(merger.ended(0) + rest(merger))) == 1, "5"
     assert merger.ended(2) == b""
 
 
@@ -120,10 +148,44 @@ def test_full_and_not_full_any_more() -> None:
     assert not merger.full(1)
     assert len(row) * 400 >= RUN_BUFFER
     merger.ended(1)
+    rest(merger)
     assert not merger.full(0)
     for _ in range(1000):
         assert merger.rows(0, row)
     assert not merger.full(0), "what has left is not counted"
+
+
+def test_rows_leave_in_turns(turns: tuple[int, int]) -> None:
+    """Not more in one than is bearable, and nobody waits for those that come meanwhile."""
+    size, turn = turns
+    shape = Shape((KINDS["integer"],), (False,))
+    merger = make_merger(Merge(shape.order), shape.columns, 2, 1, {})
+    first, second = (
+        block([shape.payload(key, (key,)) for key in range(start, 20_000, 2)], SMALL) for start in (0, 1)
+    )
+    assert merger.rows(0, first) == b""
+    found = [merger.rows(1, second)]
+    assert merger.pending
+    assert merger.ended(0) == merger.ended(1) == b""
+    found += turns_of(merger)
+    counts = [len(split_rows(out)) for out in found]
+    assert sum(counts) == merger.emitted == 20_000
+    assert max(counts) < turn + 2 * size
+    assert split_rows(b"".join(found)) == [shape.payload(key, (key,)) for key in range(20_000)]
+
+
+def test_nothing_is_kept_behind_the_limit() -> None:
+    shape = Shape((KINDS["integer"],), (False,))
+    merger = make_merger(Merge(shape.order, limit=3), shape.columns, 2, 1, {})
+    rows_ = block([shape.payload(key, (key,)) for key in range(5000)], SMALL)
+    assert merger.rows(0, rows_) == b""
+    assert merger.full(0)
+    assert len(split_rows(merger.rows(1, rows_) + rest(merger))) == 3
+    assert not merger.full(0)
+    assert merger.rows(0, rows_) == merger.ended(0) == merger.ended(1) == b""
+    assert not merger.pending
+    assert not merger.full(0)
+    assert merger.found == 3
 
 
 TEXT = Column(b"name", ColumnType.VAR_STRING, 255)

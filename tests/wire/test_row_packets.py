@@ -46,6 +46,7 @@ def test_where_it_can_be_compiled_the_twin_is_used() -> None:
     assert row_packets.walk_rows is not row_packets.PYTHON[0]
     assert row_packets.renumber is not row_packets.PYTHON[1]
     assert row_packets.binary_rows is not row_packets.PYTHON[2]
+    assert row_packets.keyed_rows is not row_packets.PYTHON[3]
 
 
 # -- what they do

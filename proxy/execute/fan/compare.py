@@ -1,7 +1,7 @@
 """Values of merged rows: how they sort, and how partial ones combine, as MySQL does it.
 
-A value's text is compared by what its column's type makes of it. Of text only a server knows the order; it
-comes as the weight of a WEIGHT_STRING column.
+A value is compared by the bytes that `sort_keys` makes of it for its column's type. Of text only a server
+knows the order; it comes as the weight of a WEIGHT_STRING column.
 """
 
 from __future__ import annotations
@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Context, Decimal
-from functools import total_ordering
 from math import isfinite
-from typing import Any
 
 from proxy.errors import ProxyError
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
-from proxy.wire.resultset import NUMERIC, TEMPORAL, Column
+from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_row
+from proxy.wire.rows import first_row
+from proxy.wire.sort_keys import (
+    BYTES,
+    DOUBLE,
+    NUMBER,
+    PADDED,
+    TIME,
+    OtherName,
+    Part,
+    keyed,
+    value_key,
+)
 from rewriter.plans import Aggregate, SortKey
 
 _FLOATS = frozenset({ColumnType.FLOAT, ColumnType.DOUBLE})
@@ -38,119 +48,18 @@ def readable() -> Iterator[None]:
 # ----------------------------------------------------------------------------------------------------------
 
 
-class _Descending:
-    """A value that sorts the other way round."""
+class _Collation:
+    """That of a text key: the first row names it, and all shards must have the same."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Descending) -> bool:
-        return bool(other.value < self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Descending) and bool(self.value == other.value)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-@total_ordering
-class _Padded:
-    """A weight in a PAD SPACE collation: the shorter of two goes on with the weight of a space."""
-
-    __slots__ = ("pad", "weight")
-
-    def __init__(self, weight: bytes, pad: bytes) -> None:
-        self.weight = weight
-        self.pad = pad
-
-    def _pair(self, other: _Padded) -> tuple[bytes, bytes]:
-        a, b = self.weight, other.weight
-        longest = max(len(a), len(b))
-        fill = self.pad * (longest // len(self.pad) + 1)
-        return (a + fill)[:longest], (b + fill)[:longest]
-
-    def __lt__(self, other: _Padded) -> bool:
-        a, b = self._pair(other)
-        return a < b
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Padded):
-            return NotImplemented
-        a, b = self._pair(other)
-        return a == b
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-Reader = Callable[[bytes], Any]
-
-
-def sort_key(
-    keys: Sequence[SortKey], columns: Sequence[Column], pads: Mapping[bytes, bytes]
-) -> Callable[[list[bytes | None]], Any]:
-    """A function from a row's values to something that sorts as MySQL's ORDER BY does: NULL first, or last
-    descending.
-    """
-    for key in keys:
-        if columns[key.column].flags & (ColumnFlag.ENUM | ColumnFlag.SET):
-            raise _no_order(columns[key.column])  # ENUM and SET are sorted by number, and these are texts
-    parts = [(_reader(key, columns, pads), key.descending) for key in keys]
-
-    def of(row: list[bytes | None]) -> Any:
-        out: list[Any] = []
-        for read, descending in parts:
-            value = read(row)
-            if value is None:
-                out.append((1, 0) if descending else (0, 0))
-            elif descending:
-                out.append((0, _Descending(value)))
-            else:
-                out.append((1, value))
-        return out
-
-    return of
-
-
-def _reader(
-    key: SortKey | Aggregate, columns: Sequence[Column], pads: Mapping[bytes, bytes]
-) -> Callable[[list[bytes | None]], Any]:
-    """A function from a row to the key's value, None for NULL."""
-    column = key.column
-    convert = value_reader(columns[column])
-    if convert is None:
-        if key.weight is None or key.collation is None or columns[column].type == ColumnType.JSON:
-            raise _no_order(columns[column])
-        return _Weigher(columns[column], key.weight, key.collation, pads)
-
-    def read(row: list[bytes | None]) -> Any:
-        value = row[column]
-        return None if value is None else convert(value)
-
-    return read
-
-
-class _Weigher:
-    """Reads a weight as its collation compares it. All shards must have the same collation."""
-
-    def __init__(self, column: Column, weight: int, collation: int, pads: Mapping[bytes, bytes]) -> None:
+    def __init__(self, column: Column, pads: Mapping[bytes, bytes]) -> None:
         self._column = column
-        self._weight = weight
-        self._collation = collation
         self._pads = pads
         self._name: bytes | None = None
-        self._pad = b""
 
-    def __call__(self, row: list[bytes | None]) -> Any:
-        name = row[self._collation]
-        if name != self._name:
-            self._choose(name or b"")
-        weight = row[self._weight]
-        return _Padded(weight, self._pad) if self._pad and weight is not None else weight
-
-    def _choose(self, name: bytes) -> None:
-        if self._name is not None:
+    def choose(self, name: bytes | None) -> tuple[bytes, bytes]:
+        """The name as a row has it, and the weight of a space, b"" in a NO PAD collation."""
+        name = name or b""
+        if name != self._name and self._name is not None:
             where = self._column.name.decode("utf-8", "replace")
             reason = f"the collation of {where} is not the same on all shards"
             raise ProxyError("merge_failed", reason=reason)
@@ -158,7 +67,71 @@ class _Weigher:
             text = name.decode("utf-8", "replace")
             raise ProxyError("merge_failed", reason=f"no order is known for collation {text}")
         self._name = name
-        self._pad = self._pads[name]
+        return name, self._pads[name]
+
+
+class RowKeys:
+    """Makes keys of rows, bytes that sort as MySQL's ORDER BY does: NULL first, or last descending."""
+
+    def __init__(
+        self,
+        keys: Sequence[SortKey],
+        columns: Sequence[Column],
+        shown: int,
+        pads: Mapping[bytes, bytes],
+    ) -> None:
+        """`shown`: so many columns are the client's."""
+        for key in keys:
+            if columns[key.column].flags & (ColumnFlag.ENUM | ColumnFlag.SET):
+                raise _no_order(columns[key.column])  # ENUM and SET are sorted by number, and these are texts
+        self._count = len(columns)
+        self._shown = shown
+        self._keys = keys
+        self._collations = [_collation(key, columns, pads) for key in keys]
+        self._columns = columns
+        self._parts: list[Part] | None = None
+
+    def of(self, block: bytes) -> tuple[list[bytes], list[bytes]]:
+        """Of each row in a row block its key, and its visible columns as a packet to be numbered."""
+        if not block:
+            return [], []
+        if self._parts is None:
+            self._parts = self._make_parts(first_row(block, 0)[0])
+        try:
+            return keyed(block, self._count, self._shown, self._parts)
+        except OtherName as other:
+            collation = self._collations[self._parts.index(other.part)]
+            assert collation is not None
+            collation.choose(other.name)
+            raise AssertionError("the name is that of the part") from None
+
+    def _make_parts(self, row: bytes) -> list[Part]:
+        """With the collations that the first row names."""
+        values = decode_row(row, self._count)
+        parts = []
+        for key, collation in zip(self._keys, self._collations, strict=True):
+            if collation is None or key.weight is None or key.collation is None:
+                kind = kind_of(self._columns[key.column])
+                assert kind is not None
+                parts.append(Part(kind, key.descending, key.column % self._count))
+            else:
+                named = key.collation % self._count
+                name, pad = collation.choose(values[named])
+                kind = PADDED if pad else BYTES
+                parts.append(Part(kind, key.descending, key.weight % self._count, pad, named, name))
+        return parts
+
+
+def _collation(
+    key: SortKey | Aggregate, columns: Sequence[Column], pads: Mapping[bytes, bytes]
+) -> _Collation | None:
+    """What a key's weights are read by, None when its values are compared."""
+    column = columns[key.column]
+    if kind_of(column) is not None:
+        return None
+    if key.weight is None or key.collation is None or column.type == ColumnType.JSON:
+        raise _no_order(column)
+    return _Collation(column, pads)
 
 
 def _no_order(column: Column) -> ProxyError:
@@ -166,33 +139,22 @@ def _no_order(column: Column) -> ProxyError:
     return ProxyError("merge_failed", reason=f"no order is known for column {name}")
 
 
-def value_reader(column: Column) -> Reader | None:
-    """How to compare a column's text by value; None for text, which only a server can weigh, and for JSON."""
+def kind_of(column: Column) -> bytes | None:
+    """How a column's values are compared, as a kind of `sort_keys`; None for text, which only a server can
+    weigh, and for JSON.
+    """
     kind = column.type
     if kind in _FLOATS:
-        return float
-    if kind in (ColumnType.NEWDECIMAL, ColumnType.DECIMAL):
-        return _decimal
+        return DOUBLE
     if kind in NUMERIC:
-        return int
+        return NUMBER
     if kind in TEMPORAL:
-        return bytes
+        return BYTES
     if kind == ColumnType.TIME:
-        return _time
+        return TIME
     if kind == ColumnType.NULL or (column.collation == BINARY_COLLATION and kind != ColumnType.JSON):
-        return bytes
+        return BYTES
     return None
-
-
-def _decimal(text: bytes) -> Decimal:
-    return Decimal(text.decode("ascii"))
-
-
-def _time(text: bytes) -> float:
-    """`-12:34:56.789` in seconds."""
-    sign = -1 if text.startswith(b"-") else 1
-    hours, minutes, seconds = text.lstrip(b"-").decode("ascii").split(":")
-    return sign * (int(hours) * 3600 + int(minutes) * 60 + float(seconds))
 
 
 # -- combining
@@ -214,10 +176,25 @@ def combine(
         return None
     if aggregate.function == "sum":
         return _sum(values, columns[aggregate.column])
-    read = _reader(aggregate, columns, pads)
-    ranked = ((read(row), value) for row, value in zip(present, values, strict=True))
+    of = _rank(aggregate, columns, pads)
+    ranked = ((of(row), value) for row, value in zip(present, values, strict=True))
     pick = min if aggregate.function == "min" else max
     return pick(ranked, key=lambda pair: pair[0])[1]
+
+
+def _rank(
+    aggregate: Aggregate, columns: Sequence[Column], pads: Mapping[bytes, bytes]
+) -> Callable[[list[bytes | None]], bytes]:
+    """A function from a row to bytes that sort as the aggregated value does."""
+    collation = _collation(aggregate, columns, pads)
+
+    def of(row: list[bytes | None]) -> bytes:
+        if collation is None or aggregate.weight is None or aggregate.collation is None:
+            return value_key(row[aggregate.column], kind_of(columns[aggregate.column]) or BYTES)
+        _, pad = collation.choose(row[aggregate.collation])
+        return value_key(row[aggregate.weight], PADDED if pad else BYTES, pad)
+
+    return of
 
 
 def _sum(values: Sequence[bytes], column: Column) -> bytes:
@@ -227,6 +204,10 @@ def _sum(values: Sequence[bytes], column: Column) -> bytes:
     for value in values:
         total = _EXACT.add(total, _decimal(value))
     return format(total, "f").encode()
+
+
+def _decimal(text: bytes) -> Decimal:
+    return Decimal(text.decode("ascii"))
 
 
 def float_text(value: float, decimals: int = _NOT_FIXED) -> bytes:

@@ -4,7 +4,8 @@ A `FanOut` is one client's statement at work. Its branches, one for each stateme
 take their connections one after another in the order of the hosts' names (two fan-outs that wait for each
 other's connections would otherwise stop each other), then all send. Rows go through the merger and on to the
 client as they come; a branch that is ahead of the others, or a client that reads slowly, stops the reading.
-An error on one host ends the statements on the others.
+A merge of many rows gives way to what else the loop has to do. An error on one host ends the statements on
+the others.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class FanOut:
         self._to_connect = sorted(self.branches, key=lambda branch: branch.host, reverse=True)
         self._learning: asyncio.Task[None] | None = None
         self._running = 0
+        self._later: asyncio.Handle | None = None  # the next turn of a merger that is pending
         self._over: list[BackendConnection] = []  # the session's connections whose branches are over
         self._lost: list[tuple[BackendConnection, ProxyError | None]] = []
 
@@ -202,6 +204,20 @@ class FanOut:
         elif self._running <= 0:
             self._finish()
 
+    def _go_on_merging(self) -> None:
+        """Another turn of a merge: rows that were there already."""
+        self._later = None
+        merger = self.merger
+        assert merger is not None
+        if self.error is not None:
+            return  # who has failed it answers the client
+        seq = merger.seq
+        given = self._give(b"", merger.more(), seq)
+        if given:
+            self.flow()
+        if self._running <= 0 and not (given and merger.pending):
+            self._finish()
+
     def _give(self, head: bytes, rows: bytes, seq: int) -> bool:
         """Rows to the client, or False if they are too many. `seq`: the sequence number of the first."""
         excess = self._excess()
@@ -299,7 +315,7 @@ class FanOut:
         else:
             lease.give_back(self.client, conn)
         self._running -= 1
-        if not self._running:
+        if not self._running and (self.error is not None or self.merger is None or not self.merger.pending):
             self._finish()
 
     def branch_lost(self, branch: Branch, conn: BackendConnection, error: ProxyError) -> None:
@@ -339,6 +355,7 @@ class FanOut:
 
     def _finish(self) -> None:
         """Answer the client: the end of the rows, or the error."""
+        self._stop_merging()
         self._give_all_back()
         client, session = self.client, self.client.session
         if self.merger is None:
@@ -355,6 +372,11 @@ class FanOut:
         client.transport.write(eof_packet(self.merger.seq, session.status(), warnings))
         client.finish("ok")
 
+    def _stop_merging(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
     def _give_all_back(self) -> None:
         """No branch is at work any more."""
         conns = [*self._over, *(branch.conn for branch in self.branches if branch.conn is not None)]
@@ -370,6 +392,7 @@ class FanOut:
     # -------------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
+        self._stop_merging()
         if self._waiter is not None:
             self._waiter.cancelled = True
         if self._learning is not None:
@@ -394,8 +417,11 @@ class FanOut:
 
     def flow(self) -> None:
         """Stop reading from branches that are ahead, or from all while the client is slow; go on with the
-        others.
+        others; and with a merge that has given way to others.
         """
+        pending = self.merger is not None and self.merger.pending and self.error is None
+        if pending and self._later is None and not self.client.writing_paused:
+            self._later = asyncio.get_running_loop().call_soon(self._go_on_merging)
         for branch in self.branches:
             conn = branch.conn
             if conn is None or conn.receiver is None:

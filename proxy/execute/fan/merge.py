@@ -8,32 +8,36 @@ runs and gives back whole packets for the client.
 
 from __future__ import annotations
 
-import heapq
-from collections import deque
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Final, Protocol
 
-from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import frame
-from proxy.wire.resultset import Column, decode_row, encode_row, value_offsets
+from proxy.wire.resultset import Column, decode_row, encode_row
 from proxy.wire.rows import renumber, split_rows
 from rewriter.plans import Merge
 
-from .compare import combine, readable, sort_key
+from .compare import RowKeys, combine, readable
 
-#: Bytes of rows of one run that may wait for the other runs before its backend is not read from any more.
-RUN_BUFFER = 1 << 18
-#: What a waiting row costs beyond its bytes.
-_ROW_COST = 200
+RUN_BUFFER: Final = 1 << 18
+"""Bytes of rows of one run that may wait for the other runs before its backend is not read from any more."""
+_ROW_COST: Final = 120
+"""What a waiting row costs beyond its bytes."""
+_SLICE: Final = 1024
+"""Rows of one run that are merged at once."""
+_TURN: Final = 4096
+"""When so many rows are merged in a turn of the loop, the others come in the next one."""
 
 
 class Merger(Protocol):
     """Rows in, packets out. `seq` is the sequence number of the next packet, `emitted` counts rows given to
-    the client, `found` those and the ones before them that OFFSET leaves out.
+    the client, `found` those and the ones before them that OFFSET leaves out. While it is `pending`, there is
+    more to come from `more`, which is asked for in other turns of the loop.
     """
 
     seq: int
     emitted: int
+    pending: bool
 
     @property
     def found(self) -> int: ...
@@ -43,6 +47,9 @@ class Merger(Protocol):
 
     def ended(self, run: int) -> bytes:
         """`run` has no more rows; returns packets for the client."""
+
+    def more(self) -> bytes:
+        """The next packets for the client, of rows that were there already."""
 
     def full(self, run: int) -> bool:
         """Whether `run` has delivered more than can be used for now."""
@@ -57,20 +64,27 @@ class Window:
         self.left = limit
         self.skip = offset
 
-    def passes(self) -> bool:
-        """Whether the next row is given to the client."""
+    @property
+    def open(self) -> bool:
+        """All rows are the client's."""
+        return self.left is None and not self.skip
+
+    def cut(self, rows: list[bytes]) -> list[bytes]:
+        """Those of the next rows that are given to the client."""
         if self.skip:
-            self.skip -= 1
-            return False
+            skipped = min(self.skip, len(rows))
+            self.skip -= skipped
+            rows = rows[skipped:]
         if self.left is not None:
-            if self.left <= 0:
-                return False
-            self.left -= 1
-        return True
+            rows = rows[: self.left]
+            self.left -= len(rows)
+        return rows
 
 
 class _Output:
-    """What all mergers do with a merged row: OFFSET and LIMIT, and a packet without the hidden columns."""
+    """What all mergers do with merged rows: OFFSET and LIMIT, and packets without the hidden columns."""
+
+    pending = False
 
     def __init__(self, merge: Merge, columns: Sequence[Column], seq: int) -> None:
         self.seq = seq
@@ -83,94 +97,142 @@ class _Output:
     def full(self, run: int) -> bool:
         return False
 
+    def more(self) -> bytes:
+        return b""
+
     @property
     def found(self) -> int:
         return self.emitted + self._offset - self._window.skip
 
-    def _packet(self, payload: bytes) -> bytes:
-        packet = frame(payload, self.seq)
-        self.seq = (self.seq + 1 + len(payload) // MAX_PAYLOAD) & 0xFF
-        self.emitted += 1
-        return packet
-
-    def _visible(self, payload: bytes) -> bytes:
-        """A row as a packet, without its hidden trailing columns."""
-        if self._hidden:
-            count = len(self._columns)
-            payload = payload[: value_offsets(payload, count)[count - self._hidden]]
-        return self._packet(payload)
+    def _give(self, packets: list[bytes]) -> bytes:
+        """The next rows, as packets of their visible columns, to the client."""
+        if not self._window.open:
+            packets = self._window.cut(packets)
+        out, self.seq, count = renumber(b"".join(packets), self.seq)
+        self.emitted += count
+        return out
 
 
 class Concatenation(_Output):
     """Rows as they come, from whichever run."""
 
+    def __init__(self, merge: Merge, columns: Sequence[Column], seq: int) -> None:
+        super().__init__(merge, columns, seq)
+        self._keys = RowKeys((), columns, len(columns) - merge.hidden, {})
+
     def rows(self, run: int, block: bytes) -> bytes:
-        window = self._window
-        if not self._hidden and window.left is None and not window.skip:
-            out, self.seq, count = renumber(block, self.seq)
-            self.emitted += count
-            return out
-        passing = (payload for payload in split_rows(block) if window.passes())
-        return b"".join([self._visible(payload) for payload in passing])
+        if self._hidden or not self._window.open:
+            return self._give(self._keys.of(block)[1])
+        out, self.seq, count = renumber(block, self.seq)
+        self.emitted += count
+        return out
 
     def ended(self, run: int) -> bytes:
         return b""
 
 
+class _Run:
+    """A sorted run: the rows that wait, with their keys, about so many bytes of them."""
+
+    __slots__ = ("keys", "over", "packets", "size")
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+        self.packets: list[bytes] = []
+        self.size = 0
+        self.over = False
+
+    def take(self, keys: list[bytes], packets: list[bytes]) -> None:
+        self.keys += keys
+        self.packets += packets
+        self.size += sum(map(len, keys)) + sum(map(len, packets)) + _ROW_COST * len(keys)
+
+    def give(self, count: int) -> list[bytes]:
+        """The first so many rows, which leave."""
+        packets = self.packets[:count]
+        self.size -= self.size * count // len(self.keys)
+        del self.keys[:count], self.packets[:count]
+        return packets
+
+
 class OrderedMerge(_Output):
-    """A merge of sorted runs. A row leaves as soon as every run that may still bring a smaller one has shown
-    its next.
+    """A merge of sorted runs. A row leaves when every run that may still bring a smaller one has shown its
+    next; of equal rows those of the first run leave first.
+
+    Rows are merged in slices: what leaves of each run is found by bisection, and sorted as one list, since
+    Python's sort merges the runs that it finds in a list.
     """
 
     def __init__(
         self, merge: Merge, columns: Sequence[Column], runs: int, seq: int, pads: Mapping[bytes, bytes]
     ) -> None:
         super().__init__(merge, columns, seq)
-        self._key = sort_key(merge.order, columns, pads)
-        self._queues: list[deque[tuple[Any, bytes]]] = [deque() for _ in range(runs)]
-        self._bytes = [0] * runs
-        self._over = [False] * runs
-        self._heap: list[tuple[Any, int]] = []
-        self._absent = set(range(runs))  # runs whose next row is not in the heap and that have not ended
+        self._keys = RowKeys(merge.order, columns, len(columns) - merge.hidden, pads)
+        self._runs = [_Run() for _ in range(runs)]
+        self._absent = runs  # runs that have not ended and of which no row is there
+        self._waiting = 0  # rows
 
     def rows(self, run: int, block: bytes) -> bytes:
-        queue = self._queues[run]
-        count = len(self._columns)
+        if self._window.left == 0:
+            return b""
         with readable():
-            for payload in split_rows(block):
-                queue.append((self._key(decode_row(payload, count)), payload))
-                self._bytes[run] += len(payload) + _ROW_COST
-        if run in self._absent and queue:
-            self._absent.discard(run)
-            heapq.heappush(self._heap, (queue[0][0], run))
-        return self._pump()
+            keys, packets = self._keys.of(block)
+        if keys:
+            one = self._runs[run]
+            self._absent -= not one.keys
+            self._waiting += len(keys)
+            one.take(keys, packets)
+        return b"" if self.pending else self.more()
 
     def ended(self, run: int) -> bytes:
-        self._over[run] = True
-        if not self._queues[run]:
-            self._absent.discard(run)
-        return self._pump()
+        one = self._runs[run]
+        one.over = True
+        self._absent -= not one.keys
+        return b"" if self.pending else self.more()
 
     def full(self, run: int) -> bool:
-        return self._bytes[run] > RUN_BUFFER
+        return self._runs[run].size > RUN_BUFFER
 
-    def _pump(self) -> bytes:
-        pieces: list[bytes] = []
-        heap, window = self._heap, self._window
-        while heap and not self._absent:
-            run = heap[0][1]
-            queue = self._queues[run]
-            payload = queue.popleft()[1]
-            self._bytes[run] -= len(payload) + _ROW_COST
-            if queue:
-                heapq.heapreplace(heap, (queue[0][0], run))
-            else:
-                heapq.heappop(heap)
-                if not self._over[run]:
-                    self._absent.add(run)
-            if window.passes():
-                pieces.append(self._visible(payload))
+    def more(self) -> bytes:
+        pieces, count = [], 0
+        while self._waiting and not self._absent and count < _TURN:
+            packets = self._merge_slices()
+            count += len(packets)
+            pieces.append(self._give(packets))
+            if self._window.left == 0:  # nobody needs the others
+                self._runs = [_Run() for _ in self._runs]
+                self._waiting = 0
+        self.pending = self._waiting > 0 and not self._absent
         return b"".join(pieces)
+
+    def _merge_slices(self) -> list[bytes]:
+        """The next rows in their order, one at least: up to the smallest of the runs' last rows that are
+        looked at, since behind it the same run may have smaller ones than the other runs.
+        """
+        live = [(number, run) for number, run in enumerate(self._runs) if run.keys]
+        last, bound = None, -1
+        for number, run in live:
+            if not run.over or len(run.keys) > _SLICE:
+                key = run.keys[min(len(run.keys), _SLICE) - 1]
+                if last is None or key < last:
+                    last, bound = key, number
+        keys: list[bytes] = []
+        packets: list[bytes] = []
+        sources = 0
+        for number, run in live:
+            count = most = min(len(run.keys), _SLICE)
+            if last is not None:
+                bisect = bisect_right if number <= bound else bisect_left
+                count = bisect(run.keys, last, 0, most)
+            if count:
+                sources += 1
+                keys += run.keys[:count]
+                packets += run.give(count)
+                self._absent += not (run.keys or run.over)
+        self._waiting -= len(packets)
+        if sources > 1:
+            packets = [packets[index] for index in sorted(range(len(keys)), key=keys.__getitem__)]
+        return packets
 
 
 class Combination(_Output):
@@ -198,9 +260,7 @@ class Combination(_Output):
         with readable():
             for aggregate in self._aggregates:
                 row[aggregate.column] = combine(aggregate, self._columns, self._partials, self._pads)
-        if not self._window.passes():
-            return b""
-        return self._packet(encode_row(row[: len(self._columns) - self._hidden]))
+        return self._give([frame(encode_row(row[: len(self._columns) - self._hidden]))])
 
 
 def make_merger(
