@@ -200,9 +200,8 @@ def main(
 ) -> None:
     """Merge sorted results, and see what a row costs."""
     if python:
-        names = ("walk_rows", "renumber", "binary_rows", "keyed_rows")
-        for name, loop in zip(names, row_packets.PYTHON, strict=True):
-            setattr(row_packets, name, loop)
+        for loop in row_packets.PYTHON:
+            setattr(row_packets, loop.__name__, loop)
     gc.freeze()  # as the proxy does when it has started
     gc.set_threshold(20_000, 20, 20)
     shown = Table(title=f"{rows:,} rows from {runs} servers (aim: {AIM:,} a second)", title_justify="left")

@@ -76,6 +76,33 @@ static PyObject *renumber(PyObject *module, PyObject *const *args, Py_ssize_t co
     return Py_BuildValue("Nnn", out, seq & 0xFF, rows);
 }
 
+static PyObject *split_rows(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t pos, most;
+    Py_buffer view;
+
+    if (!read_integers(args, count, 0, &pos, &most))
+        return NULL;
+    if (pos < 0) {
+        PyErr_SetString(PyExc_ValueError, "the position is negative");
+        return NULL;
+    }
+    if (PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    const unsigned char *data = view.buf;
+    PyObject *rows = PyList_New(0);
+    while (rows != NULL && view.len - pos > HEADER) {
+        Py_ssize_t length = payload_length(data + pos);
+        if (length > view.len - pos - HEADER || data[pos + HEADER] >= 0xFE || length == 0 || length >= most)
+            break;
+        if (!append(rows, PyBytes_FromStringAndSize((const char *)data + pos + HEADER, length)))
+            Py_CLEAR(rows);
+        pos += HEADER + length;
+    }
+    PyBuffer_Release(&view);
+    return rows == NULL ? NULL : Py_BuildValue("Nn", rows, pos);
+}
+
 /* -- text rows made binary ----------------------------------------------------------------------------------- */
 
 #define LONGEST_VALUE 12  /* bytes of a binary value that is no string */
@@ -264,6 +291,7 @@ static PyMethodDef methods[] = {
     {"walk_rows", (PyCFunction)(void (*)(void))walk_rows, METH_FASTCALL, NULL},
     {"renumber", (PyCFunction)(void (*)(void))renumber, METH_FASTCALL, NULL},
     {"binary_rows", (PyCFunction)(void (*)(void))binary_rows, METH_FASTCALL, NULL},
+    {"split_rows", (PyCFunction)(void (*)(void))split_rows, METH_FASTCALL, NULL},
     {"keyed_rows", (PyCFunction)(void (*)(void))keyed_rows, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -45,7 +45,8 @@ static inline int read_double(const unsigned char *text, Py_ssize_t length, doub
 
 /* A length-encoded string at `pos` of `end` bytes: 1 with where its bytes begin and end, 0 for NULL, -1 when it
  * does not lie within, or is so long that it need not be read here. */
-static inline int read_string(const unsigned char *data, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t *begin, Py_ssize_t *stop)
+static inline int read_string(const unsigned char *data, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t *begin,
+                              Py_ssize_t *stop)
 {
     Py_ssize_t length;
 
@@ -67,6 +68,16 @@ static inline int read_string(const unsigned char *data, Py_ssize_t pos, Py_ssiz
         return -1;
     *stop = *begin + length;
     return 1;
+}
+
+/* Add what was made of a row to a list: 1, or 0 with an error, also where nothing was made. */
+static inline int append(PyObject *list, PyObject *made)
+{
+    if (made == NULL)
+        return 0;
+    const int failed = PyList_Append(list, made);
+    Py_DECREF(made);
+    return !failed;
 }
 
 #endif

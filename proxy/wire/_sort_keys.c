@@ -259,16 +259,6 @@ failed:
     return NULL;
 }
 
-/* Add bytes made of what a row has to a list: 1, or 0 with an error. */
-static int append(PyObject *list, PyObject *made)
-{
-    if (made == NULL)
-        return 0;
-    const int failed = PyList_Append(list, made);
-    Py_DECREF(made);
-    return !failed;
-}
-
 static PyObject *packet_of(const unsigned char *payload, Py_ssize_t size)
 {
     PyObject *made = PyBytes_FromStringAndSize(NULL, HEADER + size);

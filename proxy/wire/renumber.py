@@ -7,6 +7,7 @@ just that; rows are not read. The bytes may come cut anywhere.
 
 from __future__ import annotations
 
+from . import row_packets
 from .constants import MAX_PAYLOAD
 from .packets import read_lenenc
 
@@ -51,6 +52,11 @@ class Renumber:
             if self._shift < 0:
                 self._shift = (self._wanted - (header >> 24)) & 0xFF
                 self.last = (self._wanted - 1) & 0xFF
+            if self._state == _ROWS and not self._continued:
+                rest = self._plain_rows(out, pos)
+                if rest > pos:
+                    pos = rest
+                    continue
             stop = pos + 4 + length
             if not self._continued and self._is_read(out, pos, length, end):
                 if stop > end:
@@ -67,6 +73,14 @@ class Renumber:
         else:
             self._skip = pos - end
         return bytes(out)
+
+    def _plain_rows(self, out: bytearray, pos: int) -> int:
+        """Number the whole rows at `pos`, nearly all that passes; the position behind them."""
+        stop, rows, header = row_packets.walk_rows(out, pos, MAX_PAYLOAD)
+        if rows:
+            out[pos:stop], *_ = row_packets.renumber(out[pos:stop], out[pos + 3] + self._shift, MAX_PAYLOAD)
+            self.last = (header >> 24) + self._shift & 0xFF
+        return stop
 
     def _untouched(self, data: bytes | bytearray | memoryview) -> bytes:
         """There is nothing to change: rows need not be walked."""

@@ -2,8 +2,9 @@
 over those that rows are sorted by.
 
 Their time is what a large result costs, so there is a twin of this file in C (`_row_packets.c` and
-`_sort_keys.c`), for the same arguments the same results. It is built where there is a compiler; where there is none, what stands here runs.
-`COMPILED` tells which one is in use. What they do is said here only, and tests compare the two.
+`_sort_keys.c`), for the same arguments the same results. It is built where there is a compiler; where there
+is none, what stands here runs. `COMPILED` tells which one is in use. What they do is said here only, and
+tests compare the two.
 
 `most` is the length of a payload that goes on in the next packet: MAX_PAYLOAD, but in tests.
 """
@@ -69,6 +70,28 @@ def renumber(block: Bytes, seq: int, most: int) -> tuple[bytes, int, int]:
     return bytes(out), seq, rows
 
 
+def split_rows(data: Bytes, pos: int, most: int) -> tuple[list[bytes], int]:
+    """The payloads of the whole plain rows from `pos` on (see `walk_rows`), and the position behind them.
+
+    Raises ValueError when `pos` is negative.
+    """
+    if pos < 0:
+        raise ValueError("the position is negative")
+    rows: list[bytes] = []
+    end = len(data)
+    last = end - 5
+    unpack = _HEADER_AND_BYTE
+    while pos <= last:
+        following, first = unpack(data, pos)
+        length = following & 0xFFFFFF
+        stop = pos + 4 + length
+        if stop > end or first >= 0xFE or not 0 < length < most:
+            break
+        rows.append(bytes(data[pos + 4 : stop]))
+        pos = stop
+    return rows, pos
+
+
 def binary_rows(data: Bytes, pos: int, kinds: bytes, seq: int, most: int) -> tuple[bytes, int, int]:
     """Binary rows, as packets numbered from `seq`, of the plain text rows from `pos` on; the position behind
     them; how many they are. It may stop before any row: who calls makes the others, by `binary.RowEncoder`.
@@ -96,11 +119,11 @@ def keyed_rows(
     return [], [], pos
 
 
-PYTHON: Final = (walk_rows, renumber, binary_rows, keyed_rows)
+PYTHON: Final = (walk_rows, renumber, binary_rows, keyed_rows, split_rows)
 """Those of this file."""
 
 if not TYPE_CHECKING:
     with suppress(ImportError):
-        from ._row_packets import binary_rows, keyed_rows, renumber, walk_rows
+        from ._row_packets import binary_rows, keyed_rows, renumber, split_rows, walk_rows
 
 COMPILED: Final = walk_rows is not PYTHON[0]

@@ -122,23 +122,12 @@ class ResultReader:
 
 def split_rows(block: bytes) -> list[bytes]:
     """The payloads of a row block of whole rows; those of 16 MB and more are put together."""
-    rows: list[bytes] = []
-    pos, end = 0, len(block)
-    unpack = _U32.unpack_from
-    parts: list[bytes] = []
-    while pos < end:
-        length = unpack(block, pos)[0] & 0xFFFFFF
-        stop = pos + 4 + length
-        payload = block[pos + 4 : stop]
-        pos = stop
-        if length == MAX_PAYLOAD:
-            parts.append(payload)
-        elif parts:
-            parts.append(payload)
-            rows.append(b"".join(parts))
-            parts = []
-        else:
-            rows.append(payload)
+    rows, pos = row_packets.split_rows(block, 0, MAX_PAYLOAD)
+    while pos < len(block):
+        row, pos = first_row(block, pos)
+        rows.append(row)
+        more, pos = row_packets.split_rows(block, pos, MAX_PAYLOAD)
+        rows += more
     return rows
 
 

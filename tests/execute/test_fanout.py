@@ -10,13 +10,15 @@ import pytest
 
 from proxy.engine.definitions import Definitions
 from proxy.engine.warned import notices
+from proxy.execute.fan import merge
 from proxy.execute.fan.fanout import FanOut
 from proxy.frontend.connection import ClientConnection
 from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import Column, encode_row
 from rewriter.plans import Bound, HostStatement, Merge, Notice, SortKey
-from tests.execute.ends import done
+from tests.execute.ends import done, strike
 from tests.execute.world import LIMITS, Client, World
+from tests.support.waiting import turns_until
 from tests.wire.streams import Err, Rows
 
 NOTICE = Notice("id_matches_nothing", {"id": "5", "table": "pins", "reason": "so it is"})
@@ -347,6 +349,82 @@ async def test_a_run_that_is_ahead_is_not_read_on(world: World, client: Client) 
     assert reading == [False, True]
     await done(world, client)
     assert numbers(client) == [1] * 3000 + [2]
+
+
+MANY = 1000
+
+
+@pytest.fixture
+def in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge gives way to others after ten rows."""
+    monkeypatch.setattr(merge, "_SLICE", 5)
+    monkeypatch.setattr(merge, "_TURN", 10)
+
+
+async def halfway(world: World, client: Client) -> None:
+    """All rows have come, and most of them are still to be merged."""
+    serve(world, "h1", range(0, MANY, 2))
+    serve(world, "h2", range(1, MANY, 2))
+    client.ask(fan("h1", "h2", merge=ORDERED))
+    await world.turn()
+    for host in ("h1", "h2"):
+        world.server(host).one.deliver()
+    fan_out = client.conn.work
+    assert isinstance(fan_out, FanOut)
+    assert fan_out.merger is not None
+    assert fan_out.merger.pending
+    assert 0 < fan_out.merger.emitted < 100
+    assert fan_out._running == 0
+
+
+@pytest.mark.usefixtures("in_turns")
+@pytest.mark.parametrize("transaction", [False, True])
+async def test_a_merge_gives_way_to_others(world: World, client: Client, transaction: bool) -> None:
+    other = Client(world)
+    if transaction:
+        client.session.transaction.start()
+    await halfway(world, client)
+    world.server("h3").script = lambda conn, sql: [Numbers(5)]
+    other.ask(fan("h3", sql=b"SHORT"))
+    await world.turn()
+    world.server("h3").one.deliver()
+    assert other.conn.work is None, "answered"
+    assert client.conn.work is not None, "still at work"
+    await turns_until(lambda: client.conn.work is None, "the end of the merge", 1000)
+    await done(world, client, other)
+    assert numbers(client) == list(range(MANY))
+    assert client.session.found_rows == MANY
+
+
+@pytest.mark.usefixtures("in_turns")
+async def test_a_merge_waits_for_its_slow_client(world: World, client: Client) -> None:
+    await halfway(world, client)
+    client.conn.pause_writing()
+    fan_out = client.conn.work
+    assert isinstance(fan_out, FanOut)
+    assert fan_out.merger is not None
+    await world.turn()
+    emitted = fan_out.merger.emitted
+    for _ in range(5):
+        await world.turn()
+    assert fan_out.merger.emitted == emitted < MANY
+    client.conn.resume_writing()
+    await turns_until(lambda: client.conn.work is None, "the end of the merge", 1000)
+    await done(world, client)
+    assert numbers(client) == list(range(MANY))
+
+
+@pytest.mark.usefixtures("in_turns")
+@pytest.mark.parametrize("what", ["kill", "kill twice", "kill connection", "leave"])
+@pytest.mark.parametrize("transaction", [False, True])
+async def test_a_merge_is_ended_halfway(world: World, client: Client, what: str, transaction: bool) -> None:
+    if transaction:
+        client.session.transaction.start()
+    await halfway(world, client)
+    await strike(world, client, what)
+    if what in ("kill", "kill twice"):
+        assert client.last.err == 1317
+        assert len(client.last.rows) < MANY
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

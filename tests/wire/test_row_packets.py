@@ -1,4 +1,4 @@
-"""The two loops over row packets, and that their two forms, Python's and C's, say the same of any bytes."""
+"""The loops over row packets, and that their two forms, Python's and C's, say the same of any bytes."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def test_where_it_can_be_compiled_the_twin_is_used() -> None:
     assert row_packets.renumber is not row_packets.PYTHON[1]
     assert row_packets.binary_rows is not row_packets.PYTHON[2]
     assert row_packets.keyed_rows is not row_packets.PYTHON[3]
+    assert row_packets.split_rows is not row_packets.PYTHON[4]
 
 
 # -- what they do
@@ -76,6 +77,18 @@ def test_rows_are_walked_up_to_what_is_none(loops: Loops, behind: bytes, why: st
     rows = packet(b"\xfb", 5) + packet(b"\xfd" + b"r" * (SMALL - 2), 6) + ROW
     assert loops[0](b"xyz" + rows + behind, 3, SMALL) == (3 + len(rows), 3, 7 << 24 | 2), why
     assert loops[0](behind, 0, SMALL) == (0, 0, 0), why
+
+
+@pytest.mark.parametrize("split", {row_packets.PYTHON[4], row_packets.split_rows})
+def test_rows_are_split_up_to_what_is_none(split: Callable[..., tuple[list[bytes], int]]) -> None:
+    rows = packet(b"\xfb", 5) + packet(b"\xfd" + b"r" * (SMALL - 2), 6) + ROW
+    found = [b"\xfb", b"\xfd" + b"r" * (SMALL - 2), b"\x01a"]
+    assert split(b"xyz" + rows + EOF, 3, SMALL) == (found, 3 + len(rows))
+    assert split(rows[:-1], 0, SMALL) == (found[:2], len(rows) - len(ROW))
+    assert split(EOF, 0, SMALL) == ([], 0)
+    assert split(ROW, 1 << 40, SMALL) == ([], 1 << 40)
+    with pytest.raises(ValueError, match="negative"):
+        split(ROW, -1, SMALL)
 
 
 @pytest.mark.parametrize("pos", [0, 6, 7, 1 << 40])
@@ -162,6 +175,9 @@ def agree(data: bytes, pos: int, seq: int, most: int) -> None:
         expected = outcome(mine, data, number, most)
         assert outcome(others, data, number, most) == expected
         assert outcome(others, window, number, most) == expected
+    expected = outcome(row_packets.PYTHON[4], data, pos, most)
+    assert outcome(row_packets.split_rows, data, pos, most) == expected
+    assert outcome(row_packets.split_rows, window, pos, most) == expected
 
 
 def packets() -> st.SearchStrategy[bytes]:

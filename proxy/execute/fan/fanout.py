@@ -200,7 +200,8 @@ class FanOut:
             return
         self.bytes += len(block)
         if self._give(head, out, seq):
-            self.flow()
+            if self.merge.order or self.client.writing_paused:
+                self.flow()
         elif self._running <= 0:
             self._finish()
 
