@@ -174,6 +174,16 @@ def test_rows_leave_in_turns(turns: tuple[int, int]) -> None:
     assert split_rows(b"".join(found)) == [shape.payload(key, (key,)) for key in range(20_000)]
 
 
+@given(st.data(), st.lists(st.lists(st.integers(0, 9), max_size=12), min_size=1, max_size=4))
+def test_runs_that_are_not_sorted(data: st.DataObject, runs: list[list[int]]) -> None:
+    """A server that sorts otherwise than the proxy thinks: all rows come, and it ends."""
+    shape = Shape((KINDS["integer"],), (False,))
+    payloads = [[shape.payload(number, (key,)) for number, key in enumerate(run)] for run in runs]
+    merger = make_merger(Merge(shape.order), shape.columns, len(runs), 1, {})
+    found = collect(merger, data.draw(arrivals(payloads)), 1)
+    assert Counter(found) == Counter(payload for some in payloads for payload in some)
+
+
 def test_nothing_is_kept_behind_the_limit() -> None:
     shape = Shape((KINDS["integer"],), (False,))
     merger = make_merger(Merge(shape.order, limit=3), shape.columns, 2, 1, {})

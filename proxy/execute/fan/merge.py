@@ -220,10 +220,10 @@ class OrderedMerge(_Output):
         packets: list[bytes] = []
         sources = 0
         for number, run in live:
-            count = most = min(len(run.keys), _SLICE)
-            if last is not None:
-                bisect = bisect_right if number <= bound else bisect_left
-                count = bisect(run.keys, last, 0, most)
+            count = min(len(run.keys), _SLICE)
+            if last is not None and number != bound:  # whose rows leave, in whatever order a server has them
+                bisect = bisect_right if number < bound else bisect_left
+                count = bisect(run.keys, last, 0, count)
             if count:
                 sources += 1
                 keys += run.keys[:count]
