@@ -1,12 +1,13 @@
 """The rows of the pieces, on their way into tables of the scratch connection.
 
 What comes is written as INSERTs of about 1 MB, one at a time whosesoever they are; while one is at work the
-hosts may be some ahead, then they are not read from.
+hosts may be some ahead, then they are not read from. A turn of the loop makes literals of some hundred rows.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostics
+from proxy.wire.packets import ProtocolError
 from proxy.wire.rows import split_rows
 
 from .batch import Result
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 _BATCH: Final = 1 << 20
 #: Bytes of all pieces that may wait for the scratch connection before the hosts are not read from.
 _AHEAD: Final = 4 << 20
+#: Rows of which literals are made in one turn of the loop.
+_SLICE: Final = 500
 
 
 Put = Callable[[Settings, bytes], Awaitable[list[Result]]]
@@ -83,22 +87,38 @@ class Filling(Reading):
         self._columns = columns
         self._put_with = put_with
         self._insert = insert
+        self._raw: deque[tuple[str, int, list[bytes]]] = deque()  # host, bytes, payloads
         self._pending: list[bytes] = []
-        self._size = 0
+        self._size = self._raw_size = 0
 
     def rows(self, host: str, columns: list[bytes], block: bytes) -> int:
-        """Make literals of them."""
-        mine = self._scratch.columns
-        if len(columns) != len(mine):
+        """Take them for the next turns."""
+        if len(columns) != len(self._scratch.columns):
             raise ProxyError("merge_failed", reason=f"{host} has other columns than the others")
-        rows = read_rows(split_rows(block), len(mine))
-        for place, values in self._columns:
-            values.update([value for row in rows if (value := row[place]) is not None])
-        self._pending += [row_literal(mine, row) for row in rows]
+        payloads = split_rows(block)
+        self._raw.append((host, len(block), payloads))
+        self._raw_size += len(block)
         self._grow(len(block))
         self._loading.flow()
         self.wake.set()
-        return len(rows)
+        return len(payloads)
+
+    async def _make_literals(self) -> None:
+        """Of what has come."""
+        mine = self._scratch.columns
+        while self._raw and self.error is None:
+            host, size, payloads = self._raw.popleft()
+            self._raw_size -= size
+            for start in range(0, len(payloads), _SLICE):
+                try:
+                    rows = read_rows(payloads[start : start + _SLICE], len(mine))
+                except ProtocolError as problem:
+                    self.fail(ProxyError("backend_protocol", host=host, reason=str(problem)))
+                    return
+                for place, values in self._columns:
+                    values.update([value for row in rows if (value := row[place]) is not None])
+                self._pending += [row_literal(mine, row) for row in rows]
+                await asyncio.sleep(0)
 
     def _grow(self, size: int) -> None:
         self._size += size
@@ -114,6 +134,9 @@ class Filling(Reading):
         self._loading.fillings.add(self)
         try:
             while self.error is None:
+                if self._raw:
+                    await self._make_literals()
+                    continue
                 over = all(source.over for source in self._sources)
                 if not self._pending and over:
                     return
@@ -138,5 +161,6 @@ class Filling(Reading):
             size += len(self._pending[count])
             count += 1
         batch, self._pending = self._pending[:count], self._pending[count:]
-        self._grow(self._size * len(self._pending) // (count + len(self._pending)) - self._size)
+        made = self._size - self._raw_size
+        self._grow(made * len(self._pending) // (count + len(self._pending)) - made)
         return self._insert + b",".join(batch)
