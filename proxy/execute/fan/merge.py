@@ -22,7 +22,7 @@ from .compare import RowKeys, combine, readable
 RUN_BUFFER: Final = 1 << 18
 """Bytes of rows of one run that may wait for the other runs before its backend is not read from any more."""
 _ROW_COST: Final = 120
-"""What a waiting row costs beyond its bytes."""
+"""What a waiting row costs beyond its bytes on the wire: two objects, and a key as long as its values."""
 _SLICE: Final = 1024
 """Rows of one run that are merged at once."""
 _TURN: Final = 4096
@@ -142,10 +142,10 @@ class _Run:
         self.size = 0
         self.over = False
 
-    def take(self, keys: list[bytes], packets: list[bytes]) -> None:
+    def take(self, keys: list[bytes], packets: list[bytes], size: int) -> None:
         self.keys += keys
         self.packets += packets
-        self.size += sum(map(len, keys)) + sum(map(len, packets)) + _ROW_COST * len(keys)
+        self.size += size + _ROW_COST * len(keys)
 
     def give(self, count: int) -> list[bytes]:
         """The first so many rows, which leave."""
@@ -181,7 +181,7 @@ class OrderedMerge(_Output):
             one = self._runs[run]
             self._absent -= not one.keys
             self._waiting += len(keys)
-            one.take(keys, packets)
+            one.take(keys, packets, len(block))
         return b"" if self.pending else self.more()
 
     def ended(self, run: int) -> bytes:
