@@ -177,12 +177,12 @@ def merge(case: Case, streams: Sequence[Sequence[bytes]]) -> tuple[float, int, i
                 columns = [decode_column(payload) for payload in reader.columns]
                 merger = make_merger(case.merge, columns, len(streams), 1, PADS)
             size += len(merger.rows(run, block)) if block else 0
-            while getattr(merger, "pending", False):
+            while merger.pending:
                 size += len(merger.more())
             if end >= 0:
                 left.discard(run)
                 size += len(merger.ended(run))
-                while getattr(merger, "pending", False):
+                while merger.pending:
                     size += len(merger.more())
     used = time.process_time() - begun
     assert merger is not None
