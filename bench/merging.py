@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from proxy.execute.fan.merge import make_merger
+from proxy.execute.fan.merge import Merger, make_merger
 from proxy.wire import row_packets
 from proxy.wire.constants import BINARY_COLLATION, UTF8MB4_GENERAL_CI, ColumnType
 from proxy.wire.packets import eof_packet, frame
@@ -157,6 +157,14 @@ def pieces(whole: bytes, size: int) -> list[bytes]:
     return [*found, whole[start:]]
 
 
+def _rest(merger: Merger) -> int:
+    """The bytes that come in further turns of the loop."""
+    size = 0
+    while merger.pending:
+        size += len(merger.more())
+    return size
+
+
 def merge(case: Case, streams: Sequence[Sequence[bytes]]) -> tuple[float, int, int]:
     """Merge the replies once: seconds of CPU, rows, bytes for the client."""
     columns = list(case.columns)
@@ -177,13 +185,10 @@ def merge(case: Case, streams: Sequence[Sequence[bytes]]) -> tuple[float, int, i
                 columns = [decode_column(payload) for payload in reader.columns]
                 merger = make_merger(case.merge, columns, len(streams), 1, PADS)
             size += len(merger.rows(run, block)) if block else 0
-            while merger.pending:
-                size += len(merger.more())
+            size += _rest(merger)
             if end >= 0:
                 left.discard(run)
-                size += len(merger.ended(run))
-                while merger.pending:
-                    size += len(merger.more())
+                size += len(merger.ended(run)) + _rest(merger)
     used = time.process_time() - begun
     assert merger is not None
     return used, merger.found, size
