@@ -103,8 +103,9 @@ class FanOut:
                     self._waiter = lease.wait(self.client, host, self._granted, self._refused)
                     return
             self._to_connect.pop().conn = conn
-        if self.bound.reference is not None and not self.definitions.known:
-            learning = self._learn_definitions(self.bound.reference)
+        reference = None if self.definitions.known else self.bound.refers_to()
+        if reference is not None:
+            learning = self._learn_definitions(reference)
             self._learning = self.client.services.spawn(learning, "column definitions")
         else:
             self._go()
