@@ -36,7 +36,7 @@ from rewriter.route.binding import (
 )
 from rewriter.route.binding import host as host_of
 from rewriter.route.column_metadata import ColumnMetadata
-from rewriter.route.id_lists import Bits, Texts, texts_by_host
+from rewriter.route.id_lists import Bits, Most, Texts, texts_by_host
 from rewriter.route.routing import Placed
 from rewriter.route.values import Value
 from rewriter.splice import Template
@@ -84,6 +84,7 @@ class Listed(NamedTuple):
     bits: Bits
     pieces: tuple[bytes | int, ...]
     open: bool
+    most: Most
 
     def filled(self, values: Values, within: bytes) -> tuple[bytes | int, ...]:
         """The pieces with these values. `within`: a shard's LIMIT."""
@@ -276,15 +277,14 @@ class ShardSelect(Sharded):
         if listed is None or isinstance(how, Reject):
             return None
         keyspace = keyspace_of(topology, self.routing.keyspace)
-        raw = values[listed.literal]
-        if raw.count(b",") >= self.routing.in_list:
-            return None
         try:
             window = _Window.of(how, values)
         except BindError:  # which one shard does not have
             return None
         pieces = listed.filled(values, window.within)
-        texts = texts_by_host(raw, listed.bits, keyspace.places, pieces, _UNION, CHUNK, UNION_BYTES)
+        texts = texts_by_host(
+            values[listed.literal], listed.bits, keyspace.places, pieces, _UNION, listed.most
+        )
         if texts is None or (len(texts) < 2 and (not texts or len(texts[0][1]) == 1)):
             return None
         each = partial(self._list_per_shard, how, values, keyspace)

@@ -6,12 +6,12 @@ from typing import Final
 
 from rewriter.plan import Access, Plan, Reject
 from rewriter.plans.sharded import LIMIT, Listed, Point, Scatter, ShardSelect
-from rewriter.route.binding import Routing
+from rewriter.route.binding import CHUNK, UNION_BYTES, Routing
 from rewriter.route.column_metadata import column_metadata_of
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, keyspace_of, not_yet, table_names
 from rewriter.route.hidden import hide, hiding
-from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Bits
+from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Bits, Most
 from rewriter.route.routing import Route
 from rewriter.route.scope import Scope, Unsupported
 from rewriter.splice import Label, Template
@@ -232,7 +232,8 @@ def listed(routing: Routing, scattered: Scatter | Reject, first: int) -> Listed 
     stored = layout.local_mask if key.local else _WHOLE
     bits = Bits(key.mask & _WHOLE, key.expected, layout.shard_shift, layout.shard_mask, stored)
     plain = all(isinstance(piece, bytes) or CONSTANTS <= piece < 0 for piece in pieces)
-    return Listed(comparison.list_index, bits, tuple(pieces), not plain)
+    most = Most(routing.in_list, CHUNK, UNION_BYTES)
+    return Listed(comparison.list_index, bits, tuple(pieces), not plain, most)
 
 
 _WHOLE: Final = (1 << 64) - 1

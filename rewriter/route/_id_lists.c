@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS 20 /* of the largest number of 64 bits */
+#define DIGITS 20      /* of the largest number of 64 bits */
+#define SAFE_DIGITS 19 /* so many cannot be too large */
 
 enum { DATABASE = -1, BASE = -2, CONSTANTS = -3 };
 
@@ -33,7 +34,7 @@ typedef struct {
     unsigned long long mask, expected, shard_mask, stored_mask;
     unsigned int shift;
     PyObject *pieces, *between; /* a tuple; bytes */
-    Py_ssize_t chunk, most;
+    Py_ssize_t most_ids, chunk, most_bytes;
 } Form;
 
 static int is_space(unsigned char one)
@@ -56,6 +57,9 @@ static int next_number(const unsigned char **pos, const unsigned char *end, unsi
     }
     if (at == end || *at < '0' || *at > '9')
         return -1;
+    const unsigned char *safe = end - at > SAFE_DIGITS ? at + SAFE_DIGITS : end;
+    for (; at < safe && *at >= '0' && *at <= '9'; at++)
+        number = number * 10 + (*at - '0');
     for (; at < end && *at >= '0' && *at <= '9'; at++) {
         unsigned int digit = *at - '0';
         if (number > (0xFFFFFFFFFFFFFFFFULL - digit) / 10)
@@ -80,7 +84,8 @@ static int compare(const void *one, const void *other)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Those of the list that may be IDs, by shard and in their order. NULL with an exception. */
+/* Those of the list that may be IDs, by shard and in their order. NULL with an exception, or without one when
+ * they are too many. */
 static Id *read_ids(const unsigned char *raw, Py_ssize_t size, const Form *form, Py_ssize_t *count)
 {
     const unsigned char *pos = raw, *end = raw + size;
@@ -89,6 +94,9 @@ static Id *read_ids(const unsigned char *raw, Py_ssize_t size, const Form *form,
 
     for (const unsigned char *at = raw; at < end; at++)
         room += *at == ',';
+    *count = room;
+    if (room > form->most_ids)
+        return NULL;
     Id *ids = PyMem_New(Id, room);
     if (ids == NULL) {
         PyErr_NoMemory();
@@ -191,7 +199,10 @@ static int end_text(Group *group)
     Py_CLEAR(group->shards);
     if (shards == NULL)
         return 0;
-    PyObject *made = Py_BuildValue("(ONy#)", group->host, shards, group->buffer.text, group->buffer.size);
+    PyObject *text = PyBytes_FromStringAndSize(group->buffer.text, group->buffer.size);
+    PyObject *made = text == NULL ? NULL : PyTuple_Pack(3, group->host, shards, text);
+    Py_DECREF(shards);
+    Py_XDECREF(text);
     if (made == NULL)
         return 0;
     int failed = PyList_Append(group->made, made);
@@ -244,7 +255,7 @@ static int put_shard(Group *group, const Form *form, const Id *ids, Py_ssize_t c
         return 0;
     if (PyList_Append(group->shards, shard) < 0 || !add_shard(&group->buffer, form, ids, count, database))
         return 0;
-    return group->buffer.size > form->most ? -1 : 1;
+    return group->buffer.size > form->most_bytes ? -1 : 1;
 }
 
 /* All texts, in the order of the groups. */
@@ -306,9 +317,9 @@ static PyObject *texts_by_host(PyObject *module, PyObject *args)
     Py_ssize_t size, count;
     PyObject *places;
 
-    if (!PyArg_ParseTuple(args, "y#(KKIKK)O!O!Snn:texts_by_host", &raw, &size, &form.mask, &form.expected, &form.shift,
+    if (!PyArg_ParseTuple(args, "y#(KKIKK)O!O!S(nnn):texts_by_host", &raw, &size, &form.mask, &form.expected, &form.shift,
                           &form.shard_mask, &form.stored_mask, &PyDict_Type, &places, &PyTuple_Type, &form.pieces,
-                          &form.between, &form.chunk, &form.most))
+                          &form.between, &form.most_ids, &form.chunk, &form.most_bytes))
         return NULL;
     if (form.shift > 63) {
         PyErr_SetString(PyExc_ValueError, "an ID has 64 bits");
@@ -316,7 +327,7 @@ static PyObject *texts_by_host(PyObject *module, PyObject *args)
     }
     Id *ids = read_ids((const unsigned char *)raw, size, &form, &count);
     if (ids == NULL)
-        return NULL;
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     PyObject *result = make(ids, count, &form, places);
     PyMem_Free(ids);
     return result;

@@ -7,7 +7,6 @@ does is said here only, and tests compare the two.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 DATABASE: Final = -1
 BASE: Final = -2
 CONSTANTS: Final = -3
-
-_LIST: Final = re.compile(rb"\s*-?[0-9]+\s*(?:,\s*-?[0-9]+\s*)*")
 
 
 class Bits(NamedTuple):
@@ -31,6 +28,14 @@ class Bits(NamedTuple):
     stored_mask: int
 
 
+class Most(NamedTuple):
+    """So many IDs in a list, and so many shards and bytes in a text."""
+
+    ids: int
+    shards: int
+    size: int
+
+
 Texts = list[tuple[str, tuple[int, ...], bytes]]
 """The host, its shards and what it gets, once for each statement."""
 
@@ -41,58 +46,73 @@ def texts_by_host(
     places: Mapping[int, tuple[str, bytes]],
     pieces: tuple[bytes | int, ...],
     between: bytes,
-    chunk: int,
-    most: int,
+    most: Most,
 ) -> Texts | None:
     """The texts for the IDs in `raw`, a list of integers with commas. IDs that can be no row's are left out:
     those of another form than `bits` says, or of a shard that is not in `places` (its host and its database).
 
     A shard's text is made of `pieces`: bytes as they are, DATABASE its database, BASE the smallest of its
     possible IDs in digits, CONSTANTS what is stored of its IDs, in their order. A host's texts are joined by
-    `between`, its shards in ascending order, `chunk` of them at most in one text. Hosts are in the order of
-    their first shards. None: some text has more than `most` bytes. Raises ValueError when `raw` is no list.
+    `between`, its shards in ascending order, as many in a text as `most` says. Hosts are in the order of
+    their first shards. None: there are more numbers, or some text has more bytes. Raises ValueError when
+    `raw` is no list.
     """
-    if _LIST.fullmatch(raw) is None:
-        raise ValueError("no list of integers")
+    if raw.count(b",") >= most.ids:
+        return None
     mask, expected, shift, shard_mask, stored_mask = bits
     stored: dict[int, list[bytes]] = {}
-    for element in raw.split(b","):
-        digits = element.strip()
-        number = int(digits) if len(digits) < _LONG else _long(digits)
-        if 0 <= number < _OVER and number & mask == expected:
-            stored.setdefault(number >> shift & shard_mask, []).append(b"%d" % (number & stored_mask))
-    hosts: dict[str, list[list[tuple[int, bytes]]]] = {}
+    for number in _numbers(raw):
+        if number & mask == expected:
+            shard = number >> shift & shard_mask
+            if shard in stored:
+                stored[shard].append(b"%d" % (number & stored_mask))
+            else:
+                stored[shard] = [b"%d" % (number & stored_mask)]
+    holes = [piece for piece in pieces if isinstance(piece, int)]
+    form = b"".join([piece.replace(b"%", b"%%") if isinstance(piece, bytes) else b"%b" for piece in pieces])
+    hosts: dict[str, list[tuple[list[int], list[bytes]]]] = {}
     for shard in sorted(stored):
         place = places.get(shard)
         if place is None:
             continue
-        host, database = place
-        kinds = {
-            DATABASE: database,
-            BASE: b"%d" % (shard << shift | expected),
-            CONSTANTS: b", ".join(stored[shard]),
-        }
-        text = b"".join([piece if isinstance(piece, bytes) else kinds[piece] for piece in pieces])
-        chunks = hosts.setdefault(host, [[]])
-        if len(chunks[-1]) >= chunk:
-            chunks.append([])
-        chunks[-1].append((shard, text))
+        # as negative indexes: CONSTANTS, BASE, DATABASE
+        values = (b", ".join(stored[shard]), b"%d" % (shard << shift | expected), place[1])
+        chunks = hosts.setdefault(place[0], [([], [])])
+        if len(chunks[-1][0]) >= most.shards:
+            chunks.append(([], []))
+        chunks[-1][0].append(shard)
+        chunks[-1][1].append(form % tuple([values[hole] for hole in holes]))
     found = [
-        (host, tuple([shard for shard, _ in one]), between.join([text for _, text in one]))
+        (host, tuple(shards), between.join(texts))
         for host, chunks in hosts.items()
-        for one in chunks
+        for shards, texts in chunks
     ]
-    return None if any(len(text) > most for _, _, text in found) else found
+    return None if any(len(text) > most.size for _, _, text in found) else found
 
 
 _OVER: Final = 1 << 64
 _LONG: Final = 60
 
 
-def _long(digits: bytes) -> int:
-    """An integer of many digits; any that is above 64 bits is as good as another."""
-    short = digits.lstrip(b"0") or b"0"
-    return int(short) if len(short) < _LONG else _OVER
+def _numbers(raw: bytes) -> list[int]:
+    """The numbers of a list that have 64 bits."""
+    elements = raw.split(b",")
+    if b"_" in raw or b"+" in raw:
+        raise ValueError("no list of integers")
+    if len(max(elements, key=len)) >= _LONG:
+        elements = list(map(_short, elements))
+    try:
+        return [number for number in map(int, elements) if 0 <= number < _OVER]
+    except ValueError:
+        raise ValueError("no list of integers") from None
+
+
+def _short(element: bytes) -> bytes:
+    """A number of many digits, or behind many spaces, with few."""
+    digits = element.strip()
+    if len(digits) < _LONG or not digits.removeprefix(b"-").isdigit():
+        return digits
+    return digits.lstrip(b"0") or b"0" if len(digits.lstrip(b"0")) < _LONG else b"%d" % _OVER
 
 
 PYTHON: Final = texts_by_host

@@ -19,7 +19,7 @@ from rewriter.bound import BindError, Bound
 from rewriter.planner import Rewriter
 from rewriter.plans import Env, ShardSelect
 from rewriter.route import id_lists
-from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Bits, Texts
+from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Bits, Most, Texts
 from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, first, new_id
 
 Texter = Callable[..., Texts | None]
@@ -36,6 +36,7 @@ PINS = Bits(
     PINTEREST.local_mask,
 )
 PLACES = {0: ("a", b"db0"), 1: ("a", b"db1"), 2: ("b", b"db2"), 4: ("a", b"db4"), 65535: ("c", b"db65535")}
+MOST = Most(99, 64, 1000)
 PIECES = (b"{", DATABASE, b" ", BASE, b": ", CONSTANTS, b"}")
 
 both = pytest.mark.skipif(not id_lists.COMPILED, reason="no compiler: the twin in C is NOT tested")
@@ -72,7 +73,7 @@ def ids(*numbers: int) -> bytes:
 
 def test_each_host_gets_its_shards_in_order(form: Texter) -> None:
     raw = ids(pin(2, 7), pin(4, 1), pin(0, 3), pin(4, 9), pin(4, 1))
-    assert form(raw, PINS, PLACES, PIECES, b" + ", 64, 1000) == [
+    assert form(raw, PINS, PLACES, PIECES, b" + ", MOST) == [
         ("a", (0, 4), b"{db0 %d: 3} + {db4 %d: 1, 9, 1}" % (pin(0, 0), pin(4, 0))),
         ("b", (2,), b"{db2 %d: 7}" % pin(2, 0)),
     ]
@@ -93,35 +94,36 @@ def test_each_host_gets_its_shards_in_order(form: Texter) -> None:
 )
 def test_what_is_no_row_s_id_is_left_out(form: Texter, number: int) -> None:
     for raw in (ids(number, pin(2, 1)), ids(pin(2, 1), number)):
-        assert form(raw, PINS, PLACES, (CONSTANTS,), b"", 64, 1000) == [("b", (2,), b"1")]
-    assert form(ids(number), PINS, PLACES, (CONSTANTS,), b"", 64, 1000) == []
+        assert form(raw, PINS, PLACES, (CONSTANTS,), b"", MOST) == [("b", (2,), b"1")]
+    assert form(ids(number), PINS, PLACES, (CONSTANTS,), b"", MOST) == []
 
 
 def test_spaces_and_zeros_before_a_number_mean_nothing(form: Texter) -> None:
     raw = b"%s,\t\n \r\x0b\x0c%d ,%s%d" % (ids(pin(2, 1)), pin(2, 2), b" " * 100 + b"0" * 100, pin(2, 3))
-    assert form(raw, PINS, PLACES, (CONSTANTS,), b"", 64, 1000) == [("b", (2,), b"1, 2, 3")]
+    assert form(raw, PINS, PLACES, (CONSTANTS,), b"", MOST) == [("b", (2,), b"1, 2, 3")]
 
 
 def test_the_largest_number(form: Texter) -> None:
     every = Bits(0, 0, 0, 0, WHOLE)
-    assert form(ids(WHOLE, WHOLE + 1, 0) + b", -0", every, {0: ("a", b"")}, (CONSTANTS,), b"", 1, 99) == [
+    assert form(ids(WHOLE, WHOLE + 1, 0) + b", -0", every, {0: ("a", b"")}, (CONSTANTS,), b"", MOST) == [
         ("a", (0,), b"%d, 0, 0" % WHOLE)
     ]
 
 
 def test_texts_are_cut_by_the_number_of_their_shards(form: Texter) -> None:
     raw = ids(pin(4, 1), pin(2, 1), pin(1, 1), pin(0, 1))
-    assert form(raw, PINS, PLACES, (DATABASE,), b"+", 2, 1000) == [
+    assert form(raw, PINS, PLACES, (DATABASE,), b"+", MOST._replace(shards=2)) == [
         ("a", (0, 1), b"db0+db1"),
         ("a", (4,), b"db4"),
         ("b", (2,), b"db2"),
     ]
 
 
-def test_a_text_that_is_too_long_is_for_others(form: Texter) -> None:
+def test_more_numbers_or_bytes_are_for_others(form: Texter) -> None:
     raw = ids(pin(2, 1), pin(1, 1), pin(0, 1))
-    assert form(raw, PINS, PLACES, (DATABASE,), b"+", 9, 7) is not None
-    assert form(raw, PINS, PLACES, (DATABASE,), b"+", 9, 6) is None
+    assert form(raw, PINS, PLACES, (DATABASE,), b"+", Most(3, 9, 7)) is not None
+    assert form(raw, PINS, PLACES, (DATABASE,), b"+", Most(3, 9, 6)) is None
+    assert form(raw, PINS, PLACES, (DATABASE,), b"+", Most(2, 9, 7)) is None
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_a_text_that_is_too_long_is_for_others(form: Texter) -> None:
 )
 def test_what_is_no_list_is_an_error(form: Texter, raw: bytes) -> None:
     with pytest.raises(ValueError, match="no list of integers"):
-        form(raw, PINS, PLACES, PIECES, b"", 1, 1)
+        form(raw, PINS, PLACES, PIECES, b"", MOST)
 
 
 # -- the two forms
@@ -160,14 +162,13 @@ PIECE = st.one_of(st.binary(max_size=5), st.sampled_from([DATABASE, BASE, CONSTA
     st.sampled_from([PINS, PINS._replace(stored_mask=WHOLE), Bits(0, 0, 62, 3, WHOLE)]),
     st.lists(PIECE, max_size=6).map(tuple),
     st.binary(max_size=4),
-    st.integers(1, 5),
-    st.integers(0, 200),
+    st.builds(Most, st.sampled_from([1, 20, 99]), st.integers(1, 5), st.integers(0, 200)),
 )
-@example(b"1", PINS, (), b"", 1, 0)
+@example(b"68719476736", PINS, (), b"", Most(1, 1, 0))
 def test_both_say_the_same(
-    raw: bytes, bits: Bits, pieces: tuple[bytes | int, ...], between: bytes, chunk: int, most: int
+    raw: bytes, bits: Bits, pieces: tuple[bytes | int, ...], between: bytes, most: Most
 ) -> None:
-    arguments: Any = (raw, bits, PLACES, pieces, between, chunk, most)
+    arguments: Any = (raw, bits, PLACES, pieces, between, most)
     assert FORMS["C"](*arguments) == FORMS["Python"](*arguments)
 
 
@@ -176,7 +177,7 @@ def test_both_say_the_same(
 def test_both_take_the_same_for_a_list(raw: bytes) -> None:
     def says(form: Texter) -> object:
         try:
-            return form(raw, PINS, PLACES, PIECES, b"|", 9, 999)
+            return form(raw, PINS, PLACES, PIECES, b"|", MOST)
         except ValueError as error:
             return str(error)
 
@@ -197,10 +198,12 @@ def test_both_take_the_same_for_a_list(raw: bytes) -> None:
         {3: (-9,)},
         {3: ("text",)},
         {4: "text"},
+        {5: 7},
+        {5: (1, 2)},
     ],
 )
 def test_wrong_arguments_are_refused(changes: dict[int, Any]) -> None:
-    arguments: list[Any] = [ids(pin(0, 1)), PINS, PLACES, PIECES, b"", 1, 99]
+    arguments: list[Any] = [ids(pin(0, 1)), PINS, PLACES, PIECES, b"", MOST]
     for number, value in changes.items():
         arguments[number] = value
     with pytest.raises((TypeError, ValueError)):
