@@ -103,14 +103,14 @@ VALUES_FOR_EACH: Final = 5
 """So many times limits.in_list literals a statement on sharded tables may have, besides lists. Not INSERT."""
 
 MAX_SHORT: Final = 1000
-"""So many plans are found by all of the statement but an integer at its end, and so many by the first row of
-an INSERT."""
+"""So many plans are found by all of the statement but an integer at its end, as many by all but a string, and
+by the first row of an INSERT."""
 
 SHORT_TEXT: Final = 2000
-"""The former have at most so many bytes."""
+"""What the former are found by has at most so many bytes."""
 
 MAX_FOLDED: Final = 1 << 21
-"""The latter's fingerprints have at most so many together."""
+"""The last ones' fingerprints have at most so many together."""
 
 
 class Lifted(NamedTuple):
@@ -187,6 +187,7 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
+        self._quoted: dict[tuple[bytes, bytes, bytes], Plan] = {}
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self._folded_bytes = 0  # of their fingerprints
         self.generation = object()
@@ -250,6 +251,7 @@ class Rewriter:
         made.hits, made.misses, made.differences = self.hits, self.misses, self.differences
         self._cache.clear()
         self._short.clear()
+        self._quoted.clear()
         self._folded.clear()
         self._folded_bytes = 0
         return made
@@ -267,6 +269,14 @@ class Rewriter:
             if short is not None:
                 self.hits += 1
                 return short, (last, b"")
+        opened, quote, rest = sql.partition(b"'")
+        if quote:
+            inside, quote, behind = rest.rpartition(b"'")
+            if quote and b"'" not in inside and b"\\" not in inside:
+                plan = self._quoted.get((opened, behind, env.key))
+                if plan is not None:
+                    self.hits += 1
+                    return plan, (inside + b"'", b"")
         texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
         if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))
@@ -275,6 +285,12 @@ class Rewriter:
                     self.hits += 1
                     if literals == (last, b"") and texts == (before + b" ", b"\0"):
                         self._remember(before, env, entry)
+                    elif (
+                        quote
+                        and literals == (inside + b"'", b"")
+                        and texts == (opened + b"'", behind + b"\0")
+                    ):
+                        self._remember_quoted(opened, behind, env, entry)
                     return entry, literals
                 plan = entry.plans.get(tuple([literals[index] for index in entry.literals]))
                 if plan is not None:
@@ -330,6 +346,16 @@ class Rewriter:
         if len(self._short) >= MAX_SHORT:
             self._short.clear()
         self._short[before, env.key] = plan
+
+    def _remember_quoted(self, opened: bytes, behind: bytes, env: Env, plan: Plan) -> None:
+        """The same of a statement whose only literal is a string in single quotes: the next one needs no
+        cutting if nothing in its string is escaped.
+        """
+        if len(opened) + len(behind) > SHORT_TEXT:
+            return
+        if len(self._quoted) >= MAX_SHORT:
+            self._quoted.clear()
+        self._quoted[opened, behind, env.key] = plan
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         sql = sql.removesuffix(b"\0")  # to the servers it ends there, and some clients send the NUL of C

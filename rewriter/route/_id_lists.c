@@ -169,7 +169,7 @@ static int add_shard(Buffer *buffer, const Form *form, const Id *ids, Py_ssize_t
         }
         long kind = PyLong_AsLong(piece);
         if (kind == DATABASE) {
-            if (!add(buffer, PyBytes_AS_STRING(database), PyBytes_GET_SIZE(database)))
+            if (PyErr_Occurred() || !add(buffer, PyBytes_AS_STRING(database), PyBytes_GET_SIZE(database)))
                 return 0;
         }
         else if (kind == BASE) {

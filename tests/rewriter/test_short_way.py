@@ -1,6 +1,8 @@
-"""The planner's short way: a statement known but for an integer at its end is not cut again."""
+"""The planner's short ways: a statement known but for a number at its end, or a string, is not cut again."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +26,7 @@ TAILS = [str(new_id("pins", 1, 5)), str(new_id("boards", 3, 1 << 33)), "0", "1",
 
 
 def outcome(rewriter: Rewriter, sql: str, env: Env) -> object:
-    plan, literals = rewriter.plan(sql.encode(), env)
+    plan, literals = rewriter.plan(sql.encode("utf-8", "surrogatepass"), env)
     values = literals + (b"NULL",) * len(plan.session_slots)
     try:
         return plan.kind, literals, plan.bind(values, TOPOLOGY, lambda shards: shards[0])
@@ -39,6 +41,53 @@ def test_it_gives_what_the_long_way_gives(head: str) -> None:
         for tail in [*TAILS, *TAILS]:
             sql = f"{head} {tail}"
             assert outcome(used, sql, env) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, env)
+
+
+QUOTED = [
+    ("INSERT INTO comments (data) VALUES (", ")"),
+    ("insert ignore into user_likes_pins (data) values (", ")"),
+    ("SELECT user_id FROM email_to_user WHERE email = ", ""),
+    ("SELECT user_id FROM email_to_user WHERE email IN (", ") AND 1"),
+    ("SELECT user_id FROM email_to_user WHERE email IN (", " ) LIMIT 1"),
+    ("SELECT 5, ", " AS a"),
+    ("SELECT @", ""),
+    ("SELECT x", ", 1"),
+    ("SELECT _utf8mb4", ""),
+    ("SELECT 1 -- ", ""),
+    ("SELECT 1 # ", "\n"),
+    ("SELECT /* ", " */ 1"),
+    ("SELECT `a ", "` FROM pins"),
+    ('SELECT "a ', '" FROM pins'),
+    ("SELECT N", " 'a'"),
+    ("UPDATE pins SET data = ", f" WHERE id = {new_id('pins', 1, 5)}"),
+]
+STRINGS = [
+    f'{{"pin_id": {new_id("pins", 2, 7)}}}', "a", "", "a@b.c", "5", "--", "/*", "*/", "#", '"', '""', "`",
+    "a\0b",
+    "it''s", r"it\'s", r"a\\", r"\n", "', '", "' + '", ") AND (", "/*!50000 x */", "\n-- ", "ä", "\ud800",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("opened", "behind"), QUOTED)
+def test_strings_give_what_the_long_way_gives(opened: str, behind: str) -> None:
+    for env in (ENV, replace(ENV, ansi_quotes=True), replace(ENV, no_backslash_escapes=True)):
+        used = Rewriter(SCHEMA_MODEL, TOPOLOGY)
+        for string in [*STRINGS, *STRINGS]:
+            sql = f"{opened}'{string}'{behind}"
+            assert outcome(used, sql, env) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, env), string
+
+
+def test_strings_are_not_cut_again() -> None:
+    rewriter, sql = Rewriter(SCHEMA_MODEL, TOPOLOGY), "SELECT user_id FROM email_to_user WHERE email = '%s'"
+    for number in range(2):
+        rewriter.plan((sql % number).encode(), ENV)
+    assert (rewriter.hits, rewriter.misses) == (1, 1)
+    env = replace(ENV)
+    object.__setattr__(env, "findall", None)
+    _, literals = rewriter.plan((sql % "x").encode(), env)
+    assert (rewriter.hits, rewriter.misses, literals) == (2, 1, (b"x'", b""))
+    assert not rewriter.replaced(TOPOLOGY)._quoted
+    assert not rewriter._quoted
 
 
 def test_it_is_taken_counted_bounded_and_forgotten() -> None:
