@@ -187,7 +187,7 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
-        self._quoted: dict[tuple[bytes, bytes, bytes], Plan] = {}
+        self._quoted: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self._folded_bytes = 0  # of their fingerprints
         self.generation = object()
@@ -269,14 +269,12 @@ class Rewriter:
             if short is not None:
                 self.hits += 1
                 return short, (last, b"")
-        opened, quote, rest = sql.partition(b"'")
-        if quote:
-            inside, quote, behind = rest.rpartition(b"'")
-            if quote and b"'" not in inside and b"\\" not in inside:
-                plan = self._quoted.get((opened, behind, env.key))
-                if plan is not None:
-                    self.hits += 1
-                    return plan, (inside + b"'", b"")
+        around, string = _around_string(sql) if b"'" in sql else _NOTHING
+        if around:
+            plan = self._quoted.get((around, env.key))
+            if plan is not None:
+                self.hits += 1
+                return plan, (string, b"")
         texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
         if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))
@@ -285,12 +283,8 @@ class Rewriter:
                     self.hits += 1
                     if literals == (last, b"") and texts == (before + b" ", b"\0"):
                         self._remember(before, env, entry)
-                    elif (
-                        quote
-                        and literals == (inside + b"'", b"")
-                        and texts == (opened + b"'", behind + b"\0")
-                    ):
-                        self._remember_quoted(opened, behind, env, entry)
+                    elif around and literals == (string, b"") and texts == around:
+                        self._remember_quoted(around, env, entry)
                     return entry, literals
                 plan = entry.plans.get(tuple([literals[index] for index in entry.literals]))
                 if plan is not None:
@@ -347,15 +341,15 @@ class Rewriter:
             self._short.clear()
         self._short[before, env.key] = plan
 
-    def _remember_quoted(self, opened: bytes, behind: bytes, env: Env, plan: Plan) -> None:
+    def _remember_quoted(self, around: tuple[bytes, ...], env: Env, plan: Plan) -> None:
         """The same of a statement whose only literal is a string in single quotes: the next one needs no
         cutting if nothing in its string is escaped.
         """
-        if len(opened) + len(behind) > SHORT_TEXT:
+        if sum(map(len, around)) > SHORT_TEXT:
             return
         if len(self._quoted) >= MAX_SHORT:
             self._quoted.clear()
-        self._quoted[opened, behind, env.key] = plan
+        self._quoted[around, env.key] = plan
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         sql = sql.removesuffix(b"\0")  # to the servers it ends there, and some clients send the NUL of C
@@ -427,6 +421,21 @@ class Rewriter:
             self._folded[lifted.folded.fingerprint, env.key] = made.folded
         if made.guards is not None and len(lifted.fingerprint) <= LONG:
             self._cache.put_plan((lifted.fingerprint, env.key), made.plan, made.guards, made.literals)
+
+
+_NOTHING: Final[tuple[tuple[bytes, ...], bytes]] = ((), b"")
+
+
+def _around_string(sql: bytes) -> tuple[tuple[bytes, ...], bytes]:
+    """The texts before and behind what may be a statement's one string in single quotes, as they are cut, and
+    the string. Nothing where there are more quotes, or what the string has in it may be cut in another way:
+    what is escaped, and a NUL byte (which no name has: `@'a'` is one, not a string).
+    """
+    before, _, rest = sql.partition(b"'")
+    inside, quote, behind = rest.rpartition(b"'")
+    if not quote or b"'" in inside or b"\\" in inside or b"\0" in inside:
+        return _NOTHING
+    return (before + b"'", behind + b"\0"), inside + b"'"
 
 
 def _folds(plan: Plan, folded: Folded) -> bool:

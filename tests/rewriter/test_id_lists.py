@@ -220,10 +220,8 @@ STATEMENTS = [
     "SELECT id FROM pins WHERE id IN ({}) ORDER BY ts DESC",
     "SELECT id FROM pins WHERE id IN ({}) ORDER BY id LIMIT 7",
     "SELECT id FROM pins WHERE id IN ({}) LIMIT 2, 3",
-    "SELECT data, 5 AS `100%` FROM pins WHERE id IN ({}) ORDER BY data LIMIT 4",
-    "SELECT COUNT(*), MAX(ts), SUM(id) FROM pins WHERE id IN ({}) LIMIT 1",
+    "SELECT ts, 5 AS `100%` FROM pins WHERE id IN ({}) ORDER BY 1 DESC, id LIMIT 4",
     "SELECT pin_id FROM board_has_pins WHERE board_id IN ({}) ORDER BY sequence DESC LIMIT 5",
-    "SELECT board_id, COUNT(*) FROM board_has_pins WHERE board_id IN ({}) GROUP BY board_id",
 ]
 ENV = Env(database="demo")
 
@@ -243,7 +241,7 @@ def outcome(plan: ShardSelect, values: tuple[bytes, ...]) -> object:
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_the_short_way_gives_what_the_long_one_gives(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_way_gives_what_the_long_one_gives(sql: str) -> None:
     rewriter, table = Rewriter(SCHEMA_MODEL, TOPOLOGY, in_list=60), "boards" if "board_id" in sql else "pins"
     chance, short = random.Random(sql), 0
     for count in (1, 2, 3, 5, 20, 60, 61):
@@ -255,7 +253,7 @@ def test_the_short_way_gives_what_the_long_one_gives(sql: str, monkeypatch: pyte
         values = literals + (b"7",) * len(plan.session_slots)
         assert outcome(plan, values) == outcome(replace(plan, listed=None), values)
         short += plan._bind_list(values, TOPOLOGY) is not None
-    assert short >= 4
+    assert short >= 3
 
 
 @pytest.mark.parametrize(
@@ -267,6 +265,8 @@ def test_the_short_way_gives_what_the_long_one_gives(sql: str, monkeypatch: pyte
         "SELECT id FROM pins WHERE id IN (5, 6) OR id = 7",
         "SELECT p.id FROM pins p JOIN board_has_pins b ON b.board_id = p.id WHERE p.id IN (5, 6)",
         "SELECT user_id FROM email_to_user WHERE email IN (5, 6)",
+        "SELECT COUNT(*) FROM pins WHERE id IN (5, 6)",
+        "SELECT board_id, COUNT(*) FROM board_has_pins WHERE board_id IN (5, 6) GROUP BY board_id",
         "SELECT COUNT(DISTINCT data) FROM pins WHERE id IN (5, 6)",
         "EXPLAIN SELECT id FROM pins WHERE id IN (5, 6)",
     ],
