@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from config.schema import Schema
 from config.topology import Topology
 
+from .around import around
 from .cache import Cache, Guarded
 from .caching import with_caches
 from .checked import checked
@@ -103,8 +104,8 @@ VALUES_FOR_EACH: Final = 5
 """So many times limits.in_list literals a statement on sharded tables may have, besides lists. Not INSERT."""
 
 MAX_SHORT: Final = 1000
-"""So many plans are found by all of the statement but an integer at its end, as many by all but a string, and
-by the first row of an INSERT."""
+"""So many plans are found by all of the statement but an integer at its end, as many by all but a string
+or a list, and by the first row of an INSERT."""
 
 SHORT_TEXT: Final = 2000
 """What the former are found by has at most so many bytes."""
@@ -187,7 +188,7 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
-        self._quoted: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
+        self._around: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self._folded_bytes = 0  # of their fingerprints
         self.generation = object()
@@ -251,7 +252,7 @@ class Rewriter:
         made.hits, made.misses, made.differences = self.hits, self.misses, self.differences
         self._cache.clear()
         self._short.clear()
-        self._quoted.clear()
+        self._around.clear()
         self._folded.clear()
         self._folded_bytes = 0
         return made
@@ -269,12 +270,12 @@ class Rewriter:
             if short is not None:
                 self.hits += 1
                 return short, (last, b"")
-        around, string = _around_string(sql) if b"'" in sql else _NOTHING
-        if around:
-            plan = self._quoted.get((around, env.key))
+        texts_around, literal = around(sql)
+        if texts_around:
+            plan = self._around.get((texts_around, env.key))
             if plan is not None:
                 self.hits += 1
-                return plan, (string, b"")
+                return plan, (literal, b"")
         texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
         if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))
@@ -283,8 +284,8 @@ class Rewriter:
                     self.hits += 1
                     if literals == (last, b"") and texts == (before + b" ", b"\0"):
                         self._remember(before, env, entry)
-                    elif around and literals == (string, b"") and texts == around:
-                        self._remember_quoted(around, env, entry)
+                    elif texts_around and literals == (literal, b"") and texts == texts_around:
+                        self._remember_around(texts_around, env, entry)
                     return entry, literals
                 plan = entry.plans.get(tuple([literals[index] for index in entry.literals]))
                 if plan is not None:
@@ -341,15 +342,13 @@ class Rewriter:
             self._short.clear()
         self._short[before, env.key] = plan
 
-    def _remember_quoted(self, around: tuple[bytes, ...], env: Env, plan: Plan) -> None:
-        """The same of a statement whose only literal is a string in single quotes: the next one needs no
-        cutting if nothing in its string is escaped.
-        """
-        if sum(map(len, around)) > SHORT_TEXT:
+    def _remember_around(self, texts: tuple[bytes, ...], env: Env, plan: Plan) -> None:
+        """The same of a statement whose only literal is a string or a list of integers, see around.py."""
+        if sum(map(len, texts)) > SHORT_TEXT:
             return
-        if len(self._quoted) >= MAX_SHORT:
-            self._quoted.clear()
-        self._quoted[around, env.key] = plan
+        if len(self._around) >= MAX_SHORT:
+            self._around.clear()
+        self._around[texts, env.key] = plan
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         sql = sql.removesuffix(b"\0")  # to the servers it ends there, and some clients send the NUL of C
@@ -421,21 +420,6 @@ class Rewriter:
             self._folded[lifted.folded.fingerprint, env.key] = made.folded
         if made.guards is not None and len(lifted.fingerprint) <= LONG:
             self._cache.put_plan((lifted.fingerprint, env.key), made.plan, made.guards, made.literals)
-
-
-_NOTHING: Final[tuple[tuple[bytes, ...], bytes]] = ((), b"")
-
-
-def _around_string(sql: bytes) -> tuple[tuple[bytes, ...], bytes]:
-    """The texts before and behind what may be a statement's one string in single quotes, as they are cut, and
-    the string. Nothing where there are more quotes, or what the string has in it may be cut in another way:
-    what is escaped, and a NUL byte (which no name has: `@'a'` is one, not a string).
-    """
-    before, _, rest = sql.partition(b"'")
-    inside, quote, behind = rest.rpartition(b"'")
-    if not quote or b"'" in inside or b"\\" in inside or b"\0" in inside:
-        return _NOTHING
-    return (before + b"'", behind + b"\0"), inside + b"'"
 
 
 def _folds(plan: Plan, folded: Folded) -> bool:

@@ -175,7 +175,9 @@ class PlansDefinitions:
         """Those of a plan: one for each state of settings and for the values that the select list shows, with
         and without extended metadata.
         """
-        kept = self._kept.setdefault(plan, {})
+        kept = self._kept.get(plan)
+        if kept is None:
+            kept = self._kept[plan] = {}
         scattered = None if isinstance(plan.scattered, Reject) else plan.scattered
         shown = () if scattered is None else tuple([values[one] for one in scattered.values])
         key = session.settings.system, session.extended, shown

@@ -1,4 +1,4 @@
-/* The twin of id_lists.py: see there for what the function does.
+/* The twin of id_lists.py: see there for what the functions do.
  *
  * The list comes from a client: every byte is looked at before it is used, and nothing is kept that is longer
  * than what is to be made. Shards are looked up in the topology's own dict, so that nothing is kept between two
@@ -42,6 +42,11 @@ static int is_space(unsigned char one)
     return one == ' ' || (one >= '\t' && one <= '\r');
 }
 
+static int is_digit(unsigned char one)
+{
+    return one >= '0' && one <= '9';
+}
+
 /* Reads the next number of a list: 1 for one of 64 bits, 0 for one that is none, -1 for what is no list. */
 static int next_number(const unsigned char **pos, const unsigned char *end, unsigned long long *found)
 {
@@ -55,12 +60,12 @@ static int next_number(const unsigned char **pos, const unsigned char *end, unsi
         negative = 1;
         at++;
     }
-    if (at == end || *at < '0' || *at > '9')
+    if (at == end || !is_digit(*at))
         return -1;
     const unsigned char *safe = end - at > SAFE_DIGITS ? at + SAFE_DIGITS : end;
-    for (; at < safe && *at >= '0' && *at <= '9'; at++)
+    for (; at < safe && is_digit(*at); at++)
         number = number * 10 + (*at - '0');
-    for (; at < end && *at >= '0' && *at <= '9'; at++) {
+    for (; at < end && is_digit(*at); at++) {
         unsigned int digit = *at - '0';
         if (number > (0xFFFFFFFFFFFFFFFFULL - digit) / 10)
             fits = 0;
@@ -333,7 +338,33 @@ static PyObject *texts_by_host(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *is_list(PyObject *module, PyObject *raw)
+{
+    if (!PyBytes_Check(raw)) {
+        PyErr_SetString(PyExc_TypeError, "bytes are needed");
+        return NULL;
+    }
+    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(raw), *end = at + PyBytes_GET_SIZE(raw);
+    for (int first = 1;; first = 0) {
+        if (!first && at < end && *at == '-')
+            at++;
+        if (at == end || !is_digit(*at))
+            Py_RETURN_FALSE;
+        while (at < end && is_digit(*at))
+            at++;
+        if (at == end)
+            Py_RETURN_TRUE;
+        while (at < end && is_space(*at))
+            at++;
+        if (at == end || *at++ != ',')
+            Py_RETURN_FALSE;
+        while (at < end && is_space(*at))
+            at++;
+    }
+}
+
 static PyMethodDef methods[] = {
+    {"is_list", is_list, METH_O, NULL},
     {"texts_by_host", texts_by_host, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -7,6 +7,7 @@ does is said here only, and tests compare the two.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -115,11 +116,20 @@ def _short(element: bytes) -> bytes:
     return digits.lstrip(b"0") or b"0" if len(digits.lstrip(b"0")) < _LONG else b"%d" % _OVER
 
 
-PYTHON: Final = texts_by_host
-"""The one of this file."""
+def is_list(raw: bytes) -> bool:
+    """Whether these are integers with commas, as they are lifted from between parentheses: the first one has
+    no sign, and no spaces stand at the ends.
+    """
+    return _LIST.fullmatch(raw) is not None
+
+
+_LIST: Final = re.compile(rb"[0-9]++(?:\s*+,\s*+-?[0-9]++)*")
+
+PYTHON: Final = (texts_by_host, is_list)
+"""Those of this file."""
 
 if not TYPE_CHECKING:
     with suppress(ImportError):
-        from ._id_lists import texts_by_host
+        from ._id_lists import is_list, texts_by_host
 
-COMPILED: Final = texts_by_host is not PYTHON
+COMPILED: Final = texts_by_host is not PYTHON[0]

@@ -20,12 +20,14 @@ from rewriter.planner import Rewriter
 from rewriter.plans import Env, ShardSelect
 from rewriter.route import id_lists
 from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Bits, Most, Texts
-from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, first, new_id
+from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, bind, first, new_id, shards_of
 
 Texter = Callable[..., Texts | None]
-FORMS: dict[str, Texter] = {"Python": id_lists.PYTHON}
+FORMS: dict[str, Texter] = {"Python": id_lists.PYTHON[0]}
+LISTS: dict[str, Callable[[bytes], bool]] = {"Python": id_lists.PYTHON[1]}
 if id_lists.COMPILED:
     FORMS["C"] = id_lists.texts_by_host
+    LISTS["C"] = id_lists.is_list
 
 WHOLE = (1 << 64) - 1
 PINS = Bits(
@@ -134,6 +136,34 @@ def test_what_is_no_list_is_an_error(form: Texter, raw: bytes) -> None:
         form(raw, PINS, PLACES, PIECES, b"", MOST)
 
 
+@pytest.mark.parametrize("check", LISTS.values(), ids=list(LISTS))
+def test_what_is_lifted_as_a_list(check: Callable[[bytes], bool]) -> None:
+    for raw in (b"0", b"12", b"1,2", b"1 ,\t-2", b"1,\n\r\x0b\x0c 22 , 333"):
+        assert check(raw), raw
+    for raw in (
+        b"",
+        b"-1",
+        b" 1",
+        b"1 ",
+        b"1,",
+        b",1",
+        b"1,,2",
+        b"1 2",
+        b"1;2",
+        b"1, - 2",
+        b"1_0",
+        b"1,x",
+        b"1\0",
+    ):
+        assert not check(raw), raw
+
+
+@both
+@given(st.text("0123456789,- \n_+x\0", max_size=30).map(str.encode))
+def test_both_take_the_same_for_liftable(raw: bytes) -> None:
+    assert LISTS["C"](raw) == LISTS["Python"](raw)
+
+
 # -- the two forms
 # ----------------------------------------------------------------------------------------------------------
 
@@ -203,6 +233,8 @@ def test_both_take_the_same_for_a_list(raw: bytes) -> None:
     ],
 )
 def test_wrong_arguments_are_refused(changes: dict[int, Any]) -> None:
+    with pytest.raises(TypeError):
+        LISTS["C"]("1")  # type: ignore[arg-type]
     arguments: list[Any] = [ids(pin(0, 1)), PINS, PLACES, PIECES, b"", MOST]
     for number, value in changes.items():
         arguments[number] = value
@@ -254,6 +286,15 @@ def test_the_short_way_gives_what_the_long_one_gives(sql: str) -> None:
         assert outcome(plan, values) == outcome(replace(plan, listed=None), values)
         short += plan._bind_list(values, TOPOLOGY) is not None
     assert short >= 3
+
+
+@pytest.mark.parametrize("verb", ["SELECT id", "DELETE"])
+@pytest.mark.parametrize("before", ["", " " * 70, "0" * 70, f" {'0' * 40}"])
+def test_nothing_before_a_number_hides_it(verb: str, before: str) -> None:
+    ids = new_id("pins", 2, 7), new_id("pins", 3, 8), new_id("pins", 3, 9)
+    for listed in (ids[:1], ids[1:], ids):
+        found = bind(f"{verb} FROM pins WHERE id IN (1, {', '.join(before + str(id) for id in listed)})")
+        assert shards_of(found) == sorted({2 if id == ids[0] else 3 for id in listed})
 
 
 @pytest.mark.parametrize(

@@ -77,17 +77,56 @@ def test_strings_give_what_the_long_way_gives(opened: str, behind: str) -> None:
             assert outcome(used, sql, env) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, env), string
 
 
-def test_strings_are_not_cut_again() -> None:
-    rewriter, sql = Rewriter(SCHEMA_MODEL, TOPOLOGY), "SELECT user_id FROM email_to_user WHERE email = '%s'"
-    for number in range(2):
-        rewriter.plan((sql % number).encode(), ENV)
-    assert (rewriter.hits, rewriter.misses) == (1, 1)
-    env = replace(ENV)
-    object.__setattr__(env, "findall", None)
-    _, literals = rewriter.plan((sql % "x").encode(), env)
-    assert (rewriter.hits, rewriter.misses, literals) == (2, 1, (b"x'", b""))
-    assert not rewriter.replaced(TOPOLOGY)._quoted
-    assert not rewriter._quoted
+LISTED = [
+    ("SELECT id FROM pins WHERE id IN (", ")"),
+    ("SELECT id FROM pins WHERE id in ( ", " ) ORDER BY ts"),
+    ("SELECT id FROM pins WHERE id NOT IN (", ") LIMIT 5"),
+    ("SELECT id FROM pins WHERE (id) IN (", ") AND id > 5"),
+    ("SELECT id, 5 FROM pins WHERE id IN (", ")"),
+    ("SELECT CONCAT(", ")"),
+    ("SELECT /* IN (", ")*/ 1"),
+    ("SELECT 1 -- IN (", ")"),
+    ("SELECT `IN (", ")` FROM pins"),
+    ("SELECT id FROM pins WHERE id IN (SELECT pin_id FROM board_has_pins WHERE board_id IN (", "))"),
+    ("INSERT INTO user_likes_pins (user_id, pin_id) VALUES (", ")"),
+]
+LISTS = [
+    "5",
+    "5, 6",
+    f"{new_id('pins', 1, 5)},{new_id('pins', 2, 5)}",
+    "5,-6",
+    "-5, 6",
+    "5, 6 ",
+    " 5",
+    "5,",
+    "",
+    "1 2",
+]
+
+
+@pytest.mark.parametrize(("opened", "behind"), LISTED)
+def test_lists_give_what_the_long_way_gives(opened: str, behind: str) -> None:
+    used = Rewriter(SCHEMA_MODEL, TOPOLOGY)
+    for ids in [*LISTS, *LISTS]:
+        sql = f"{opened}{ids}{behind}"
+        assert outcome(used, sql, ENV) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, ENV), ids
+
+
+def test_what_is_known_is_not_cut_again() -> None:
+    rewriter, blind = Rewriter(SCHEMA_MODEL, TOPOLOGY), replace(ENV)
+    object.__setattr__(blind, "findall", None)
+    for sql, literal in (
+        ("SELECT user_id FROM email_to_user WHERE email = '%s'", "7'"),
+        ("SELECT id FROM pins WHERE id IN (5, %s) ORDER BY ts", "5, 7"),
+    ):
+        before = rewriter.hits
+        for number in range(2):
+            rewriter.plan((sql % number).encode(), ENV)
+        assert rewriter.hits == before + 1
+        assert rewriter.plan((sql % 7).encode(), blind)[1] == (literal.encode(), b"")
+        assert rewriter.hits == before + 2
+    assert not rewriter.replaced(TOPOLOGY)._around
+    assert not rewriter._around
 
 
 def test_it_is_taken_counted_bounded_and_forgotten() -> None:
