@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from config.schema import Schema
 from config.topology import Topology
 
-from .around import around
 from .cache import Cache, Guarded
 from .caching import with_caches
 from .checked import checked
+from .enclosed import enclosed
 from .env import Env, database_of
 from .fingerprint import digest_of
 from .plain.builtins import kill, set_, transaction, use
@@ -188,7 +188,7 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
-        self._around: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
+        self._enclosed: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self._folded_bytes = 0  # of their fingerprints
         self.generation = object()
@@ -252,7 +252,7 @@ class Rewriter:
         made.hits, made.misses, made.differences = self.hits, self.misses, self.differences
         self._cache.clear()
         self._short.clear()
-        self._around.clear()
+        self._enclosed.clear()
         self._folded.clear()
         self._folded_bytes = 0
         return made
@@ -270,9 +270,9 @@ class Rewriter:
             if short is not None:
                 self.hits += 1
                 return short, (last, b"")
-        texts_around, literal = around(sql)
-        if texts_around:
-            plan = self._around.get((texts_around, env.key))
+        outside, literal = enclosed(sql)
+        if outside:
+            plan = self._enclosed.get((outside, env.key))
             if plan is not None:
                 self.hits += 1
                 return plan, (literal, b"")
@@ -284,8 +284,8 @@ class Rewriter:
                     self.hits += 1
                     if literals == (last, b"") and texts == (before + b" ", b"\0"):
                         self._remember(before, env, entry)
-                    elif texts_around and literals == (literal, b"") and texts == texts_around:
-                        self._remember_around(texts_around, env, entry)
+                    elif outside and literals == (literal, b"") and texts == outside:
+                        self._remember_enclosed(outside, env, entry)
                     return entry, literals
                 plan = entry.plans.get(tuple([literals[index] for index in entry.literals]))
                 if plan is not None:
@@ -342,13 +342,13 @@ class Rewriter:
             self._short.clear()
         self._short[before, env.key] = plan
 
-    def _remember_around(self, texts: tuple[bytes, ...], env: Env, plan: Plan) -> None:
-        """The same of a statement whose only literal is a string or a list of integers, see around.py."""
+    def _remember_enclosed(self, texts: tuple[bytes, ...], env: Env, plan: Plan) -> None:
+        """The same of a statement whose only literal is a string or a list of integers, see enclosed.py."""
         if sum(map(len, texts)) > SHORT_TEXT:
             return
-        if len(self._around) >= MAX_SHORT:
-            self._around.clear()
-        self._around[texts, env.key] = plan
+        if len(self._enclosed) >= MAX_SHORT:
+            self._enclosed.clear()
+        self._enclosed[texts, env.key] = plan
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         sql = sql.removesuffix(b"\0")  # to the servers it ends there, and some clients send the NUL of C
@@ -419,7 +419,11 @@ class Rewriter:
                 self._folded_bytes = len(lifted.folded.fingerprint)
             self._folded[lifted.folded.fingerprint, env.key] = made.folded
         if made.guards is not None and len(lifted.fingerprint) <= LONG:
+            dropped = self._cache.dropped
             self._cache.put_plan((lifted.fingerprint, env.key), made.plan, made.guards, made.literals)
+            if self._cache.dropped != dropped:  # the plans that are in use are to be looked for in it again
+                self._short.clear()
+                self._enclosed.clear()
 
 
 def _folds(plan: Plan, folded: Folded) -> bool:

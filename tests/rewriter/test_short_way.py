@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rewriter.enclosed import enclosed
+from rewriter.fingerprint import findall
 from rewriter.planner import MAX_SHORT, Rewriter
 from rewriter.plans import BindError, Env
 from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, new_id
@@ -112,6 +116,56 @@ def test_lists_give_what_the_long_way_gives(opened: str, behind: str) -> None:
         assert outcome(used, sql, ENV) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, ENV), ids
 
 
+PARTS = [
+    "'",
+    '"',
+    "`",
+    "(",
+    ")",
+    "IN (",
+    " in ( ",
+    "@",
+    "N",
+    "x",
+    "_utf8",
+    "0x",
+    "/*",
+    "*/",
+    "-- ",
+    "#",
+    "\n",
+    "\\",
+]
+FRAGMENTS = st.lists(
+    st.sampled_from([*PARTS, "\0", ",", " ", "5", "5.", ".5", "e", ";", "a", "/*+"]), max_size=5
+)
+STRING = st.lists(st.sampled_from([*PARTS, "\0", "", "ab", "5", ", "]), max_size=3).map("".join)
+NUMBERS = st.lists(st.sampled_from(["5", "66", "-7", " 8", "\n9"]), min_size=1, max_size=3).map(",".join)
+
+
+@given(
+    FRAGMENTS.map("".join),
+    st.one_of(
+        st.tuples(st.just("'"), STRING, STRING, st.just("'")),
+        st.tuples(st.just("("), NUMBERS, NUMBERS, st.just(")")),
+        st.tuples(st.just("IN ("), NUMBERS, NUMBERS, st.just(")")),
+    ),
+    FRAGMENTS.map("".join),
+    st.booleans(),
+    st.booleans(),
+)
+def test_another_literal_is_cut_alike(
+    before: str, literals: tuple[str, str, str, str], behind: str, ansi: bool, raw: bool
+) -> None:
+    opens, one, other, closes = literals
+    cut = findall(ansi, raw)
+    sqls = [f"{before}{opens}{inside}{closes}{behind}".encode() for inside in (one, other)]
+    cuts = [tuple(zip(*cut(sql + b"\0"), strict=True)) for sql in sqls]
+    (texts, literal), (same, another) = map(enclosed, sqls)
+    if texts and texts == same and cuts[0] == (texts, (literal, b"")):
+        assert cuts[1] == (texts, (another, b""))
+
+
 def test_what_is_known_is_not_cut_again() -> None:
     rewriter, blind = Rewriter(SCHEMA_MODEL, TOPOLOGY), replace(ENV)
     object.__setattr__(blind, "findall", None)
@@ -125,8 +179,8 @@ def test_what_is_known_is_not_cut_again() -> None:
         assert rewriter.hits == before + 1
         assert rewriter.plan((sql % 7).encode(), blind)[1] == (literal.encode(), b"")
         assert rewriter.hits == before + 2
-    assert not rewriter.replaced(TOPOLOGY)._around
-    assert not rewriter._around
+    assert not rewriter.replaced(TOPOLOGY)._enclosed
+    assert not rewriter._enclosed
 
 
 def test_it_is_taken_counted_bounded_and_forgotten() -> None:

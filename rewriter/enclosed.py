@@ -11,18 +11,18 @@ from typing import Final
 
 from .route.id_lists import is_list
 
-Around = tuple[tuple[bytes, ...], bytes]
+Enclosed = tuple[tuple[bytes, ...], bytes]
 """The texts and the literal, as `lift` would give them if that is the only one."""
 
-_NOTHING: Final[Around] = ((), b"")
+_NOTHING: Final[Enclosed] = ((), b"")
 
 
-def around(sql: bytes) -> Around:
+def enclosed(sql: bytes) -> Enclosed:
     """What may be the statement's only literal, and the texts around it; nothing where that is not plain."""
     return _string(sql) if b"'" in sql else _list(sql)
 
 
-def _string(sql: bytes) -> Around:
+def _string(sql: bytes) -> Enclosed:
     """A string in single quotes. Nothing where there are more quotes, or what the string has in it may be cut
     in another way: what is escaped, and a NUL byte, which no name has (`@'a'` is one, not a string).
     """
@@ -33,7 +33,7 @@ def _string(sql: bytes) -> Around:
     return (before + b"'", behind + b"\0"), inside + b"'"
 
 
-def _list(sql: bytes) -> Around:
+def _list(sql: bytes) -> Enclosed:
     """Integers in the last parentheses, at least two: they are lifted as one only where they are a list."""
     before, _, rest = sql.rpartition(b"(")
     inside, closed, behind = rest.partition(b")")
