@@ -145,7 +145,8 @@ static int add(Buffer *buffer, const char *text, Py_ssize_t size)
         buffer->text = larger;
         buffer->room = room;
     }
-    memcpy(buffer->text + buffer->size, text, size);
+    if (size) /* there may be no text yet */
+        memcpy(buffer->text + buffer->size, text, size);
     buffer->size += size;
     return 1;
 }
