@@ -11,7 +11,7 @@ FROM python:${PYTHON}-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 
-# For the loops over rows in C (proxy/wire/_row_packets.c, _sort_keys.c); this stage is not in the image.
+# For the loops in C (proxy/wire/*.c, rewriter/route/*.c); this stage is not in the image.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
@@ -31,7 +31,7 @@ COPY fleet fleet
 COPY demo demo
 RUN pip --python /opt/shardgate/bin/python install --no-deps . \
  && /opt/shardgate/bin/shardgate id 241294492511762325 \
- && cd / && /opt/shardgate/bin/python -c "from proxy.wire.row_packets import COMPILED; assert COMPILED"
+ && cd / && /opt/shardgate/bin/python -c "from proxy.wire.row_packets import COMPILED; assert COMPILED; from rewriter.route.id_lists import COMPILED; assert COMPILED"
 
 FROM python:${PYTHON}-slim-bookworm
 LABEL org.opencontainers.image.title="shardgate" \

@@ -11,7 +11,7 @@ about which shard is slow now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from time import monotonic
 from typing import Final, NamedTuple
 
@@ -151,6 +151,23 @@ class Load:
         return self.count == self._before.statements and self.waits == self._before.waits
 
 
+def share(loads: Sequence[Load], seconds: float, rows: int) -> None:
+    """A statement on several shards was answered: nobody knows how long each of them took, so an equal part
+    is told of each. As `Load.add`, without a call for each.
+    """
+    seconds /= len(loads)
+    each, rest = divmod(rows, len(loads))
+    bucket = bucket_of(seconds)
+    for load in loads:
+        load.seconds += seconds
+        load.rows += each
+        load.buckets[bucket] += 1
+        if seconds > load.longest:
+            load.longest = seconds
+    for load in loads[:rest]:
+        load.rows += 1
+
+
 class Loads:
     """The loads of one worker process: of hosts by name, of shards by their physical database."""
 
@@ -179,8 +196,16 @@ class Loads:
             found = self.shards[database] = Load(place[0].name, place[1])
         return found
 
-    def of(self, keyspace: Keyspace, shards: Iterable[int]) -> list[Load]:
+    def of(self, keyspace: Keyspace, shards: Sequence[int]) -> list[Load]:
         """Of several shards."""
+        known = self.shards
+        try:
+            return [known[database] for database in keyspace.databases_of(shards)]
+        except KeyError:
+            return self._of_new(keyspace, shards)
+
+    def _of_new(self, keyspace: Keyspace, shards: Sequence[int]) -> list[Load]:
+        """The same, when some of them had nothing to do before."""
         found = []
         for shard in shards:
             database = keyspace.database_of(shard)

@@ -318,6 +318,8 @@ def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> Non
         if long or (plan.timed and plan.wanted_ids(values, client.snapshot.topology)):
             TaskWork(client).start(_insert_in_steps(client, plan, values))
             return
+        if plan.short is not None and _insert_one(client, plan, values):
+            return
     elif _ask_point(client, plan, values):
         return
     try:
@@ -331,6 +333,26 @@ def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> Non
         _read_write(client, plan.found, literals)
         return
     _run_write(client, plan, bound, values, literals)
+
+
+def _insert_one(client: Exchange, plan: Insert, values: Values) -> bool:
+    """Send an INSERT of one row, which is the usual case: as `_run_write`, with nothing to check."""
+    snapshot = client.snapshot
+    if not snapshot.all_serving or client.session.transaction_mode != "multi" or plan.asks or plan.returning:
+        return False
+    alone = plan.at_one(values, snapshot.topology, choose)
+    if alone is None:
+        return False
+    load = client.services.backends.loads.shard(alone.database, snapshot.topology)
+    client.relay.run(
+        alone.host,
+        alone.sql,
+        id_offset=alone.id_offset,
+        keeps_insert_id=not alone.generated,
+        column_metadata=plan.column_metadata,
+        shards=() if load is None else (load,),
+    )
+    return True
 
 
 async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> None:

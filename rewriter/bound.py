@@ -131,6 +131,13 @@ class PerShard:
     make: Callable[[], Bound] = field(compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A statement that is seldom asked for: `make` gives it."""
+
+    make: Callable[[], HostStatement] = field(compare=False, repr=False)
+
+
 class Bound(NamedTuple):
     """A plan with its values: what to send where, and what to make of the answers.
 
@@ -146,8 +153,12 @@ class Bound(NamedTuple):
 
     statements: tuple[HostStatement, ...]
     merge: Merge | None = None
-    reference: HostStatement | None = None
+    reference: HostStatement | Reference | None = None
     warnings: tuple[Notice, ...] = ()
     inserted: tuple[Inserted, ...] = ()
     scatter: bool = False
     per_shard: PerShard | None = None
+
+    def refers_to(self) -> HostStatement | None:
+        """The `reference`, made if it is not."""
+        return self.reference.make() if isinstance(self.reference, Reference) else self.reference

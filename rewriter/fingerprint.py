@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 Findall = Callable[[bytes], list[tuple[bytes, bytes]]]
@@ -102,7 +103,9 @@ def _reading(ansi_quotes: bool, no_backslash_escapes: bool) -> tuple[bytes, byte
     return b"|".join(text), b"|".join(opening), inside
 
 
-def _cutter(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
+@cache
+def _whole(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
+    """A cutter that reads in one go."""
     text, opening, piece = _reading(ansi_quotes, no_backslash_escapes)
     string = rb"(?:" + piece + rb")*(?:'|\Z)"
     literals = [
@@ -114,11 +117,19 @@ def _cutter(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
     if not ansi_quotes:
         literals.append(rb'(?<=")' + string.replace(b"'", b'"'))
     before = _HALVES + rb"|(?:" + text + rb")*(?:" + opening + rb")?"
-    findall = re.compile(rb"(?!\Z)(" + before + rb")(" + b"|".join(literals) + rb"|)", re.DOTALL).findall
-    cut_long = _long_cutter(text, opening, piece)
+    return re.compile(rb"(?!\Z)(" + before + rb")(" + b"|".join(literals) + rb"|)", re.DOTALL).findall
+
+
+def _cutter(ansi_quotes: bool, no_backslash_escapes: bool) -> Findall:
+    findall, plainly = _whole(ansi_quotes, no_backslash_escapes), _whole(ansi_quotes, True)
+    cut_long = _long_cutter(*_reading(ansi_quotes, no_backslash_escapes))
 
     def cut(sql: bytes) -> list[tuple[bytes, bytes]]:
-        return findall(sql) if len(sql) <= _LONG else cut_long(sql)
+        if len(sql) > _LONG:
+            return cut_long(sql)
+        # where nothing is escaped, a string is over at the next quote: re finds one byte in a quarter of the
+        # time that it needs for the first of two
+        return findall(sql) if b"\\" in sql else plainly(sql)
 
     return cut
 

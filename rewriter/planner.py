@@ -16,6 +16,7 @@ from config.topology import Topology
 from .cache import Cache, Guarded
 from .caching import with_caches
 from .checked import checked
+from .enclosed import enclosed
 from .env import Env, database_of
 from .fingerprint import digest_of
 from .plain.builtins import kill, set_, transaction, use
@@ -103,14 +104,14 @@ VALUES_FOR_EACH: Final = 5
 """So many times limits.in_list literals a statement on sharded tables may have, besides lists. Not INSERT."""
 
 MAX_SHORT: Final = 1000
-"""So many plans are found by all of the statement but an integer at its end, and so many by the first row of
-an INSERT."""
+"""So many plans are found by all of the statement but an integer at its end, as many by all but a string
+or a list, and by the first row of an INSERT."""
 
 SHORT_TEXT: Final = 2000
-"""The former have at most so many bytes."""
+"""What the former are found by has at most so many bytes."""
 
 MAX_FOLDED: Final = 1 << 21
-"""The latter's fingerprints have at most so many together."""
+"""The last ones' fingerprints have at most so many together."""
 
 
 class Lifted(NamedTuple):
@@ -187,6 +188,7 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
+        self._enclosed: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self._folded_bytes = 0  # of their fingerprints
         self.generation = object()
@@ -250,6 +252,7 @@ class Rewriter:
         made.hits, made.misses, made.differences = self.hits, self.misses, self.differences
         self._cache.clear()
         self._short.clear()
+        self._enclosed.clear()
         self._folded.clear()
         self._folded_bytes = 0
         return made
@@ -267,6 +270,12 @@ class Rewriter:
             if short is not None:
                 self.hits += 1
                 return short, (last, b"")
+        outside, literal = enclosed(sql)
+        if outside:
+            plan = self._enclosed.get((outside, env.key))
+            if plan is not None:
+                self.hits += 1
+                return plan, (literal, b"")
         texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
         if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))
@@ -275,6 +284,8 @@ class Rewriter:
                     self.hits += 1
                     if literals == (last, b"") and texts == (before + b" ", b"\0"):
                         self._remember(before, env, entry)
+                    elif outside and literals == (literal, b"") and texts == outside:
+                        self._remember_enclosed(outside, env, entry)
                     return entry, literals
                 plan = entry.plans.get(tuple([literals[index] for index in entry.literals]))
                 if plan is not None:
@@ -330,6 +341,14 @@ class Rewriter:
         if len(self._short) >= MAX_SHORT:
             self._short.clear()
         self._short[before, env.key] = plan
+
+    def _remember_enclosed(self, texts: tuple[bytes, ...], env: Env, plan: Plan) -> None:
+        """The same of a statement whose only literal is a string or a list of integers, see enclosed.py."""
+        if sum(map(len, texts)) > SHORT_TEXT:
+            return
+        if len(self._enclosed) >= MAX_SHORT:
+            self._enclosed.clear()
+        self._enclosed[texts, env.key] = plan
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         sql = sql.removesuffix(b"\0")  # to the servers it ends there, and some clients send the NUL of C
@@ -400,7 +419,11 @@ class Rewriter:
                 self._folded_bytes = len(lifted.folded.fingerprint)
             self._folded[lifted.folded.fingerprint, env.key] = made.folded
         if made.guards is not None and len(lifted.fingerprint) <= LONG:
+            dropped = self._cache.dropped
             self._cache.put_plan((lifted.fingerprint, env.key), made.plan, made.guards, made.literals)
+            if self._cache.dropped != dropped:  # the plans that are in use are to be looked for in it again
+                self._short.clear()
+                self._enclosed.clear()
 
 
 def _folds(plan: Plan, folded: Folded) -> bool:

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
-from proxy.load import BUCKETS, UNIT, Load, bucket_of
+from proxy.load import BUCKETS, UNIT, Load, share
 from proxy.wire.constants import MAX_PAYLOAD, Status
 from proxy.wire.packets import FIRST_NUMBER, Err, ProtocolError, parse_err, parse_ok, reply_numbers
 from proxy.wire.replies import FIRST, ReplyScanner
@@ -297,12 +297,8 @@ class BackendConnection(asyncio.Protocol):
             self._count_parts(seconds, rows)
 
     def _count_parts(self, seconds: float, rows: int) -> None:
-        """Nobody knows how long each of several shards took: an equal part is told of each."""
         loads, self.shards = self.shards, ()
-        seconds, (each, rest) = seconds / len(loads), divmod(rows, len(loads))
-        bucket = bucket_of(seconds)
-        for number, load in enumerate(loads):
-            load.add(seconds, each + (number < rest), bucket)
+        share(loads, seconds, rows)
 
     def _count_error(self) -> int:
         """It failed; so many rows came of it."""

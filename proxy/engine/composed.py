@@ -5,12 +5,13 @@ logical database's name.
 from __future__ import annotations
 
 from dataclasses import replace
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.engine.naming import logical_error
 from proxy.session.outcome import Diagnostics
-from proxy.wire.packets import err_packet, ok_packet
+from proxy.wire.packets import Ok, err_packet, ok_packet
 from rewriter.bound import composed_message
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 
 _ERR = 0xFF
+_HEADER = 4
+_OK = Struct("<IBBBQHH")
+_SHORT = 251
+"""Smaller numbers are one byte."""
+_EIGHT_BYTES = 1 << 24
+"""Larger ones are eight bytes behind 0xFE."""
 _BEFORE_MESSAGE = 13  # the packet's header, 0xFF, the code, # and the SQLSTATE
 
 
@@ -43,15 +50,13 @@ def composed(conn: BackendConnection, data: bytes, id_offset: int) -> bytes:
         return err_packet(data[3], err.code, err.sqlstate, text)
     if ok is None or not ok.insert_id:
         return data
-    ok = conn.scanner.ok = ok._replace(insert_id=ok.insert_id + id_offset)
-    return ok_packet(
-        data[3],
-        ok.status,
-        affected=ok.affected,
-        insert_id=ok.insert_id,
-        warnings=ok.warnings,
-        info=ok.info,
-    )
+    affected, insert_id, status, warnings, info = ok
+    insert_id += id_offset
+    conn.scanner.ok = Ok(affected, insert_id, status, warnings, info)
+    if affected < _SHORT and insert_id >= _EIGHT_BYTES:  # as nearly always
+        size = _OK.size - _HEADER + len(info)
+        return _OK.pack(size | data[3] << 24, 0, affected, 0xFE, insert_id, status, warnings) + info
+    return ok_packet(data[3], status, affected=affected, insert_id=insert_id, warnings=warnings, info=info)
 
 
 def composed_rows(rows: Diagnostics, id_offset: int) -> Diagnostics:

@@ -10,7 +10,7 @@ from proxy.engine.column_metadata import place_of
 from proxy.wire.column_metadata import Place, changed
 from proxy.wire.constants import MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.packets import frame
-from proxy.wire.resultset import Column, decode_column, decode_row, encode_row
+from proxy.wire.resultset import Column, decode_column, decode_row, encode_row, header_packets
 from proxy.wire.rows import split_rows
 from rewriter.plans import Plan, Reject, ShardSelect, Values
 
@@ -57,7 +57,19 @@ class Definitions:
     another character set), the memory is dropped and the next statement learns anew.
     """
 
-    __slots__ = ("_exact", "_place", "_shown", "_union", "_zeros", "cut", "known")
+    __slots__ = (
+        "_columns",
+        "_exact",
+        "_head",
+        "_place",
+        "_shown",
+        "_union",
+        "_zeros",
+        "begins",
+        "cut",
+        "known",
+        "read",
+    )
 
     def __init__(self, place: Place | None = None, *, exact: bool = False) -> None:
         """`place` gives columns other origins than their server tells. `exact`: those of one shard are others
@@ -71,6 +83,37 @@ class Definitions:
         self._zeros: dict[int, int] = {}
         self._shown: list[bytes] = []
         self._union: list[bytes] | None = None
+        #: What a server's result began with, up to its rows, and the definitions that are in it.
+        self.begins = b""
+        self.read: list[bytes] = []
+        self._columns: list[Column] = []  # the same, decoded
+        #: What a client's result began with, and the number of its first row; before them, for what it was.
+        self._head: tuple[tuple[object, ...], bytes, int] = ((), b"", 0)
+
+    def remember(self, begins: bytes, read: list[bytes]) -> None:
+        """A server's result began so, with these definitions: most likely the next one does, too."""
+        if len(begins) <= _MOST_REMEMBERED:
+            self.begins, self.read, self._columns = begins, read, []
+
+    def columns(self, definitions: list[bytes]) -> list[Column]:
+        """These definitions, decoded."""
+        if definitions is not self.read:
+            return [decode_column(payload) for payload in definitions]
+        if not self._columns:
+            self._columns = [decode_column(payload) for payload in definitions]
+        return self._columns
+
+    def head(
+        self, columns: list[bytes], hidden: int, status: int, seq: int, *, union: bool, extended: bool
+    ) -> tuple[bytes, int]:
+        """What a client's result begins with, as packets numbered from `seq`, and the number of its first
+        row. `columns`: the servers' definitions, the last ones of which are `hidden`; else as `of`.
+        """
+        shown = self.of(columns[: len(columns) - hidden], hidden, union=union)
+        asked = (shown, status, seq, extended)
+        if self._head[0] != asked:
+            self._head = (asked, *header_packets(shown, status, seq, extended=extended))
+        return self._head[1:]
 
     def learn(self, columns: list[bytes]) -> None:
         self.known = True
@@ -110,6 +153,9 @@ class JoinDefinitions:
         self.seen: list[list[bytes]] = []
 
 
+_MOST_REMEMBERED: Final = 1 << 13
+"""Bytes before the rows that are kept."""
+
 MOST_DEFINITIONS: Final = 16
 """So many of one plan are kept, by what else they depend on."""
 
@@ -129,7 +175,9 @@ class PlansDefinitions:
         """Those of a plan: one for each state of settings and for the values that the select list shows, with
         and without extended metadata.
         """
-        kept = self._kept.setdefault(plan, {})
+        kept = self._kept.get(plan)
+        if kept is None:
+            kept = self._kept[plan] = {}
         scattered = None if isinstance(plan.scattered, Reject) else plan.scattered
         shown = () if scattered is None else tuple([values[one] for one in scattered.values])
         key = session.settings.system, session.extended, shown

@@ -122,7 +122,7 @@ def _any_database(topology: Topology, host: str) -> str | None:
 
 async def run_for_nothing(client: Exchange, bound: Bound, *, update: bool) -> None:
     """A write that no shard runs, since no row can match: OK, unless a server finds a mistake in it."""
-    nowhere, warnings = bound.reference, bound.warnings
+    nowhere, warnings = bound.refers_to(), bound.warnings
     if nowhere is not None:
         found = await prepared_error(client, nowhere.host, nowhere.sql)
         if found is not None and found.code not in _NOT_PREPARED:

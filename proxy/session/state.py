@@ -26,6 +26,11 @@ from .tracking import Tracker, follows_replies
 from .transaction import Transaction, modes_of
 
 _NONE = Capability(0)
+# as plain integers: Status makes an object of every result
+_AUTOCOMMIT = int(Status.AUTOCOMMIT)
+_IN_TRANS = int(Status.IN_TRANS)
+_NO_BACKSLASH_ESCAPES = int(Status.NO_BACKSLASH_ESCAPES)
+_ANSI_QUOTES = int(Status.ANSI_QUOTES)
 _READ_ONLY = int(Status.IN_TRANS_READONLY)
 
 
@@ -196,18 +201,16 @@ class Session:
 
     def status(self) -> int:
         """The status flags as MySQL would show them now."""
-        flags = 0
-        if self.autocommit:
-            flags |= Status.AUTOCOMMIT
+        flags = _AUTOCOMMIT if self.autocommit else 0
         if self.transaction.open:
-            flags |= Status.IN_TRANS
+            flags |= _IN_TRANS
         if self.no_backslash_escapes:
-            flags |= Status.NO_BACKSLASH_ESCAPES
+            flags |= _NO_BACKSLASH_ESCAPES
         if self.env.ansi_quotes and self.env.flavour.tells_ansi_quotes:
-            flags |= Status.ANSI_QUOTES
+            flags |= _ANSI_QUOTES
         if self.in_read_only:
-            flags |= Status.IN_TRANS_READONLY
-        return int(flags)
+            flags |= _READ_ONLY
+        return flags
 
     @property
     def distributes(self) -> bool:

@@ -27,13 +27,14 @@ class ResultReader:
     until its last packet is there.
     """
 
-    __slots__ = ("_count", "_held", "columns", "ended", "last", "opening", "state")
+    __slots__ = ("_count", "_held", "begins", "columns", "ended", "last", "opening", "state")
 
     def __init__(self) -> None:
         self.state = HEADER
         self.columns: list[bytes] = []
         self.ended = False
         self.opening = self.last = b""
+        self.begins = 0  # where the first rows were, if the first bytes given had all that is before them
         self._count = 0
         self._held: list[bytes] = []  # the first packets of a row that goes on
 
@@ -67,9 +68,13 @@ class ResultReader:
             self.state = ENDED
             self.ended = True
             return data[:-ending]
-        start = 0 if self.state == ROWS else self._header(data)
-        if self.state == ENDED:
-            return b""
+        first, start = self.state == HEADER, 0
+        if self.state != ROWS:
+            start = self._header(data)
+            if self.state == ENDED:
+                return b""
+            if first and self.state == ROWS:
+                self.begins = start
         joined = bool(self._held)
         pos, end = start, len(data)
         if not joined:

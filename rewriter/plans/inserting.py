@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple
 
-from config.topology import Keyspace, Topology
+from config.topology import Host, Keyspace, Topology
 from rewriter.bound import BindError, Bound, HostStatement, Inserted
 from rewriter.plan import Access, Choose, Plan, Values
 from rewriter.route.binding import host, keyspace_of, some_shard, why_not
@@ -68,6 +69,26 @@ class _Placed(NamedTuple):
     row: Row
     values: Values
     id: bytes
+
+
+_COMING: Final = (b"", b"0", b"NULL")
+"""In the place of a local id, which the server makes then."""
+
+
+class Alone(NamedTuple):
+    """An INSERT of one row. `id`: the local id that the client gave (b"": none)."""
+
+    host: Host
+    shard: int
+    sql: bytes
+    database: bytes
+    id_offset: int | None
+    id: bytes
+
+    @property
+    def generated(self) -> bool:
+        """Whether the server makes the local id."""
+        return self.id in _COMING
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,6 +161,48 @@ class Insert(Plan):
         """`ids`: what was made for each shard. Without (to explain) an `id` that is to come is NULL.
         `spread`: rows that may be anywhere are not put together on one shard.
         """
+        alone = self.at_one(values, topology, choose)
+        if alone is not None:
+            inserted = Inserted(
+                alone.shard, alone.id_offset, 1, 0, 0, alone.generated, (0,),
+                self.ignore, self.asks, _integer(alone.id),
+            )  # fmt: skip
+            return Bound((HostStatement(alone.host, (alone.shard,), alone.sql),), inserted=(inserted,))
+        return self._bind_rows(values, topology, choose, ids, spread=spread)
+
+    @cached_property
+    def short(self) -> Template | None:
+        """The whole statement, when it has one row, for which a shard is all that is to be found out."""
+        odd = self.timed or self.dated or self.strict is not None or self.same or self.stays
+        if odd or self.repeat is not None or len(self.rows) != 1:
+            return None
+        return Template((*self.before.parts, *self.rows[0].template.parts, *self.behind.parts))
+
+    def at_one(self, values: Values, topology: Topology, choose: Choose) -> Alone | None:
+        """The statement that `short` is; None: ask `bind`. Raises BindError."""
+        if self.short is None:
+            return None
+        keyspace = keyspace_of(topology, self.keyspace)
+        shard, id = self._place(self.rows[0], values, keyspace)
+        if shard is None:
+            shard = self._choose(keyspace, choose)
+        place = keyspace.places.get(shard)
+        if place is None:
+            return None
+        host, database = place
+        id_offset = self._id_offset(keyspace, shard)
+        sql = self.short.render((*values, database, b"%d" % (id_offset or 0), id))
+        return Alone(host, shard, sql, database, id_offset, id)
+
+    def _bind_rows(
+        self,
+        values: Values,
+        topology: Topology,
+        choose: Choose,
+        ids: Mapping[int, Sequence[int]],
+        *,
+        spread: bool,
+    ) -> Bound:
         keyspace = keyspace_of(topology, self.keyspace)
         by_shard: dict[int, list[_Placed]] = {}
         anywhere = -1
@@ -163,7 +226,7 @@ class Insert(Plan):
                 if anywhere < 0 or spread:
                     anywhere = self._choose(keyspace, choose)
                 shard = anywhere
-            if local in (b"", b"0", b"NULL"):
+            if local in _COMING:
                 generated.add(shard)
             if self.dated:
                 source = self._number(row.hints[-1], view)
@@ -351,6 +414,11 @@ class Insert(Plan):
     def _json(self, hint: Hint, values: Values) -> int | None:
         if hint.value is None:
             return None
+        quick = None
+        if hint.value.kind in ("string", "parameter"):
+            quick = _in_object(values[hint.value.index].removeprefix(b"'"), hint.path)
+        if quick is not None:
+            return quick
         try:
             found = json.loads(hint.value.text(values, self.backslashes))
             for step in hint.path:
@@ -417,3 +485,31 @@ class Insert(Plan):
 
 def _integer(id: bytes) -> int:
     return int(id) if id.isdigit() else 0
+
+
+@cache
+def _members(name: str) -> tuple[bytes, re.Pattern[bytes]] | None:
+    """A member's quoted name, and what finds its number among an object's first members, texts and numbers,
+    where nothing is escaped. None: it is not looked for.
+    """
+    if not (name.isascii() and name.isprintable()) or '"' in name or "\\" in name:
+        return None
+    quoted = b'"%b"' % name.encode()
+    others = rb"""(?:\s*+"[^"]*"\s*+:\s*+(?:"[^"]*"|[-+.0-9A-Za-z]++)\s*+,)*?"""
+    number = rb"""(?:(0|[1-9][0-9]{0,18})|"([0-9]{1,19})")"""
+    member = rb"\s*+" + re.escape(quoted) + rb"\s*+:\s*+" + number + rb"\s*+[,}]"
+    return quoted, re.compile(rb"\s*+\{" + others + member)
+
+
+def _in_object(raw: bytes, path: tuple[str | int, ...]) -> int | None:
+    """The integer at `path` of a JSON text as a literal has it; None when the text must be read to tell.
+
+    What stands behind it is not read: the server will say what is wrong with that. Where the member's name
+    is nowhere else in the text, no other member of that name counts instead.
+    """
+    name = path[0]
+    known = _members(name) if len(path) == 1 and isinstance(name, str) else None
+    if known is None or b"\\" in raw or raw.count(known[0]) != 1:
+        return None
+    found = known[1].match(raw)
+    return None if found is None else int(found[1] or found[2])

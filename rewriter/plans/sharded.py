@@ -5,7 +5,7 @@ They are listed, with all the others, in plans.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, NamedTuple
@@ -20,6 +20,7 @@ from rewriter.bound import (
     Notice,
     NotSupported,
     PerShard,
+    Reference,
     SortKey,
 )
 from rewriter.plan import Access, Choose, Plan, Reject, Values
@@ -35,6 +36,7 @@ from rewriter.route.binding import (
 )
 from rewriter.route.binding import host as host_of
 from rewriter.route.column_metadata import ColumnMetadata
+from rewriter.route.id_lists import Bits, Most, Texts, texts_by_host
 from rewriter.route.routing import Placed
 from rewriter.route.values import Value
 from rewriter.splice import Template
@@ -45,6 +47,9 @@ from .read_write import ReadThenWrite
 from .unchanged import Same, Stays
 
 _UNION: Final = b") UNION ALL ("
+
+LIMIT: Final = -4
+"""In the place of an index, where a shard's text has its LIMIT."""
 
 Groups = dict[Host, list[int]]
 """Shards by the host that has them."""
@@ -66,6 +71,31 @@ class Point(NamedTuple):
     local_mask: int
     template: Template
     parameter: bool
+
+
+class Listed(NamedTuple):
+    """How what one list of IDs routes, written out, is bound without further ado.
+
+    `literal` is the list. `pieces`: a shard's text as `texts_by_host` takes it, if it is not `open`: then
+    integers are indexes of values, too, and LIMIT.
+    """
+
+    literal: int
+    bits: Bits
+    pieces: tuple[bytes | int, ...]
+    open: bool
+    most: Most
+
+    def filled(self, values: Values, within: bytes) -> tuple[bytes | int, ...]:
+        """The pieces with these values. `within`: a shard's LIMIT."""
+        if not self.open:
+            return self.pieces
+        filled: list[bytes | int] = []
+        for piece in self.pieces:
+            if isinstance(piece, int) and piece >= 0:
+                piece = values[piece]
+            filled.append(within if piece == LIMIT else piece)
+        return tuple(filled)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -216,6 +246,7 @@ class ShardSelect(Sharded):
     gather: Gather | None = None
     sample: bool = False
     exact: bool = False
+    listed: Listed | None = None
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
@@ -236,6 +267,41 @@ class ShardSelect(Sharded):
             return Bound((one,), warnings=(Notice("one_shard_explained", told),))
         return self._fan_out(self.scattered, groups, placed, values, keyspace)._replace(scatter=scatter)
 
+    def _bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
+        found = self._bind_list(values, topology) if self.listed is not None else None
+        return super()._bind(values, topology, choose) if found is None else found
+
+    def _bind_list(self, values: Values, topology: Topology) -> Bound | None:
+        """Bind what one list of IDs routes to several shards; None: there is more to it."""
+        listed, how = self.listed, self.scattered
+        if listed is None or isinstance(how, Reject):
+            return None
+        keyspace = keyspace_of(topology, self.routing.keyspace)
+        try:
+            window = _Window.of(how, values)
+        except BindError:  # which one shard does not have
+            return None
+        pieces = listed.filled(values, window.within)
+        texts = texts_by_host(
+            values[listed.literal], listed.bits, keyspace.places, pieces, _UNION, listed.most
+        )
+        if texts is None or (len(texts) < 2 and (not texts or len(texts[0][1]) == 1)):
+            return None
+        each = partial(self._list_per_shard, how, values, keyspace)
+        return _united(
+            how, texts, window, partial(self._reference_of_list, how, texts, values, keyspace), each
+        )
+
+    def _list_per_shard(self, how: Scatter, values: Values, keyspace: Keyspace) -> Bound:
+        placed = self.routing.place(values, keyspace)
+        groups = by_host(keyspace, placed[0])
+        return self._fan_out(how, groups, placed, values, keyspace, per_shard=True)
+
+    def _reference_of_list(
+        self, how: Scatter, texts: Texts, values: Values, keyspace: Keyspace
+    ) -> HostStatement:
+        return self._reference(how, texts, self.routing.place(values, keyspace), values, keyspace)
+
     def _fan_out(
         self,
         how: Scatter,
@@ -247,45 +313,81 @@ class ShardSelect(Sharded):
         per_shard: bool = False,
     ) -> Bound:
         per_shard = per_shard or how.per_shard
-        rows = None if how.rows is None else limit_number(how.rows, values)
-        offset = 0 if how.offset is None else limit_number(how.offset, values)
-        within = b""
-        if rows is not None and not how.aggregates:
-            within = b"LIMIT %d" % min(rows + offset, MAX_ROWS)
+        window = _Window.of(how, values)
         size = 1 if per_shard else CHUNK
-        chunks = [
-            (host, group[at : at + size])
-            for host, group in groups.items()
-            for at in range(0, len(group), size)
-        ]
-        texts: list[tuple[Host, Sequence[int], bytes]] = []
-        for host, group in chunks:
-            columns = self.routing.columns(group, placed, values, keyspace, within)
-            if how.part.size_of_many(values, columns) <= UNION_BYTES:
-                texts.append((host, group, how.part.render_many(values, columns, _UNION)))
-            else:
-                texts += [(host, *one) for one in _split(how.part, group, values, columns)]
-        alone = len(texts) == 1 and not how.aggregates
-        tail = how.tail + (b" " + within if within else b"")
-        if alone and rows is not None:
-            tail = how.tail + b" LIMIT %d, %d" % (offset, rows)
-        statements = []
-        for host, shards, sql in texts:
-            if len(shards) > 1:  # a single shard's own SELECT has all that `tail` says
-                sql = b"(" + sql + b")" + tail
-            statements.append(HostStatement(host, tuple(shards), sql))
-        if alone:
-            merge = Merge(hidden=how.hidden) if how.hidden else None
-        else:
-            merge = Merge(how.order, rows, offset, how.hidden, how.aggregates)
-        if all(len(shards) == 1 for _, shards, _ in texts) and not how.exact:
-            return Bound(tuple(statements), merge)
-        first = chunks[0][1][0]
+        texts: Texts = []
+        for host, every in groups.items():
+            for at in range(0, len(every), size):
+                group = every[at : at + size]
+                columns = self.routing.columns(group, placed, values, keyspace, window.within)
+                if how.part.size_of_many(values, columns) <= UNION_BYTES:
+                    texts.append((host, tuple(group), how.part.render_many(values, columns, _UNION)))
+                else:
+                    texts += [
+                        (host, tuple(some), sql) for some, sql in _split(how.part, group, values, columns)
+                    ]
+        each = partial(self._fan_out, how, groups, placed, values, keyspace, per_shard=True)
+        reference = partial(self._reference, how, texts, placed, values, keyspace)
+        return _united(how, texts, window, reference, None if per_shard else each)
+
+    def _reference(
+        self, how: Scatter, texts: Texts, placed: list[Placed], values: Values, keyspace: Keyspace
+    ) -> HostStatement:
+        """What is asked for the definitions of the columns: of the first shard."""
+        host, (first, *_), _ = texts[0]
         columns = self.routing.columns([first], placed, values, keyspace)
         sql = how.reference.render(values + tuple([column[0] for column in columns]))
-        reference = HostStatement(chunks[0][0], (first,), sql)
-        each = partial(self._fan_out, how, groups, placed, values, keyspace, per_shard=True)
-        return Bound(tuple(statements), merge, reference, per_shard=None if per_shard else PerShard(each))
+        return HostStatement(host, (first,), sql)
+
+
+class _Window(NamedTuple):
+    """LIMIT: of the whole (None: all rows), and as text, that of each shard (b"": none)."""
+
+    rows: int | None
+    offset: int
+    within: bytes
+
+    @classmethod
+    def of(cls, how: Scatter, values: Values) -> _Window:
+        """That of a statement. Raises BindError."""
+        rows = None if how.rows is None else limit_number(how.rows, values)
+        offset = 0 if how.offset is None else limit_number(how.offset, values)
+        if rows is None or how.aggregates:
+            return cls(rows, offset, b"")
+        return cls(rows, offset, b"LIMIT %d" % min(rows + offset, MAX_ROWS))
+
+
+def _united(
+    how: Scatter,
+    texts: Texts,
+    window: _Window,
+    reference: Callable[[], HostStatement],
+    each: Callable[[], Bound] | None,
+) -> Bound:
+    """The texts, each of them the SELECTs of some shards without anything around, as statements. `each` gives
+    one for each shard, unless these are that.
+    """
+    rows, offset, within = window
+    alone = len(texts) == 1 and not how.aggregates
+    tail = how.tail + (b" " + within if within else b"")
+    if alone and rows is not None:
+        tail = how.tail + b" LIMIT %d, %d" % (offset, rows)
+    if alone:
+        merge = Merge(hidden=how.hidden) if how.hidden else None
+    else:
+        merge = Merge(how.order, rows, offset, how.hidden, how.aggregates)
+    single = True
+    statements = []
+    for host, shards, sql in texts:
+        if len(shards) > 1:  # a single shard's own SELECT has all that `tail` says
+            single = False
+            sql = b"(" + sql + b")" + tail
+        statements.append(HostStatement(host, shards, sql))
+    if single and not how.exact:
+        return Bound(tuple(statements), merge)
+    return Bound(
+        tuple(statements), merge, Reference(reference), per_shard=None if each is None else PerShard(each)
+    )
 
 
 def _split(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewriter.plan import Access, Plan, Reject
-from rewriter.plans.sharded import Point, Scatter, ShardSelect
-from rewriter.route.binding import Routing
+from rewriter.plans.sharded import LIMIT, Listed, Point, Scatter, ShardSelect
+from rewriter.route.binding import CHUNK, UNION_BYTES, Routing
 from rewriter.route.column_metadata import column_metadata_of
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, keyspace_of, not_yet, table_names
 from rewriter.route.hidden import hide, hiding
+from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Bits, Most
 from rewriter.route.routing import Route
 from rewriter.route.scope import Scope, Unsupported
-from rewriter.splice import Template
+from rewriter.splice import Label, Template
 from rewriter.text.effects import Effects, assigns_insert_id
 from rewriter.text.facts import Block, Query, TableRef
 
@@ -60,6 +63,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         together=not isinstance(scattered, Reject),
         column_metadata=None if explain else column_metadata_of(query, scope),
         point=None if kept else point(routing, template, splicer.slots.end),
+        listed=None if kept or explain else listed(routing, scattered, splicer.slots.end),
         effects=kept,
         fallback=None if statement.strict else _fallback(statement, query, scope, routing, explain=explain),
     )
@@ -196,3 +200,40 @@ def point(routing: Routing, template: Template, first: int) -> Point | None:
         template=Template(parts, integers=(first + 1, first + 2)),
         parameter=kind == "parameter",
     )
+
+
+def listed(routing: Routing, scattered: Scatter | Reject, first: int) -> Listed | None:
+    """The short way of binding for several shards, for a statement whose one route is a list of IDs, written
+    out. `first` is the index of the first value that binding computes.
+    """
+    if isinstance(scattered, Reject) or scattered.per_shard or routing.routes != (Route("in", 0),):
+        return None
+    if len(routing.comparisons) != 1 or routing.ranges or routing.offsets:
+        return None
+    comparison = routing.comparisons[0]
+    key, layout = comparison.key, comparison.key.layout
+    if comparison.list_kind != "integer" or comparison.several or layout is None or key.takes_text:
+        return None
+    if key.rule not in ("object", "id"):
+        return None
+    kinds = {"database": DATABASE, "base": BASE, "constants": CONSTANTS, "limit": LIMIT}
+    pieces: list[bytes | int] = []
+    for part in scattered.part.parts:
+        if isinstance(part, Label):
+            return None
+        if isinstance(part, int) and part >= first:
+            extra = routing.extras[part - first]
+            if extra.kind not in kinds or (
+                extra.kind == "base" and (key.rule, extra.number) != ("object", key.type)
+            ):
+                return None
+            part = kinds[extra.kind]
+        pieces.append(part)
+    stored = layout.local_mask if key.local else _WHOLE
+    bits = Bits(key.mask & _WHOLE, key.expected, layout.shard_shift, layout.shard_mask, stored)
+    plain = all(isinstance(piece, bytes) or CONSTANTS <= piece < 0 for piece in pieces)
+    most = Most(routing.in_list, CHUNK, UNION_BYTES)
+    return Listed(comparison.list_index, bits, tuple(pieces), not plain, most)
+
+
+_WHOLE: Final = (1 << 64) - 1

@@ -176,9 +176,9 @@ class Comparison:
         mask, expected = self.key.mask >> width, self.key.expected >> width
         shift, shard_mask = layout.shard_shift - width, layout.shard_mask
         elements = raw.split(b",")
-        if len(max(elements, key=len)) > 60:
-            elements = [element if len(element) <= 60 else b"-1" for element in elements]
-        for number in map(int, elements):
+        long = len(max(elements, key=len)) > 60
+        numbers = [plain_integer(one.strip()) for one in elements] if long else map(int, elements)
+        for number in numbers:
             place = number >> width
             if place & mask == expected:
                 shard = place >> shift & shard_mask

@@ -31,9 +31,17 @@ class NotPlain(Exception):
     """A value is not plainly an integer (or not plainly a text): it cannot be used for routing."""
 
 
+_LONG: Final = 60
+
+
 def plain_integer(raw: bytes) -> int:
-    """The integer of unsigned decimal digits; HUGE when they are too many to matter."""
-    return int(raw) if len(raw) < 60 else HUGE
+    """The integer of decimal digits, with a sign or without; HUGE when they are too many to matter."""
+    if len(raw) < _LONG:
+        return int(raw)
+    digits = raw.lstrip(b"-0") or b"0"
+    if len(digits) >= _LONG:
+        return HUGE
+    return -int(digits) if raw[:1] == b"-" else int(digits)
 
 
 _NUMERIC: Final = re.compile(

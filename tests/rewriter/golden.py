@@ -195,8 +195,9 @@ def _outcome(bound: Bound) -> Case:
     if bound.scatter:
         found["scatter"] = True
     found["statements"] = [_statement(one) for one in bound.statements]
-    if bound.reference is not None:
-        found["reference"] = _statement(bound.reference)
+    reference = bound.refers_to()
+    if reference is not None:
+        found["reference"] = _statement(reference)
     if bound.merge is not None:
         merge = {name: value for name, value in bound.merge._asdict().items() if value}
         for name in ("order", "aggregates"):

@@ -63,8 +63,9 @@ def test_all_digits_are_asked_for() -> None:
     assert sent(sql) == "SELECT f, name, d AS x FROM `db00000`.pins"
     assert sent(sql, "101") == "SELECT ((f) * 1e0), name, ((d) * 1e0) AS x FROM `db00000`.pins"
     found = bound(sql, "101")
-    assert found.reference is not None
-    assert found.reference.sql.startswith(b"SELECT f, name, d AS x FROM")
+    reference = found.refers_to()
+    assert reference is not None
+    assert reference.sql.startswith(b"SELECT f, name, d AS x FROM")
 
 
 def test_the_columns_of_a_star() -> None:

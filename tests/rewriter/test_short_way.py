@@ -1,9 +1,15 @@
-"""The planner's short way: a statement known but for an integer at its end is not cut again."""
+"""The planner's short ways: a statement known but for a number at its end, or a string, is not cut again."""
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewriter.enclosed import enclosed
+from rewriter.fingerprint import findall
 from rewriter.planner import MAX_SHORT, Rewriter
 from rewriter.plans import BindError, Env
 from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, new_id
@@ -24,7 +30,7 @@ TAILS = [str(new_id("pins", 1, 5)), str(new_id("boards", 3, 1 << 33)), "0", "1",
 
 
 def outcome(rewriter: Rewriter, sql: str, env: Env) -> object:
-    plan, literals = rewriter.plan(sql.encode(), env)
+    plan, literals = rewriter.plan(sql.encode("utf-8", "surrogatepass"), env)
     values = literals + (b"NULL",) * len(plan.session_slots)
     try:
         return plan.kind, literals, plan.bind(values, TOPOLOGY, lambda shards: shards[0])
@@ -39,6 +45,142 @@ def test_it_gives_what_the_long_way_gives(head: str) -> None:
         for tail in [*TAILS, *TAILS]:
             sql = f"{head} {tail}"
             assert outcome(used, sql, env) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, env)
+
+
+QUOTED = [
+    ("INSERT INTO comments (data) VALUES (", ")"),
+    ("insert ignore into user_likes_pins (data) values (", ")"),
+    ("SELECT user_id FROM email_to_user WHERE email = ", ""),
+    ("SELECT user_id FROM email_to_user WHERE email IN (", ") AND 1"),
+    ("SELECT user_id FROM email_to_user WHERE email IN (", " ) LIMIT 1"),
+    ("SELECT 5, ", " AS a"),
+    ("SELECT @", ""),
+    ("SELECT x", ", 1"),
+    ("SELECT _utf8mb4", ""),
+    ("SELECT 1 -- ", ""),
+    ("SELECT 1 # ", "\n"),
+    ("SELECT /* ", " */ 1"),
+    ("SELECT `a ", "` FROM pins"),
+    ('SELECT "a ', '" FROM pins'),
+    ("SELECT N", " 'a'"),
+    ("UPDATE pins SET data = ", f" WHERE id = {new_id('pins', 1, 5)}"),
+]
+STRINGS = [
+    f'{{"pin_id": {new_id("pins", 2, 7)}}}', "a", "", "a@b.c", "5", "--", "/*", "*/", "#", '"', '""', "`",
+    "a\0b",
+    "it''s", r"it\'s", r"a\\", r"\n", "', '", "' + '", ") AND (", "/*!50000 x */", "\n-- ", "ä", "\ud800",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("opened", "behind"), QUOTED)
+def test_strings_give_what_the_long_way_gives(opened: str, behind: str) -> None:
+    for env in (ENV, replace(ENV, ansi_quotes=True), replace(ENV, no_backslash_escapes=True)):
+        used = Rewriter(SCHEMA_MODEL, TOPOLOGY)
+        for string in [*STRINGS, *STRINGS]:
+            sql = f"{opened}'{string}'{behind}"
+            assert outcome(used, sql, env) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, env), string
+
+
+LISTED = [
+    ("SELECT id FROM pins WHERE id IN (", ")"),
+    ("SELECT id FROM pins WHERE id in ( ", " ) ORDER BY ts"),
+    ("SELECT id FROM pins WHERE id NOT IN (", ") LIMIT 5"),
+    ("SELECT id FROM pins WHERE (id) IN (", ") AND id > 5"),
+    ("SELECT id, 5 FROM pins WHERE id IN (", ")"),
+    ("SELECT CONCAT(", ")"),
+    ("SELECT /* IN (", ")*/ 1"),
+    ("SELECT 1 -- IN (", ")"),
+    ("SELECT `IN (", ")` FROM pins"),
+    ("SELECT id FROM pins WHERE id IN (SELECT pin_id FROM board_has_pins WHERE board_id IN (", "))"),
+    ("INSERT INTO user_likes_pins (user_id, pin_id) VALUES (", ")"),
+]
+LISTS = [
+    "5",
+    "5, 6",
+    f"{new_id('pins', 1, 5)},{new_id('pins', 2, 5)}",
+    "5,-6",
+    "-5, 6",
+    "5, 6 ",
+    " 5",
+    "5,",
+    "",
+    "1 2",
+]
+
+
+@pytest.mark.parametrize(("opened", "behind"), LISTED)
+def test_lists_give_what_the_long_way_gives(opened: str, behind: str) -> None:
+    used = Rewriter(SCHEMA_MODEL, TOPOLOGY)
+    for ids in [*LISTS, *LISTS]:
+        sql = f"{opened}{ids}{behind}"
+        assert outcome(used, sql, ENV) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, ENV), ids
+
+
+PARTS = [
+    "'",
+    '"',
+    "`",
+    "(",
+    ")",
+    "IN (",
+    " in ( ",
+    "@",
+    "N",
+    "x",
+    "_utf8",
+    "0x",
+    "/*",
+    "*/",
+    "-- ",
+    "#",
+    "\n",
+    "\\",
+]
+FRAGMENTS = st.lists(
+    st.sampled_from([*PARTS, "\0", ",", " ", "5", "5.", ".5", "e", ";", "a", "/*+"]), max_size=5
+)
+STRING = st.lists(st.sampled_from([*PARTS, "\0", "", "ab", "5", ", "]), max_size=3).map("".join)
+NUMBERS = st.lists(st.sampled_from(["5", "66", "-7", " 8", "\n9"]), min_size=1, max_size=3).map(",".join)
+
+
+@given(
+    FRAGMENTS.map("".join),
+    st.one_of(
+        st.tuples(st.just("'"), STRING, STRING, st.just("'")),
+        st.tuples(st.just("("), NUMBERS, NUMBERS, st.just(")")),
+        st.tuples(st.just("IN ("), NUMBERS, NUMBERS, st.just(")")),
+    ),
+    FRAGMENTS.map("".join),
+    st.booleans(),
+    st.booleans(),
+)
+def test_another_literal_is_cut_alike(
+    before: str, literals: tuple[str, str, str, str], behind: str, ansi: bool, raw: bool
+) -> None:
+    opens, one, other, closes = literals
+    cut = findall(ansi, raw)
+    sqls = [f"{before}{opens}{inside}{closes}{behind}".encode() for inside in (one, other)]
+    cuts = [tuple(zip(*cut(sql + b"\0"), strict=True)) for sql in sqls]
+    (texts, literal), (same, another) = map(enclosed, sqls)
+    if texts and texts == same and cuts[0] == (texts, (literal, b"")):
+        assert cuts[1] == (texts, (another, b""))
+
+
+def test_what_is_known_is_not_cut_again() -> None:
+    rewriter, blind = Rewriter(SCHEMA_MODEL, TOPOLOGY), replace(ENV)
+    object.__setattr__(blind, "findall", None)
+    for sql, literal in (
+        ("SELECT user_id FROM email_to_user WHERE email = '%s'", "7'"),
+        ("SELECT id FROM pins WHERE id IN (5, %s) ORDER BY ts", "5, 7"),
+    ):
+        before = rewriter.hits
+        for number in range(2):
+            rewriter.plan((sql % number).encode(), ENV)
+        assert rewriter.hits == before + 1
+        assert rewriter.plan((sql % 7).encode(), blind)[1] == (literal.encode(), b"")
+        assert rewriter.hits == before + 2
+    assert not rewriter.replaced(TOPOLOGY)._enclosed
+    assert not rewriter._enclosed
 
 
 def test_it_is_taken_counted_bounded_and_forgotten() -> None:

@@ -28,7 +28,6 @@ from proxy.errors import ProxyError
 from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, ROWS_SENT, Outcome
 from proxy.wire.packets import Err, ProtocolError, eof_packet, query_packet
-from proxy.wire.resultset import decode_column, header_packets
 from rewriter.plans import Bound, HostStatement
 
 from .branch import Branch, make_branches, share_out
@@ -105,8 +104,9 @@ class FanOut:
                     self._waiter = lease.wait(self.client, host, self._granted, self._refused)
                     return
             self._to_connect.pop().conn = conn
-        if self.bound.reference is not None and not self.definitions.known:
-            learning = self._learn_definitions(self.bound.reference)
+        reference = None if self.definitions.known else self.bound.refers_to()
+        if reference is not None:
+            learning = self._learn_definitions(reference)
             self._learning = self.client.services.spawn(learning, "column definitions")
         else:
             self._go()
@@ -182,13 +182,20 @@ class FanOut:
 
     def received(self, branch: Branch, data: bytes, ending: int) -> None:
         """Part of a branch's reply; `ending`: the size of the packet at its end that ends the reply, or 0."""
-        block = branch.reader.feed(data, ending)
-        if self.error is not None or not branch.reader.rows_begun:
+        reader, definitions = branch.reader, self.definitions
+        begins = definitions.begins
+        if begins and data.startswith(begins) and reader.expect_rows(definitions.read):
+            block = reader.feed(data[len(begins) :], ending)
+        else:
+            block = reader.feed(data, ending)
+            if reader.begins:
+                definitions.remember(data[: reader.begins], reader.columns)
+        if self.error is not None or not reader.rows_begun:
             return
         try:
             head = b"" if self.merger is not None else self._begin(branch)
             assert self.merger is not None
-            if len(branch.reader.columns) != self._width:
+            if len(reader.columns) != self._width:
                 raise ProxyError("merge_failed", reason=f"{branch.host} has other columns than the others")
             seq = self.merger.seq
             out = self.merger.rows(branch.run, block) if block else b""
@@ -225,8 +232,10 @@ class FanOut:
         if excess is None:
             if self._zeros and rows:
                 rows = fill_zeros(rows, seq, self._width - self.merge.hidden, self._zeros)
-            if head or rows:
-                self.client.transport.write(head + rows)
+            if head:  # apart: to join them would copy the rows
+                self.client.transport.write(head)
+            if rows:
+                self.client.transport.write(rows)
             return True
         if head:
             self.client.transport.write(head)
@@ -251,13 +260,17 @@ class FanOut:
         """The first rows are coming: the header for the client."""
         payloads = branch.reader.columns
         self._width = len(payloads)
-        columns = [decode_column(payload) for payload in payloads]
-        hidden = self.merge.hidden
-        visible = payloads[: len(payloads) - hidden]
+        columns = self.definitions.columns(payloads)
         union = len(self.bound.statements[branch.run].shards) > 1
-        shown = self.definitions.of(visible, hidden, union=union)
         session = self.client.session
-        head, seq = header_packets(shown, session.status(), self.client.seq + 1, extended=session.extended)
+        head, seq = self.definitions.head(
+            payloads,
+            self.merge.hidden,
+            session.status(),
+            self.client.seq + 1,
+            union=union,
+            extended=session.extended,
+        )
         self._zeros = self.definitions.zeros_of(union=union)
         runs = len(self.bound.statements)
         pads = self.client.services.pads
@@ -281,7 +294,8 @@ class FanOut:
                 self._give(b"", self.merger.ended(branch.run), seq)  # the last rows of an ordered merge
             except ProxyError as error:
                 self._failed(error)
-            self.flow()
+            if self.merge.order or self.client.writing_paused:
+                self.flow()
         if branch.paused:
             branch.paused = False
             conn.transport.resume_reading()
@@ -358,6 +372,7 @@ class FanOut:
         """Answer the client: the end of the rows, or the error."""
         self._stop_merging()
         self._give_all_back()
+        self.branches = []  # each refers to this one: it need not wait for the garbage collector
         client, session = self.client, self.client.session
         if self.merger is None:
             client.fail(self.error or ProxyError("merge_failed", reason="no host gave a result set"))

@@ -1,0 +1,42 @@
+"""What stands around the one literal that most statements have, found without cutting them.
+
+A statement that has been cut, and whose only literal was a string or a list of integers, is known from then
+on by the texts before and behind it: another string or list in that place is cut in the same way, as long as
+nothing in it means something to the cutter (fingerprint.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .route.id_lists import is_list
+
+Enclosed = tuple[tuple[bytes, ...], bytes]
+"""The texts and the literal, as `lift` would give them if that is the only one."""
+
+_NOTHING: Final[Enclosed] = ((), b"")
+
+
+def enclosed(sql: bytes) -> Enclosed:
+    """What may be the statement's only literal, and the texts around it; nothing where that is not plain."""
+    return _string(sql) if b"'" in sql else _list(sql)
+
+
+def _string(sql: bytes) -> Enclosed:
+    """A string in single quotes. Nothing where there are more quotes, or what the string has in it may be cut
+    in another way: what is escaped, and a NUL byte, which no name has (`@'a'` is one, not a string).
+    """
+    before, _, rest = sql.partition(b"'")
+    inside, quote, behind = rest.rpartition(b"'")
+    if not quote or b"'" in inside or b"\\" in inside or b"\0" in inside:
+        return _NOTHING
+    return (before + b"'", behind + b"\0"), inside + b"'"
+
+
+def _list(sql: bytes) -> Enclosed:
+    """Integers in the last parentheses, at least two: they are lifted as one only where they are a list."""
+    before, _, rest = sql.rpartition(b"(")
+    inside, closed, behind = rest.partition(b")")
+    if not closed or b"," not in inside or not is_list(inside):
+        return _NOTHING
+    return (before + b"(", b")" + behind + b"\0"), inside
