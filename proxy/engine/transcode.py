@@ -95,6 +95,19 @@ class BinarySink(Rewritten):
         super().remove()
 
 
+def binary_reply(client: Exchange, statement: Statement, data: bytes, rows: int) -> bytes:
+    """A whole reply to a command of one packet, with binary rows. Its heading ends at `rows`, and its end is
+    an EOF packet. Where the heading is new, or a row not plain, a `BinarySink` stands from now on.
+    """
+    known = statement.heading
+    if known is not None and rows == len(known.packets) and data.startswith(known.packets):
+        made, pos, _ = row_packets.binary_rows(data, rows, known.encoder.kinds, known.seq, MAX_PAYLOAD)
+        if len(data) - pos == _EOF_SIZE:
+            return known.packets + made + data[pos:]
+    BinarySink(client, statement, exact=False)
+    return data
+
+
 def exact_sink(client: Exchange) -> BinarySink | None:
     """The sink of an EXECUTE whose rows must be binary from the start; None for any other statement."""
     sink = client.sink

@@ -6,6 +6,7 @@ from proxy.engine.exchange import Describe
 from proxy.engine.relay import Relay
 from proxy.engine.services import Services
 from proxy.errors import ProxyError
+from proxy.execute.prepared.prepare import execute_again
 from proxy.pipeline import describe, execute, run_plan
 from rewriter.plans import Gather, Plan, Values
 
@@ -54,6 +55,10 @@ class Client(ClientConnection):
     def describe(self, plan: Gather, values: Values, reply: Describe) -> None:
         """See `pipeline`."""
         describe(self, plan, values, reply)
+
+    def execute_again(self, packet: bytes) -> bool:
+        """See `prepare`."""
+        return execute_again(self, packet)
 
     def command(self, payload: bytes) -> None:
         """See `frontend.commands`."""
