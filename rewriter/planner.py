@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from config.schema import Schema
 from config.topology import Topology
 
+from .around import Around
 from .cache import Cache, Guarded
 from .caching import with_caches
 from .checked import checked
@@ -187,6 +188,7 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
+        self._around = Around()
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self._folded_bytes = 0  # of their fingerprints
         self.generation = object()
@@ -250,6 +252,7 @@ class Rewriter:
         made.hits, made.misses, made.differences = self.hits, self.misses, self.differences
         self._cache.clear()
         self._short.clear()
+        self._around.clear()
         self._folded.clear()
         self._folded_bytes = 0
         return made
@@ -267,6 +270,10 @@ class Rewriter:
             if short is not None:
                 self.hits += 1
                 return short, (last, b"")
+        around = self._around.find(sql, env.key)
+        if around is not None:
+            self.hits += 1
+            return around
         texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
         if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))
@@ -275,10 +282,13 @@ class Rewriter:
                     self.hits += 1
                     if literals == (last, b"") and texts == (before + b" ", b"\0"):
                         self._remember(before, env, entry)
+                    else:
+                        self._around.put(sql, env.key, entry, texts, literals)
                     return entry, literals
                 plan = entry.plans.get(tuple([literals[index] for index in entry.literals]))
                 if plan is not None:
                     self.hits += 1
+                    self._around.put(sql, env.key, plan, texts, literals, entry.literals)
                     return plan, literals
         return None
 
@@ -400,7 +410,11 @@ class Rewriter:
                 self._folded_bytes = len(lifted.folded.fingerprint)
             self._folded[lifted.folded.fingerprint, env.key] = made.folded
         if made.guards is not None and len(lifted.fingerprint) <= LONG:
+            dropped = self._cache.dropped
             self._cache.put_plan((lifted.fingerprint, env.key), made.plan, made.guards, made.literals)
+            if self._cache.dropped != dropped:  # the plans that are in use are to be looked for in it again
+                self._short.clear()
+                self._around.clear()
 
 
 def _folds(plan: Plan, folded: Folded) -> bool:
