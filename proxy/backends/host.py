@@ -266,7 +266,7 @@ class HostPool:
             self._spawn(self._reset(conn), f"reset {self.host}")
         elif conn.unread:
             conn.resetting, conn.unread, conn.begun = True, False, self._now()
-            conn.ask(_PING, _Look(self))
+            conn.send(_PING, _Look(self))
             conn.sent = 0.0
         else:
             waiter = self.state.give(conn, self._clock)
@@ -274,7 +274,7 @@ class HostPool:
                 self._grant(waiter, conn)
             elif self.retired:
                 conn.close()
-            if self.state.waiting:
+            if self.state.waiting.queues:
                 self._serve()
 
     def connection_closed(self, conn: BackendConnection) -> None:

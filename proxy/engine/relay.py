@@ -156,7 +156,7 @@ class Relay:
             ):
                 self.conn = conn
                 conn.begun = client.begun
-                conn.ask(query_packet(sql), self)
+                conn.ask(sql, self)
                 self.shard = conn.shard = load
                 if column_metadata is not None:
                     conn.scanner.expected = column_metadata.headers.get(conn.capability_set)
