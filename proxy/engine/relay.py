@@ -340,9 +340,10 @@ class Relay:
         if self.column_metadata is not None:
             header = conn.scanner.matched
             if header is not None:
-                data = header.shown + data[header.size :]
-                if self.statement is not None:
-                    data = binary_reply(self.client, self.statement, data, len(header.shown))
+                if self.statement is None:
+                    data = header.shown + data[header.size :]
+                else:
+                    data = binary_reply(self.client, self.statement, data, header)
             elif conn.scanner.err is not None and self._moves(conn, conn.scanner.err):
                 return
             else:
@@ -501,7 +502,7 @@ class Relay:
             affected = None if effects is not None and effects.keeps_row_count else ok.affected
             session.apply(Outcome(affected, (ok.insert_id or None) if made else None))
         elif effects is None or effects.found_rows not in (KEEP, PRIMED):
-            session.passed(scanned.rows)
+            session.row_count, session.found_rows = RESULT_SET, scanned.rows  # `passed`
         else:
             session.apply(Outcome(RESULT_SET))
         if (effects is not None and left_behind(session, conn, effects, self.literals)) or scanned.warnings:

@@ -119,7 +119,8 @@ class Sharded(Plan):
             return None
         host, database = place
         local = number & local_mask
-        return host, shard, template.render((*values, database, local, number - local)), database
+        sql = template.text % template.pick((*values, database, local, number - local))  # `render`
+        return host, shard, sql, database
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         found = self.at_point(values, topology)

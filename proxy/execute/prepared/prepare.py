@@ -83,6 +83,7 @@ _LEARNT = (ShardSelect, Gather)
 #: Plans that take parameters as they take a session's values. Others are made of the text with them.
 _WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, Reorder, SystemViews, Everywhere, Builtin)
 _DIAGNOSTICS = frozenset({"@@warning_count", "@@error_count"})
+_decimal = b"%d".__mod__
 #: Statements of the proxy's own, of which no server knows.
 _OWN = (Show, ExplainRoute)
 
@@ -361,7 +362,7 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
     ):
         return False
     plan = repeat.plan
-    given = [b"%d" % value for value in repeat.values.unpack_from(packet, repeat.begin)]
+    given = map(_decimal, repeat.values.unpack_from(packet, repeat.begin))
     point = plan.at_point((*statement.literals, *given), snapshot.topology)
     if point is None:
         return False
