@@ -106,8 +106,11 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
         admit_plan(session, plan, sql)
     if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run_plan(client, plan, literals), judged=False)
-    else:
-        run_plan(client, plan, literals)
+        return
+    try:  # as `run_plan`
+        _EXECUTORS[plan.__class__](client, plan, literals)
+    except BindError as error:
+        raise ProxyError(error.name, **error.arguments) from None
 
 
 def run_plan(client: Exchange, plan: Plan, literals: Values) -> None:
@@ -232,11 +235,11 @@ def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values)
 
 
 def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
-    services = client.services
     session = client.session
-    values = values_of(session, plan, literals)
+    values = values_of(session, plan, literals) if plan.session_slots else literals
     if _ask_point(client, plan, values):
         return
+    services = client.services
     try:
         bound = plan.bind(values, client.snapshot.topology, choose)
     except NotSupported:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from config.schema import Schema
 from config.topology import Topology
 
+from .around import Around
 from .cache import Cache, Guarded
 from .caching import with_caches
 from .checked import checked
@@ -189,6 +190,7 @@ class Rewriter:
         self._cache = Cache(cache_size)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
         self._enclosed: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
+        self._around = Around()
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
         self._folded_bytes = 0  # of their fingerprints
         self.generation = object()
@@ -253,6 +255,7 @@ class Rewriter:
         self._cache.clear()
         self._short.clear()
         self._enclosed.clear()
+        self._around.clear()
         self._folded.clear()
         self._folded_bytes = 0
         return made
@@ -276,6 +279,10 @@ class Rewriter:
             if plan is not None:
                 self.hits += 1
                 return plan, (literal, b"")
+        around = self._around.find(sql, env.key)
+        if around is not None:
+            self.hits += 1
+            return around
         texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
         if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))
@@ -286,10 +293,13 @@ class Rewriter:
                         self._remember(before, env, entry)
                     elif outside and literals == (literal, b"") and texts == outside:
                         self._remember_enclosed(outside, env, entry)
+                    else:
+                        self._around.put(sql, env.key, entry, texts, literals)
                     return entry, literals
                 plan = entry.plans.get(tuple([literals[index] for index in entry.literals]))
                 if plan is not None:
                     self.hits += 1
+                    self._around.put(sql, env.key, plan, texts, literals, entry.literals)
                     return plan, literals
         return None
 
@@ -424,6 +434,7 @@ class Rewriter:
             if self._cache.dropped != dropped:  # the plans that are in use are to be looked for in it again
                 self._short.clear()
                 self._enclosed.clear()
+                self._around.clear()
 
 
 def _folds(plan: Plan, folded: Folded) -> bool:

@@ -46,10 +46,10 @@ Part = bytes | int | Label
 
 class Template:
     """A statement with holes; immutable. `parts` are as given, with neighbouring texts joined. `integers`
-    are the holes for which `render` is given a number.
+    are the holes for which `render` is given a number. It is `text % pick(values)`.
     """
 
-    __slots__ = ("_format", "_pick", "parts")
+    __slots__ = ("parts", "pick", "text")
 
     def __init__(self, parts: Iterable[Part], integers: Sequence[int] = ()) -> None:
         joined: list[Part] = []
@@ -64,12 +64,12 @@ class Template:
             part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%d" if part in integers else b"%b"
             for part in joined
         )
-        self._format = b"".join(texts)
-        self._pick: Callable[[Any], Any] = _picker([part for part in joined if not isinstance(part, bytes)])
+        self.text = b"".join(texts)
+        self.pick: Callable[[Any], Any] = _picker([part for part in joined if not isinstance(part, bytes)])
 
     def __reduce__(self) -> tuple[object, ...]:
         """For pickle: made again from its parts. The picker is a function."""
-        return _restored, (type(self), self.parts, self._format, self._state())
+        return _restored, (type(self), self.parts, self.text, self._state())
 
     def _state(self) -> tuple[object, ...]:
         """What a subclass has besides."""
@@ -80,7 +80,7 @@ class Template:
 
     def render(self, values: Sequence[bytes | int]) -> bytes:
         """The SQL. Raises IndexError when there are fewer values than the holes name."""
-        return self._format % self._pick(values)  # type: ignore[no-any-return]
+        return self.text % self.pick(values)  # type: ignore[no-any-return]
 
     def size_of_many(self, values: tuple[bytes, ...], columns: Sequence[Sequence[bytes]]) -> int:
         """About how many bytes `render_many` gives."""
@@ -126,8 +126,8 @@ class Template:
 
 def _restored(kind: type[Template], parts: tuple[Part, ...], text: bytes, state: tuple[Any, ...]) -> Template:
     made = kind.__new__(kind)
-    made.parts, made._format = parts, text
-    made._pick = _picker([part for part in parts if not isinstance(part, bytes)])
+    made.parts, made.text = parts, text
+    made.pick = _picker([part for part in parts if not isinstance(part, bytes)])
     made._restore(state)
     return made
 

@@ -20,6 +20,18 @@ OWN_ACCOUNT: Final = ""
 """The proxy's own account, by the name that it has here: `backends.user`."""
 
 
+class _Made(dict[str, HostPool]):
+    """Pools by their hosts, made when they are asked for."""
+
+    def __init__(self, make: Callable[[str], HostPool]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, host: str) -> HostPool:
+        found = self[host] = self._make(host)
+        return found
+
+
 class Backends:
     """A pool for each host, made when it is first needed. A host's pool has the connections of all accounts,
     so that `max_connections` bounds their sum; the account is part of a connection's variant.
@@ -32,7 +44,9 @@ class Backends:
         #: What hosts and shards have to do.
         self.loads = Loads()
         self._scratch: dict[str, HostPool] = {}
-        self._pools: dict[str, HostPool] = {}
+        self._pools = _Made(self._new)
+        #: A host's pool.
+        self.pool: Callable[[str], HostPool] = self._pools.__getitem__
         self._retired: list[HostPool] = []
         self._accounts = [OWN_ACCOUNT]
 
@@ -53,13 +67,11 @@ class Backends:
         """A variant of connections of each account."""
         return range(0, len(self._accounts) * CAPABILITY_SETS, CAPABILITY_SETS)
 
-    def pool(self, host: str) -> HostPool:
-        found = self._pools.get(host)
-        if found is None:
-            found = self._pools[host] = self._make_pool(host)
-            found.load = self.loads.host(host)
-            found.state.serve(len(self._accounts))
-        return found
+    def _new(self, host: str) -> HostPool:
+        made = self._make_pool(host)
+        made.load = self.loads.host(host)
+        made.state.serve(len(self._accounts))
+        return made
 
     def up(self, host: str) -> bool:
         """Whether a host serves, as far as is known."""
@@ -72,9 +84,7 @@ class Backends:
         """
         found = self._scratch.get(host)
         if found is None:
-            found = self._scratch[host] = self._make_pool(host)
-            found.load = self.loads.host(host)
-            found.state.serve(len(self._accounts))
+            found = self._scratch[host] = self._new(host)
             most = min(self._gathers, found.limits.max_connections)
             found.limits = replace(found.limits, max_connections=most)
             found.state.share.resize(most)

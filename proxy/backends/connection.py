@@ -24,7 +24,16 @@ from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
 from proxy.load import BUCKETS, UNIT, Load, share
 from proxy.wire.constants import MAX_PAYLOAD, Status
-from proxy.wire.packets import FIRST_NUMBER, Err, ProtocolError, parse_err, parse_ok, reply_numbers
+from proxy.wire.packets import (
+    FIRST_NUMBER,
+    Err,
+    ProtocolError,
+    parse_err,
+    parse_ok,
+    query_head,
+    query_packet,
+    reply_numbers,
+)
 from proxy.wire.replies import FIRST, ReplyScanner
 from proxy.wire.states import rewritten, untracked
 
@@ -245,19 +254,21 @@ class BackendConnection(asyncio.Protocol):
         else:
             self.transport.write(packets)
 
-    def ask(self, packet: bytes, receiver: Receiver) -> None:
-        """`send` for one command that is answered by one reply: the usual case."""
-        if self.receiver is not None or self.closed or len(packet) > MAX_PAYLOAD:
-            self.send(packet, receiver)
+    def ask(self, sql: bytes, receiver: Receiver) -> None:
+        """`send` for one COM_QUERY: the usual case."""
+        size = len(sql) + 1
+        if self.receiver is not None or self.closed or size >= MAX_PAYLOAD:
+            self.send(query_packet(sql), receiver)
             return
         self.receiver = receiver
         self.sent = 0.0 if receiver.own else monotonic()
         self.replies = 1
         self._plain = True
-        self.scanner.start()
         self._numbers = None
-        self.scanner.first_number = FIRST_NUMBER
-        self.transport.write(packet)
+        scanner = self.scanner
+        scanner.start()
+        scanner.first_number = FIRST_NUMBER
+        self.transport.write(query_head(size, 3) + sql)
 
     def tell(self, packet: bytes) -> None:
         """Send a command that is answered by OK, and wait for nothing: whatever is sent next comes behind it.

@@ -249,7 +249,8 @@ class HostPool:
         """Take `conn` back after a complete reply. What one session left on the server goes no further: one
         that is given back in the middle of a reply, or that a KILL may still hit, is closed.
         """
-        if conn.closed or conn.resetting or conn not in self.state.busy:
+        state = self.state
+        if conn.closed or conn.resetting or conn not in state.busy:
             return  # given back before: by a session that ended while its last statement was being settled
         if conn.receiver is not None:
             receiver, clean = conn.receiver, conn.at_packet_end
@@ -266,15 +267,15 @@ class HostPool:
             self._spawn(self._reset(conn), f"reset {self.host}")
         elif conn.unread:
             conn.resetting, conn.unread, conn.begun = True, False, self._now()
-            conn.ask(_PING, _Look(self))
+            conn.send(_PING, _Look(self))
             conn.sent = 0.0
         else:
-            waiter = self.state.give(conn, self._clock)
+            waiter = state.give(conn, self._clock)
             if waiter is not None:
                 self._grant(waiter, conn)
             elif self.retired:
                 conn.close()
-            if self.state.waiting:
+            if state.waiting.queues:
                 self._serve()
 
     def connection_closed(self, conn: BackendConnection) -> None:

@@ -160,7 +160,7 @@ class PoolState(Generic[C]):
         for others who wait: `assign` tells.
         """
         del self.busy[conn]  # KeyError: it was not lent, so somebody gave it back twice
-        waiter = self._next(conn.capability_set) if self.waiting else None
+        waiter = self._next(conn.capability_set) if self.waiting.queues else None
         if waiter is not None:
             self.busy[conn] = waiter.user
             return waiter

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from proxy.wire.attributes import NOTHING, attributed
 from proxy.wire.comments import comment_of, commented
+from proxy.wire.packets import query_packet
 from proxy.wire.replies import FIRST
 
 from .connection import BackendConnection, Receiver
@@ -29,8 +30,8 @@ class RewordedConnection(BackendConnection):
         packets = self.reworded(packets, receiver, sync_packets)
         super().send(packets, receiver, sync_packets, replies=replies, state=state)
 
-    def ask(self, packet: bytes, receiver: Receiver) -> None:
-        self.send(packet, receiver)
+    def ask(self, sql: bytes, receiver: Receiver) -> None:
+        self.send(query_packet(sql), receiver)
 
     def reworded(self, packets: bytes, receiver: Receiver, sync_packets: int) -> bytes:
         """The packets for the server, of what was to be sent. Each kind adds its own, and asks the next."""

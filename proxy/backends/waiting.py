@@ -104,27 +104,27 @@ class Waiting(Generic[C]):
     """The wants of one host. A user's own are served first come first served, the users in turns."""
 
     def __init__(self) -> None:
-        #: By user, whose turn is next first; none is empty.
-        self._queues: dict[str, deque[Waiter[C]]] = {}
+        #: By user, whose turn is next first; none is empty, so that there are none when nobody waits.
+        self.queues: dict[str, deque[Waiter[C]]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Waiter[C]]:
-        for queue in self._queues.values():
+        for queue in self.queues.values():
             yield from queue
 
     def of(self, user: str) -> int:
         """How many of one user wait."""
-        queue = self._queues.get(user)
+        queue = self.queues.get(user)
         return len(queue) if queue else 0
 
     def add(self, waiter: Waiter[C]) -> None:
         """At the end of its user's queue."""
-        queue = self._queues.get(waiter.user)
+        queue = self.queues.get(waiter.user)
         if queue is None:
-            queue = self._queues[waiter.user] = deque()
+            queue = self.queues[waiter.user] = deque()
         queue.append(waiter)
         self._count += 1
 
@@ -132,26 +132,26 @@ class Waiting(Generic[C]):
         """Leave only the wanted ones; the others."""
         gone = [waiter for waiter in self if not wanted(waiter)]
         if gone:
-            for user, queue in list(self._queues.items()):
+            for user, queue in list(self.queues.items()):
                 left = deque(waiter for waiter in queue if wanted(waiter))
                 if left:
-                    self._queues[user] = left
+                    self.queues[user] = left
                 else:
-                    del self._queues[user]
+                    del self.queues[user]
             self._count -= len(gone)
         return gone
 
     def next(self, capability_set: int, may: Callable[[str], bool]) -> Waiter[C] | None:
         """Take out the next one that wants this variant, of a user who may have a connection."""
-        for user, queue in self._queues.items():
+        for user, queue in self.queues.items():
             for index, waiter in enumerate(queue):
                 if waiter.cancelled or waiter.capability_set != capability_set:
                     continue
                 if not may(user):
                     break
-                del queue[index], self._queues[user]
+                del queue[index], self.queues[user]
                 if queue:
-                    self._queues[user] = queue  # at the end: others have their turns first
+                    self.queues[user] = queue  # at the end: others have their turns first
                 self._count -= 1
                 return waiter
         return None
@@ -161,7 +161,7 @@ class Waiting(Generic[C]):
         users have now, of `used` in all.
         """
         found: list[Waiter[C]] = []
-        turns = deque((user, iter(queue)) for user, queue in self._queues.items())
+        turns = deque((user, iter(queue)) for user, queue in self.queues.items())
         while turns and len(found) < most:
             user, queue = turns.popleft()
             waiter = next((one for one in queue if not one.cancelled), None)

@@ -155,7 +155,7 @@ class Exchange(ABC):
         """Run a statement, and answer. Raises ProxyError."""
 
     @abstractmethod
-    def run_plan(self, plan: Plan, values: Values) -> None:
+    def run_plan(self, plan: Plan, literals: Values) -> None:
         """Run a plan in the place of the one at work."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from proxy.backends.connection import BackendConnection, Receiver
 from proxy.errors import ProxyError
@@ -17,6 +17,9 @@ from rewriter.text.effects import Effects
 from rewriter.text.nature import UNREAD, Nature
 
 from .work import Work
+
+if TYPE_CHECKING:
+    from proxy.session.prepared import Statement
 
 
 class Passthrough(Work, Receiver, Protocol):
@@ -29,8 +32,15 @@ class Passthrough(Work, Receiver, Protocol):
     once: Callable[[bytes], Request] | None
     """Makes, of its text, the request as which the next statement goes that is given none."""
 
-    def ask(self, host: str, sql: bytes, column_metadata: ColumnMetadata | None, shard: bytes) -> None:
-        """A point select in the database `shard`."""
+    def ask(
+        self,
+        host: str,
+        sql: bytes,
+        column_metadata: ColumnMetadata | None,
+        shard: bytes,
+        statement: Statement | None = None,
+    ) -> None:
+        """A point select in the database `shard`. `statement`: whose rows, made binary, the client gets."""
 
     def run(
         self,

@@ -27,6 +27,7 @@ from proxy.engine.passthrough import Request
 from proxy.engine.problems import NOTED
 from proxy.engine.session_sync import effects_packets, keeps_warnings, opens_none, sync_packets
 from proxy.engine.tracked import tracked_reply
+from proxy.engine.transcode import BinarySink, binary_reply
 from proxy.engine.waiting_room import fenced, read_only
 from proxy.errors import ProxyError
 from proxy.load import Load
@@ -43,6 +44,7 @@ from rewriter.text.nature import UNREAD, Nature
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
+    from proxy.session.prepared import Statement
 
 _IN_TRANS = int(Status.IN_TRANS)
 _NO_DATABASE = 1046
@@ -75,6 +77,7 @@ class Relay:
         "shards",
         "sql",
         "stale",
+        "statement",
         "task",
         "waiter",
     )
@@ -86,7 +89,7 @@ class Relay:
         """Large rows go on in pieces, but where they are read on the way; and where they are compressed: each
         piece would be a frame, and mysql-connector-python reads no packet that is in more than two.
         """
-        return self.client.whole
+        return self.client.whole or self.statement is not None
 
     @property
     def attributes(self) -> bytes:
@@ -114,14 +117,24 @@ class Relay:
         self.nature = UNREAD
         self.request: Request | None = None
         self.once: Callable[[bytes], Request] | None = None  # see `Passthrough`
+        self.statement: Statement | None = None  # whose rows are made binary, until a sink does it
         self.stale = False
         self.fresh = False  # the connection is the pool's, not the session's
         self.refused: Err | None = None  # the master takes no writes, and another may come
         self.column_metadata: ColumnMetadata | None = None
         self.placing: Placing | None = None  # while the definitions of a result are being changed
 
-    def ask(self, host: str, sql: bytes, column_metadata: ColumnMetadata | None, shard: bytes) -> None:
-        """Send `sql` to `host`, with nothing special about it: a point select in the database `shard`."""
+    def ask(
+        self,
+        host: str,
+        sql: bytes,
+        column_metadata: ColumnMetadata | None,
+        shard: bytes,
+        statement: Statement | None = None,
+    ) -> None:
+        """Send `sql` to `host`, with nothing special about it: a point select in the database `shard`. With
+        `statement`, which it is executed for, the rows are made binary.
+        """
         client = self.client
         session = client.session
         load = self.known.get(shard) or self.loads.shard(shard, client.snapshot.topology)
@@ -130,6 +143,7 @@ class Relay:
             return
         client.work = self
         self.plain = True
+        self.statement = statement
         self.column_metadata = column_metadata
         transaction = session.transaction
         if not transaction.held:
@@ -142,7 +156,7 @@ class Relay:
             ):
                 self.conn = conn
                 conn.begun = client.begun
-                conn.ask(query_packet(sql), self)
+                conn.ask(sql, self)
                 self.shard = conn.shard = load
                 if column_metadata is not None:
                     conn.scanner.expected = column_metadata.headers.get(conn.capability_set)
@@ -184,6 +198,7 @@ class Relay:
         self.shard, self.shards = (shards[0], ()) if len(shards) == 1 else (None, shards)
         self.sql = sql
         self.plain = False
+        self.statement = None
         self.database = database
         self.id_offset = id_offset
         self.keeps_insert_id = keeps_insert_id
@@ -201,7 +216,7 @@ class Relay:
         client.work = self
         self.plain = True
         self.fresh = False
-        self.database = self.column_metadata = self.shard = None
+        self.database = self.column_metadata = self.shard = self.statement = None
         self.shards = ()
         self.conn = conn
         conn.begun = client.begun
@@ -325,10 +340,16 @@ class Relay:
         if self.column_metadata is not None:
             header = conn.scanner.matched
             if header is not None:
-                data = header.shown + data[header.size :]
+                if self.statement is None:
+                    data = header.shown + data[header.size :]
+                else:
+                    data = binary_reply(self.client, self.statement, data, header)
             elif conn.scanner.err is not None and self._moves(conn, conn.scanner.err):
                 return
             else:
+                if self.statement is not None:
+                    BinarySink(self.client, self.statement, exact=False)
+                    self.statement = None
                 data = self._placed(conn, data, self.column_metadata)
         elif conn.scanner.err is not None:
             if self._moves(conn, conn.scanner.err):
@@ -481,7 +502,7 @@ class Relay:
             affected = None if effects is not None and effects.keeps_row_count else ok.affected
             session.apply(Outcome(affected, (ok.insert_id or None) if made else None))
         elif effects is None or effects.found_rows not in (KEEP, PRIMED):
-            session.passed(scanned.rows)
+            session.row_count, session.found_rows = RESULT_SET, scanned.rows  # `passed`
         else:
             session.apply(Outcome(RESULT_SET))
         if (effects is not None and left_behind(session, conn, effects, self.literals)) or scanned.warnings:

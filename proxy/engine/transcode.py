@@ -14,6 +14,7 @@ from proxy.engine.result import ResultSink, Rewritten
 from proxy.errors import ProxyError
 from proxy.wire import row_packets
 from proxy.wire.binary import Heading, RowEncoder
+from proxy.wire.column_metadata import Header
 from proxy.wire.constants import BINARY_COLLATION, MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.packets import PacketReader, eof_packet, frame
 from proxy.wire.resultset import Column, decode_column, fitted
@@ -93,6 +94,19 @@ class BinarySink(Rewritten):
     def remove(self) -> None:
         self.client.relay.once = None
         super().remove()
+
+
+def binary_reply(client: Exchange, statement: Statement, data: bytes, header: Header) -> bytes:
+    """A whole reply to a command of one packet, with binary rows. It begins with `header`, and its end is an
+    EOF packet. Where the heading is new, or a row not plain, a `BinarySink` stands from now on.
+    """
+    known = statement.heading
+    if known is not None and known.packets == header.shown:
+        made, pos, _ = row_packets.binary_rows(data, header.size, known.encoder.kinds, known.seq, MAX_PAYLOAD)
+        if len(data) - pos == _EOF_SIZE:
+            return b"".join((header.shown, made, data[pos:]))
+    BinarySink(client, statement, exact=False)
+    return header.shown + data[header.size :]
 
 
 def exact_sink(client: Exchange) -> BinarySink | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from proxy.engine.exchange import Describe
+from proxy import pipeline
 from proxy.engine.relay import Relay
 from proxy.engine.services import Services
 from proxy.errors import ProxyError
-from proxy.pipeline import describe, execute, run_plan
-from rewriter.plans import Gather, Plan, Values
+from proxy.execute.prepared import prepare
 
 from .commands import run_command
 from .connection import ClientConnection
@@ -43,18 +42,8 @@ class Client(ClientConnection):
         if given_up is not None and isinstance(given_up.phase, Login):
             given_up.phase.refuse(ProxyError("too_many_logins", limit=services.clients.logins.limit))
 
-    def execute(self, sql: bytes) -> None:
-        """See `pipeline`."""
-        execute(self, sql)
-
-    def run_plan(self, plan: Plan, values: Values) -> None:
-        """See `pipeline`."""
-        run_plan(self, plan, values)
-
-    def describe(self, plan: Gather, values: Values, reply: Describe) -> None:
-        """See `pipeline`."""
-        describe(self, plan, values, reply)
-
-    def command(self, payload: bytes) -> None:
-        """See `frontend.commands`."""
-        run_command(self, payload)
+    execute = pipeline.execute
+    run_plan = pipeline.run_plan
+    describe = pipeline.describe
+    execute_again = prepare.execute_again
+    command = run_command

@@ -69,6 +69,10 @@ class ClientConnection(Exchange, asyncio.Protocol):
     def command(self, payload: bytes) -> None:
         """Run a command that is no COM_QUERY. Raises ProxyError or ProtocolError."""
 
+    @abstractmethod
+    def execute_again(self, packet: bytes) -> bool:
+        """Run the command of this packet, if it is a COM_STMT_EXECUTE like the statement's last one."""
+
     # -- transport callbacks
     # ----------------------------------------------------------------------------------------
 
@@ -95,7 +99,8 @@ class ClientConnection(Exchange, asyncio.Protocol):
             and _header(data)[0] == len(data) - 4 != MAX_PAYLOAD
             and not self._reader.pending
         ):
-            self._command(0, data[4:])
+            if not self.execute_again(data):
+                self._command(0, data[4:])
         else:
             self._receive(data)
 

@@ -7,6 +7,7 @@ meaning, whatever the session sets later. The plan is kept with the rewriter's g
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from config.flavour import Flavour
@@ -14,6 +15,7 @@ from proxy.backends.settings import Settings
 from rewriter.env import Env
 from rewriter.plan import Plan, Values
 from rewriter.planner import Parameters
+from rewriter.plans import ShardSelect
 
 if TYPE_CHECKING:
     from proxy.backends.connection import BackendConnection
@@ -23,6 +25,23 @@ if TYPE_CHECKING:
 def weight(sql: bytes) -> int:
     """About how many bytes a prepared statement takes: its text, literals and plan."""
     return 3 * len(sql) + 2000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """What an EXECUTE of integers has found out, and holds for the next one as long as the rewriter's
+    generation, the session's settings and the user are these. `head`: the packet from its flags to the first
+    value, `begin` and `size`: where that is, and the whole packet's size. `values`: reads them.
+    """
+
+    plan: ShardSelect
+    generation: object
+    env: Env
+    user: object
+    head: bytes
+    begin: int
+    size: int
+    values: Struct
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +55,8 @@ class Statement:
     result columns, as `Env.exact`; "" when the text of all of them says everything. It was `learnt` in this
     generation of the rewriter. `derived`: the types that MySQL gives its parameters, if they matter.
     `ahead`: a plan that was made off the loop for the next run, behind its generation and the key of the
-    settings that it was read with. `heading`: of its last result, where rows are made binary.
+    settings that it was read with. `heading`: of its last result, where rows are made binary. `repeat`: what
+    the next EXECUTE need not find out again, until another way has executed it.
     """
 
     sql: bytes
@@ -60,6 +80,7 @@ class Statement:
     number: int = 0
     ahead: tuple[object, bytes, Plan, Values] | None = None
     heading: Heading | None = None
+    repeat: Repeat | None = None
 
     @property
     def reading(self) -> Env:

@@ -116,7 +116,7 @@ def slot(session: Session, name: str) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _are_parameters(slots: tuple[str, ...]) -> bool:
+def are_parameters(slots: tuple[str, ...]) -> bool:
     """Whether the slots are all parameters, once each and in their order."""
     return slots == tuple(f"?{number}" for number in range(len(slots)))
 
@@ -126,7 +126,7 @@ def values_of(session: Session, plan: Plan, literals: Values) -> Values:
     slots = plan.session_slots
     if slots:
         given = session.prepared.values
-        if len(given) == len(slots) and _are_parameters(slots):
+        if len(given) == len(slots) and are_parameters(slots):
             return literals + given
         return literals + tuple(slot(session, name) for name in plan.session_slots)
     return literals

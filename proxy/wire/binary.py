@@ -211,7 +211,7 @@ _INTEGERS: Final[Mapping[int, tuple[str, str]]] = {
 
 
 @lru_cache(maxsize=256)
-def _integers(types: bytes) -> Struct | None:
+def integers(types: bytes) -> Struct | None:
     """How to read the values of parameters of these types, which are all integers; None when they are not."""
     forms = []
     for type_, flags in zip(types[::2], types[1::2], strict=True):
@@ -225,9 +225,9 @@ def literals(
     nulls: bytes, types: bytes, values: bytes, count: int, sent: Mapping[int, bytes], quoting: Quoting
 ) -> tuple[bytes, ...]:
     """The parameters as SQL literals. Raises ProtocolError."""
-    integers = _integers(types)
-    if integers is not None and len(values) == integers.size and not (sent or any(nulls)):
-        return tuple([b"%d" % value for value in integers.unpack(values)])
+    whole = integers(types)
+    if whole is not None and len(values) == whole.size and not (sent or any(nulls)):
+        return tuple([b"%d" % value for value in whole.unpack(values)])
     ends = value_ends(nulls, types, values, count, sent)
     found = []
     begin = 0
@@ -453,6 +453,7 @@ __all__ = [
     "Quoting",
     "RowEncoder",
     "float_literal",
+    "integers",
     "lenenc_bytes",
     "literals",
     "named_types",

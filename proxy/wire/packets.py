@@ -20,6 +20,8 @@ from .constants import MAX_PAYLOAD, Command, Status
 
 _U16 = Struct("<H")
 _QUERY = Struct("<IB")
+#: COM_QUERY's header and first byte, of the payload's size (less than MAX_PAYLOAD) and 3.
+query_head = _QUERY.pack
 _U16_U16 = Struct("<HH")
 _U64 = Struct("<Q")
 FIRST_NUMBER: Final = 1

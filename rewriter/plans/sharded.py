@@ -134,22 +134,23 @@ class Sharded(Plan):
         """Host, shard, SQL and the shard's database of a statement that one ID routes to a shard that exists;
         None: ask `bind`.
         """
-        point = self.point
-        if point is None:
+        if self.point is None:
             return None
-        raw = values[point.literal]
-        if point.parameter and not raw.isdigit():
+        keyspace, literal, mask, expected, shift, shard_mask, local_mask, template, parameter = self.point
+        raw = values[literal]
+        if parameter and not raw.isdigit():
             return None
         number = int(raw) if len(raw) < 40 else -1
-        if number & point.mask != point.expected:
+        if number & mask != expected:
             return None
-        shard = number >> point.shard_shift & point.shard_mask
-        place = topology.keyspaces[point.keyspace].places.get(shard)
+        shard = number >> shift & shard_mask
+        place = topology.keyspaces[keyspace].places.get(shard)
         if place is None:
             return None
-        local = number & point.local_mask
-        sql = point.template.render((*values, place[1], local, number - local))
-        return place[0], shard, sql, place[1]
+        host, database = place
+        local = number & local_mask
+        sql = template.text % template.pick((*values, database, local, number - local))  # `render`
+        return host, shard, sql, database
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         found = self.at_point(values, topology)

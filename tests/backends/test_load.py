@@ -108,7 +108,7 @@ def test_replies_are_counted_for_host_and_shard() -> None:
     owner = FakeOwner()
     conn, _ = connection(owner)
     shard, other = Load("main", 3), Load("main", 4)
-    conn.ask(b"\x01\0\0\0\x0e", Anybody())
+    conn.ask(b"Q", Anybody())
     conn.shard = shard
     conn.data_received(ok(7))
     assert (owner.load.count, owner.load.rows, shard.count, shard.rows) == (1, 7, 1, 7)
@@ -118,10 +118,10 @@ def test_replies_are_counted_for_host_and_shard() -> None:
     assert (owner.load.count, owner.load.rows) == (2, 10)
     assert (shard.rows, other.rows) == (9, 1)
     assert shard.seconds + other.seconds == pytest.approx(owner.load.seconds)
-    conn.ask(b"\x01\0\0\0\x0e", Anybody())
+    conn.ask(b"Q", Anybody())
     conn.data_received(b"".join(reply_packets([Err(1054, "no")])))
     assert (owner.load.count, owner.load.errors, shard.count) == (3, 1, 2)
-    conn.ask(b"\x01\0\0\0\x0e", Anybody(own=True))
+    conn.ask(b"Q", Anybody(own=True))
     conn.data_received(ok())
     assert owner.load.count == 3
 
@@ -130,12 +130,12 @@ def test_a_statement_that_is_given_up_is_an_error() -> None:
     owner = FakeOwner()
     conn, _ = connection(owner)
     shard = Load("main", 3)
-    conn.ask(b"\x01\0\0\0\x0e", Anybody())
+    conn.ask(b"Q", Anybody())
     conn.shard = shard
     conn.connection_lost(None)
     assert (owner.load.count, owner.load.errors, shard.errors) == (1, 1, 1)
     conn, _ = connection(owner)
-    conn.ask(b"\x01\0\0\0\x0e", Anybody())
+    conn.ask(b"Q", Anybody())
     conn.close()
     conn.close()
     assert (owner.load.count, owner.load.errors) == (2, 2)

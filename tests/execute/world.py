@@ -249,6 +249,9 @@ class Connection(ClientConnection):
     def command(self, payload: bytes) -> None:
         self.own.command(self, payload)
 
+    def execute_again(self, packet: bytes) -> bool:
+        return bool(self.own.execute_again(self, packet))
+
     def run_plan(self, plan: Plan, values: Values) -> None:
         self.own.run_plan(self, plan, values)
 
@@ -344,6 +347,7 @@ class World:
         self.set_limits(max_packet=1 << 24, scatter_bytes=0)
         self.services.pads = {b"x_ci": b"\0 "}
         self.services.waiting_room.limit = 0  # what fails is told at once
+        self.services.execute_again = lambda client, packet: False
         self.services.execute = lambda client, sql: self.clients[client].plans.pop(0)(client)
 
     def set_limits(self, **limits: int) -> None:

@@ -44,6 +44,11 @@ def derived_types(parameters: Sequence[bytes]) -> tuple[int, ...]:
     return types if any(one in _CASTS or one == ColumnType.LONGLONG for one in types) else ()
 
 
+def keeps_integers(derived: Sequence[int]) -> bool:
+    """Whether `as_derived` leaves the literals of integers what they are."""
+    return not any(one in _CASTS for one in derived)
+
+
 def as_derived(literals: Sequence[bytes], derived: Sequence[int], types: bytes) -> tuple[bytes, ...]:
     """The literals of parameters with the types they were bound with (two bytes each), as what they are
     `derived` to be.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, TypeGuard
 
 from proxy.backends.pool import ATTRIBUTES
@@ -70,6 +71,7 @@ from rewriter.text.masks import can_mask, unmask
 from .cursors import end_cursor
 from .derived import as_derived, derived_types
 from .once import execute_once
+from .repeat import remember
 from .statement_commands import statement_of
 from .statements import Sent, StatementRequest
 
@@ -81,6 +83,7 @@ _LEARNT = (ShardSelect, Gather)
 #: Plans that take parameters as they take a session's values. Others are made of the text with them.
 _WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, Reorder, SystemViews, Everywhere, Builtin)
 _DIAGNOSTICS = frozenset({"@@warning_count", "@@error_count"})
+_decimal = b"%d".__mod__
 #: Statements of the proxy's own, of which no server knows.
 _OWN = (Show, ExplainRoute)
 
@@ -293,6 +296,7 @@ def execute(client: Exchange, payload: bytes) -> None:
     """COM_STMT_EXECUTE."""
     session = client.session
     statement = statement_of(client, payload, "mysqld_stmt_execute")
+    statement.repeat = None
     plan = statement.plan
     if _out_of_date(client, statement) is not None:
         if plans_ahead(client, statement, lambda: execute(client, payload)):
@@ -329,6 +333,52 @@ def execute(client: Exchange, payload: bytes) -> None:
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)
+        if not sent:
+            remember(client, statement, payload, request)
+
+
+def execute_again(client: Exchange, packet: bytes) -> bool:
+    """COM_STMT_EXECUTE, a whole packet with its header, from a client that is `ready`. Mostly nothing has
+    changed since the statement was executed last but the values: then it is run, and its way is that of the
+    same statement by a literal. False: something has, and nothing was done.
+    """
+    session = client.session
+    statement = session.prepared.by_id.get(int.from_bytes(packet[5:9], "little"))
+    repeat = None if statement is None else statement.repeat
+    snapshot = client.services.serving.snapshot
+    if (
+        statement is None
+        or repeat is None
+        or packet[9 : repeat.begin] != repeat.head
+        or len(packet) != repeat.size
+        or snapshot.rewriter.generation is not repeat.generation
+        or not snapshot.all_serving
+        or session.env is not repeat.env
+        or session.user is not repeat.user
+        or session.transaction_mode != "multi"
+        or session.transaction.lost
+        or session.counts is not None
+        or session.tracks_replies
+    ):
+        return False
+    plan = repeat.plan
+    given = map(_decimal, repeat.values.unpack_from(packet, repeat.begin))
+    point = plan.at_point((*statement.literals, *given), snapshot.topology)
+    if point is None:
+        return False
+    client.ready = False
+    client.seq = 0
+    client.begun = monotonic()
+    client.snapshot = snapshot
+    client.sql, client.kind, client.plan = statement.sql, plan.kind, None
+    client.again, client.below = partial(execute, client, packet[4:]), None
+    try:
+        client.relay.ask(point[0], point[2], plan.column_metadata, point[3], statement)
+    except ProxyError as error:
+        client.fail(error)
+    except Exception as error:
+        client.crashed(error)
+    return True
 
 
 def _run_again(client: Exchange, statement: Statement, request: Execute, sent: dict[int, bytes]) -> None:

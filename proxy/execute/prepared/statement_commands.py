@@ -23,6 +23,8 @@ def send_long_data(client: Exchange, payload: bytes) -> None:
     session = client.session
     number = int.from_bytes(payload[1:5], "little")
     statement = session.prepared.named(number, session.env.flavour)
+    if statement is not None:
+        statement.repeat = None
     if statement is not None and len(payload) >= 7:
         parameter = int.from_bytes(payload[5:7], "little")
         size = len(payload) - 7

@@ -1,0 +1,92 @@
+"""Statements that are known but for one ID in their middle: found without being cut.
+
+    SELECT pin_id FROM board_has_pins WHERE board_id = 241294492511762325 ORDER BY sequence DESC LIMIT 50
+
+The text before the ID and the text behind it are kept with the plan and the other literals. Where both are
+the same again and only digits are between them, the statement is cut in the same places: whether digits are a
+literal depends on what stands beside them, not on which they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from .plan import Plan, Values
+from .plans import Sharded
+
+MAX_AROUND: Final = 1000
+"""So many statements are kept."""
+
+_LONGEST: Final = 2000
+"""Their texts have at most so many bytes."""
+
+_BEGINS: Final = b"SUDsud"
+"""What they begin with (SELECT, UPDATE, DELETE): others are not looked for."""
+
+_DIGITS: Final = b"0123456789"
+
+
+class _Known(NamedTuple):
+    """A statement's text around its ID, the literals likewise, and its plan."""
+
+    head: bytes
+    tail: bytes
+    before: Values
+    after: Values
+    plan: Plan
+
+
+class Around:
+    """The statements, by their text without any digits and the key of the settings they were read with. The
+    first of a text stays: others of it, whose other numbers differ, are cut.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, bytes], _Known] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
+
+    def find(self, sql: bytes, key: bytes) -> tuple[Plan, Values] | None:
+        """The plan of a statement and its literals, if it is known."""
+        if sql[:1] not in _BEGINS or len(sql) > _LONGEST:
+            return None
+        known = self._known.get((sql.translate(None, _DIGITS), key))
+        if known is None:
+            return None
+        head, tail, before, after, plan = known
+        if sql.startswith(head) and sql.endswith(tail):
+            middle = sql[len(head) : len(sql) - len(tail)]
+            if middle.isdigit():
+                return plan, (*before, middle, *after)
+        return None
+
+    def put(
+        self,
+        sql: bytes,
+        key: bytes,
+        plan: Plan,
+        texts: Sequence[bytes],
+        literals: Values,
+        guards: Sequence[int] = (),
+    ) -> None:
+        """A statement was cut into `texts` and `literals`: keep it, if one of these is the ID that routes it.
+        `guards`: the literals that its plan depends on.
+        """
+        point = plan.point if isinstance(plan, Sharded) else None
+        if point is None or point.parameter or point.literal in guards or sql[:1] not in _BEGINS:
+            return
+        index = (sql.translate(None, _DIGITS), key)
+        at = point.literal
+        if len(sql) > _LONGEST or not literals[at].isdigit() or index in self._known:
+            return
+        begin = sum(map(len, texts[: at + 1])) + sum(map(len, literals[:at]))
+        if len(self._known) >= MAX_AROUND:
+            self._known.clear()
+        tail = sql[begin + len(literals[at]) :]
+        self._known[index] = _Known(sql[:begin], tail, literals[:at], literals[at + 1 :], plan)
