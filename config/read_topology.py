@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -29,10 +29,11 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Strict, Tag
 
 from config.address import parse_address
-from config.document import Document, Path, Spot
+from config.document import Document, Path, Spot, from_value
 from config.fields import LayoutSettings, Members, Text, check_name, like
 from config.hosts import same_name
 from config.layout import BUILTIN, Layout
+from config.read_ranges import Bulk, bulk_of
 from config.topology import HashName, Host, Keyspace, Range, State, Topology
 from config.validation import Part, validated
 
@@ -134,6 +135,36 @@ def read_topology(
     `layouts` are those that exist beside the document's own, which may repeat one. Not `whole`: what could be
     read of one that has problems, to check others against it.
     """
+    return _read_in_bulk(document, layouts) or _read(document, layouts, {}, whole=whole)
+
+
+def _read_in_bulk(document: Document, layouts: Mapping[str, Layout]) -> Topology | None:
+    """What `_read` gives of a document with many ranges in which nothing is wrong; None: ask that."""
+    value: Any = document.value
+    keyspaces = value.get("keyspaces") if isinstance(value, dict) and not document.problems else None
+    if not isinstance(keyspaces, dict):
+        return None
+    bulks: dict[str, Bulk] = {}
+    for name, keyspace in keyspaces.items():
+        bulk = bulk_of(keyspace.get("ranges"), _host) if isinstance(keyspace, dict) else None
+        if bulk is not None:
+            bulks[name] = bulk
+    if not bulks:
+        return None
+    rest: dict[str, Any] = {
+        name: {**one, "ranges": list(_listed(one["ranges"]))[:1]} if name in bulks else one
+        for name, one in keyspaces.items()
+    }
+    made = _read(from_value({**value, "keyspaces": rest}), layouts, bulks)
+    return None if made is None else replace(made, digest=document.digest)
+
+
+def _read(
+    document: Document, layouts: Mapping[str, Layout], bulks: Mapping[str, Bulk], *, whole: bool = True
+) -> Topology | None:
+    """`bulks`: the ranges that have been read, of which the document has one only. None after noting
+    problems.
+    """
     fields = validated(TopologyFields, document)
     if fields is None:
         return None
@@ -156,7 +187,7 @@ def read_topology(
             database = entry.database or name
             made = Keyspace(name, master=entry.master, slave=entry.slave, database=database)
         else:
-            made = _read_sharded(name, entry, document, {**layouts, **own}, fleet)
+            made = _read_sharded(name, entry, document, {**layouts, **own}, fleet, bulks.get(name))
         fleet.databases(path, made)
         keyspaces[name] = made
     if document.at(("keyspaces",)) is None and document.at(("default",)) is None:
@@ -168,7 +199,12 @@ def read_topology(
 
 
 def _read_sharded(
-    name: str, fields: Sharded, document: Document, layouts: Mapping[str, Layout], fleet: _Fleet
+    name: str,
+    fields: Sharded,
+    document: Document,
+    layouts: Mapping[str, Layout],
+    fleet: _Fleet,
+    bulk: Bulk | None,
 ) -> Keyspace:
     """One keyspace, as far as the document gives it: what is missing or wrong has been noted."""
     path: Path = ("keyspaces", name)
@@ -189,6 +225,34 @@ def _read_sharded(
     if shards is not None and shards > limit:
         document.refuse((*path, "shards"), f"is {shards}: must be 1 to {limit}")
         shards = None
+    made: Sequence[Range]
+    if bulk is not None:
+        for master, slave in bulk.pairs:
+            fleet.pair((*path, "ranges"), Pair.model_construct(master=master, slave=slave))
+        if not bulk.fits(limit, shards) or (hashed and bulk.closed):
+            document.refuse((*path, "ranges"), "are not right")
+        made = bulk.ranges
+    else:
+        made = _read_ranges(path, raw, fields, document, fleet, limit, shards, hashed=hashed)
+    return Keyspace(name, layout, None if layout else fields.hash, shards, fields.database or "", made)
+
+
+def _listed(ranges: Any) -> Iterable[Any]:
+    return ranges.values() if isinstance(ranges, dict) else ranges
+
+
+def _read_ranges(
+    path: Path,
+    raw: Mapping[str, Any],
+    fields: Sharded,
+    document: Document,
+    fleet: _Fleet,
+    limit: int,
+    shards: int | None,
+    *,
+    hashed: bool,
+) -> tuple[Range, ...]:
+    """The ranges of a keyspace, `raw` in the document, as far as they are right."""
     listed = fields.ranges or []
     entries = listed.items() if isinstance(listed, dict) else enumerate(listed)
     ranges = [((*path, "ranges", key), one) for key, one in entries]
@@ -203,12 +267,11 @@ def _read_sharded(
         spans = [(place, one.range) for place, one in ranges]
         whole = hashed or raw.get("shards") is not None
         _check_ranges(document, (*path, "ranges"), spans, limit - 1, shards, whole=whole)
-    made = tuple(
+    return tuple(
         Range(*one.range, one.master, one.slave, one.open, one.state)
         for _, one in ranges
         if one.range and one.master and one.range[0] <= one.range[1] < limit
     )
-    return Keyspace(name, layout, None if layout else fields.hash, shards, fields.database or "", made)
 
 
 @dataclass
@@ -249,15 +312,18 @@ class _Fleet:
 
     def databases(self, path: Path, keyspace: Keyspace) -> None:
         """Note when `keyspace` shares a physical database name with an earlier one."""
-        shards = keyspace.all_shards if keyspace.pattern else ()
-        for shard in (None,) if keyspace.database else shards:
-            name = keyspace.database_of(shard)
-            other = self.names.setdefault(name, keyspace)
-            if other is not keyspace:
-                place = (*path, "database") if "database" in self.document.at(path) else path
-                message = f"its database {name.decode()} is also one of keyspace {other.name}"
-                self.document.refuse(place, message)
-                return
+        if keyspace.database:
+            names = [keyspace.database_of(None)]
+        else:
+            names = keyspace.databases_of(keyspace.all_shards) if keyspace.pattern else []
+        shared = self.names.keys() & names
+        if shared:
+            name = next(one for one in names if one in shared)
+            place = (*path, "database") if "database" in self.document.at(path) else path
+            message = f"its database {name.decode()} is also one of keyspace {self.names[name].name}"
+            self.document.refuse(place, message)
+            names = names[: names.index(name)]
+        self.names |= dict.fromkeys(names, keyspace)
 
 
 # --- how the ranges of a keyspace must lie -------------------------------------------------------
