@@ -8,10 +8,12 @@ same of what is right (tests/config/test_many_ranges.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from config.address import spelt
+from config.document import Document
 from config.ranges import Host, Ranges, State, mark
 
 LEAST: Final = 100
@@ -45,16 +47,45 @@ class Bulk:
         return lasts[-1] < limit and (shards is None or (firsts[0] == 0 and lasts[-1] == shards - 1))
 
 
-def bulk_of(value: object, host: Callable[[str], Host]) -> Bulk | None:
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """A topology's document in two: its `value`, in which the keyspaces of `bulks` have one range only, and
+    those. `digest`: of the whole.
+    """
+
+    value: dict[str, Any]
+    bulks: Mapping[str, Bulk]
+    digest: str
+
+
+def reduced(document: Document) -> Reduced | None:
+    """None when there are few ranges, or when something may be wrong with one."""
+    value: Any = document.value
+    keyspaces = value.get("keyspaces") if isinstance(value, dict) and not document.problems else None
+    if not isinstance(keyspaces, dict):
+        return None
+    bulks: dict[str, Bulk] = {}
+    left: dict[str, Any] = {}
+    for name, keyspace in keyspaces.items():
+        left[name] = keyspace
+        bulk = bulk_of(keyspace.get("ranges")) if isinstance(keyspace, dict) else None
+        if bulk is not None:
+            ranges = keyspace["ranges"]
+            some = next(iter(ranges.values() if isinstance(ranges, dict) else ranges))
+            bulks[name], left[name] = bulk, {**keyspace, "ranges": [some]}
+    return Reduced({**value, "keyspaces": left}, bulks, document.digest) if bulks else None
+
+
+def bulk_of(value: object) -> Bulk | None:
     """The ranges of a keyspace in a document; None when they are few or when something may be wrong with
-    one. `host`: an address as all name it; ValueError when it is none.
+    one.
     """
     if isinstance(value, dict):
         value = list(value.values()) if all(type(key) is str for key in value) else None
     if not isinstance(value, list) or len(value) < LEAST:
         return None
     try:
-        return _read(value, host)
+        return _read(value)
     except (_Doubt, KeyError, TypeError, ValueError):
         return None
 
@@ -63,13 +94,13 @@ class _Doubt(Exception):
     """Something may be wrong."""
 
 
-def _read(value: list[Any], host: Callable[[str], Host]) -> Bulk:
+def _read(value: list[Any]) -> Bulk:
     firsts: list[int] = []
     lasts: list[int] = []
     masters: list[Host] = []
     slaves: list[Host | None] = []
     marks: list[int] = []
-    hosts = _Hosts(host)
+    hosts = _Hosts()
     closed = False
     for one in value:
         if type(one) is not dict or not one.keys() <= _FIELDS:
@@ -102,12 +133,8 @@ def _read(value: list[Any], host: Callable[[str], Host]) -> Bulk:
 class _Hosts(dict[object, Host]):
     """The addresses seen, as all name them."""
 
-    def __init__(self, host: Callable[[str], Host]) -> None:
-        super().__init__()
-        self._host = host
-
     def __missing__(self, text: object) -> Host:
         if type(text) is not str or not text:
             raise _Doubt
-        made = self[text] = self._host(text)
+        made = self[text] = spelt(text)
         return made

@@ -22,18 +22,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Strict, Tag
 
-from config.address import parse_address
+from config.address import spelt
 from config.document import Document, Path, Spot, from_value
 from config.fields import LayoutSettings, Members, Text, check_name, like
 from config.hosts import same_name
 from config.layout import BUILTIN, Layout
-from config.read_ranges import Bulk, bulk_of
+from config.read_ranges import Bulk, Reduced, reduced
 from config.topology import HashName, Host, Keyspace, Range, State, Topology
 from config.validation import Part, validated
 
@@ -55,18 +54,13 @@ def _pattern(text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=10_000)  # ranges name their hosts again and again
-def _host(text: str) -> Host:
-    return str(parse_address(text))
-
-
 def _two(value: Any) -> Any:
     if isinstance(value, list) and len(value) == 2:
         return tuple(value)
     raise ValueError("must be a list of two shard numbers, [first, last]")
 
 
-_Host = Annotated[Text, AfterValidator(_host)]
+_Host = Annotated[Text, AfterValidator(spelt)]
 _Shard = Annotated[int, Field(ge=0)]
 _Bounds = Annotated[tuple[_Shard, _Shard], BeforeValidator(_two)]
 _DatabaseName = Annotated[
@@ -135,28 +129,15 @@ def read_topology(
     `layouts` are those that exist beside the document's own, which may repeat one. Not `whole`: what could be
     read of one that has problems, to check others against it.
     """
-    return _read_in_bulk(document, layouts) or _read(document, layouts, {}, whole=whole)
+    found = reduced(document)
+    made = None if found is None else read_reduced(found, layouts)
+    return made or _read(document, layouts, {}, whole=whole)
 
 
-def _read_in_bulk(document: Document, layouts: Mapping[str, Layout]) -> Topology | None:
-    """What `_read` gives of a document with many ranges in which nothing is wrong; None: ask that."""
-    value: Any = document.value
-    keyspaces = value.get("keyspaces") if isinstance(value, dict) and not document.problems else None
-    if not isinstance(keyspaces, dict):
-        return None
-    bulks: dict[str, Bulk] = {}
-    for name, keyspace in keyspaces.items():
-        bulk = bulk_of(keyspace.get("ranges"), _host) if isinstance(keyspace, dict) else None
-        if bulk is not None:
-            bulks[name] = bulk
-    if not bulks:
-        return None
-    rest: dict[str, Any] = {
-        name: {**one, "ranges": list(_listed(one["ranges"]))[:1]} if name in bulks else one
-        for name, one in keyspaces.items()
-    }
-    made = _read(from_value({**value, "keyspaces": rest}), layouts, bulks)
-    return None if made is None else replace(made, digest=document.digest)
+def read_reduced(found: Reduced, layouts: Mapping[str, Layout]) -> Topology | None:
+    """What `read_topology` gives of the whole document, if nothing is wrong there; None: ask that."""
+    made = _read(from_value(found.value), layouts, found.bulks)
+    return None if made is None else replace(made, digest=found.digest)
 
 
 def _read(
@@ -235,10 +216,6 @@ def _read_sharded(
     else:
         made = _read_ranges(path, raw, fields, document, fleet, limit, shards, hashed=hashed)
     return Keyspace(name, layout, None if layout else fields.hash, shards, fields.database or "", made)
-
-
-def _listed(ranges: Any) -> Iterable[Any]:
-    return ranges.values() if isinstance(ranges, dict) else ranges
 
 
 def _read_ranges(
