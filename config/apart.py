@@ -10,12 +10,12 @@ pydantic, which would have to be imported first. What may be wrong is then read 
 
 from __future__ import annotations
 
-import pickle
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from config import pickling
 from config.document import ConfigError, Problem, parse
 from config.read_ranges import Reduced, reduced
 
@@ -56,8 +56,8 @@ def found(task: Task) -> Found:
 
 def main() -> None:
     """The program."""
-    task = pickle.load(sys.stdin.buffer)
-    pickle.dump(found(task), sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+    task = pickling.loads(sys.stdin.buffer.read())
+    sys.stdout.buffer.write(pickling.dumps(found(task)))
     sys.stdout.flush()
 
 

@@ -44,10 +44,10 @@ class Range:
 
 
 class Held(NamedTuple):
-    """What one master has of a keyspace: so many shards, with these slaves."""
+    """What one master has of a keyspace: so many shards by their state; its slaves."""
 
-    shards: int
-    slaves: tuple[Host, ...]
+    shards: dict[State, int]
+    slaves: dict[Host, None]
 
 
 Fact = tuple[Host, Host | None, int]
@@ -212,16 +212,35 @@ class Ranges(Sequence[Range]):
     def held(self) -> dict[Host, Held]:
         """What each master has."""
         if self._held is None:
-            counts = Counter(map(self.master_of.__getitem__, _existing(self.at)))
-            slaves: dict[int, list[Host]] = {}
-            for master, slave in dict.fromkeys(zip(self.master_of, self.slave_of, strict=True)):
+            facts = list(zip(self.master_of, self.slave_of, self.marks, strict=True))
+            made = {host: Held({}, {}) for host in self.masters}
+            for (master, slave, mark), shards in Counter(map(facts.__getitem__, _existing(self.at))).items():
+                one, state = made[self.masters[master]], STATES[mark >> 1]
+                one.shards[state] = one.shards.get(state, 0) + shards
                 if slave != _NOWHERE:
-                    slaves.setdefault(master, []).append(self.slaves[slave])
-            self._held = {
-                host: Held(counts[index], tuple(slaves.get(index, ())))
-                for index, host in enumerate(self.masters)
-            }
+                    one.slaves[self.slaves[slave]] = None
+            self._held = made
         return self._held
+
+    def pieces(self, most: int) -> list[Range]:
+        """The ranges, or at most so many pieces of several ranges each, for a picture. Such a piece is closed
+        when all its ranges are, has the state that is farthest from serving, and the master and slave of all,
+        or as master how many hosts they are on.
+        """
+        if len(self) <= most:
+            return list(self)
+        found = []
+        size = -(-len(self) // most)
+        for begin in range(0, len(self), size):
+            end = min(begin + size, len(self))
+            masters, slaves = set(self.master_of[begin:end]), set(self.slave_of[begin:end])
+            marks = self.marks[begin:end]
+            one = self[begin]
+            master = one.master if len(masters) == 1 else f"{len(masters)} hosts"
+            slave = one.slave if len(slaves) == 1 else None
+            open = any(mark & 1 for mark in set(marks))
+            found.append(Range(one.first, self.lasts[end - 1], master, slave, open, STATES[max(marks) >> 1]))
+        return found
 
     # --- shards ------------------------------------------------------------------------------------
 
@@ -249,8 +268,6 @@ class Ranges(Sequence[Range]):
     def masters_of(self) -> list[Host]:
         """The master of every shard that exists, ascending."""
         of_range = list(map(self.masters.__getitem__, self.master_of))
-        if len(of_range) == len(self.at):
-            return of_range
         found = self.at if len(self.runs) == 1 and not self.runs[0][0] else _existing(self.at)
         return list(map(of_range.__getitem__, found))
 

@@ -239,6 +239,16 @@ class Topology:
             self.version, dict(self.keyspaces), self.default, self.default_slave, self.digest
         )  # fmt: skip
 
+    @property
+    def size(self) -> int:
+        """So many ranges it has."""
+        return sum(len(one.columns) for one in self._sharded)
+
+    def same_shards(self, other: Topology) -> bool:
+        """Whether both have the same shards, in the same databases."""
+        mine, others = ([(one.signature, one.columns.runs) for one in two._sharded] for two in (self, other))
+        return mine == others
+
     def take_over(self, old: Topology) -> None:
         """Use what `old`, the version before this one, has made for shards that are the same. For a topology
         that nobody else knows yet.

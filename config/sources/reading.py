@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from config import pickling
 from config.apart import Found, Task
 from config.document import ConfigError, Problem
 from config.layout import Layout
@@ -71,7 +72,7 @@ class Reading:
 
     def _ask(self, task: Task) -> Found | None:
         try:
-            with _readable(pickle.dumps(task, pickle.HIGHEST_PROTOCOL)) as given:
+            with _readable(pickling.dumps(task)) as given:
                 argv = [sys.executable, "-m", "config.apart"]
                 self._process = subprocess.Popen(argv, stdin=given, stdout=subprocess.PIPE, cwd=_ROOT)
             if self._stopped:
@@ -87,7 +88,7 @@ class Reading:
         if self._stopped:
             raise ConfigError([Problem("", "the proxy is stopping", self._name)])
         try:
-            made: Found = pickle.loads(answer)
+            made: Found = pickling.loads(answer)
         except (EOFError, pickle.UnpicklingError):
             status = process.returncode
             log.warning("%s is read in the process that serves: the other ended with %s", self._name, status)

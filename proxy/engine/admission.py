@@ -360,8 +360,7 @@ def admit_everywhere(client: Exchange, bound: Bound) -> None:
     frozen = [
         Spot(one.master, name, one.first)
         for name, keyspace in topology.keyspaces.items()
-        for one in keyspace.ranges
-        if one.state is State.FROZEN
+        for one in keyspace.columns.in_state(State.FROZEN)
     ]
     _act(decide((check_states,), Placed(client.session, topology, frozen, write=True)), client.session)
 
