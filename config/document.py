@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import yaml
 
+from config.json_lines import JsonLines
 from config.runs import Cut, Unfit
 
 Path = tuple[str | int, ...]
@@ -67,7 +68,7 @@ class Document:
     source: str = ""
     problems: list[Problem] = field(default_factory=list)
     _text: str = ""
-    _lines: dict[Path, int] | None = None
+    _lines: dict[Path, int] | JsonLines | None = None
 
     def line_of(self, path: Path) -> int | None:
         """The line (from 1) where the value at `path` begins, or where its nearest ancestor does."""
@@ -160,7 +161,8 @@ def parse(text: bytes | str, source: str = "") -> Document:
             raise ConfigError([Problem(f"byte {error.start}", "the text is not UTF-8", source)]) from error
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return Document(json.loads(text, object_pairs_hook=_unique), source, [], text)
+            value = json.loads(text, object_pairs_hook=_unique)
+            return Document(value, source, [], text, JsonLines(text))
         except (ValueError, RecursionError):
             pass  # YAML's flow style is wider than JSON, and its parser says where it fails
     return _parse_yaml(text, source)
@@ -290,14 +292,9 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def _lines_of(text: str) -> dict[Path, int]:
-    """The lines of a text that YAML's parser has not read as a whole. JSON is YAML but for tabs between its
-    tokens (in texts it allows none).
-    """
-    text = text.replace("\t", " ")
-    try:
-        return {} if _too_deep(text) else _parse_all(text, "")._lines or {}
-    except ConfigError:
-        return {}
+    """The lines of a YAML text that its parser has not read as a whole."""
+    builder = _built(text, "")
+    return {} if builder is None else builder.lines
 
 
 class _TooMuch(Exception):

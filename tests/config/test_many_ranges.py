@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from config import document as documents
 from config import runs
 from config.apart import Task, found
 from config.document import ConfigError, parse
+from config.json_lines import JsonLines
 from config.layout import BUILTIN
 from config.load import load_topology
 from config.moves import moves
@@ -237,6 +239,36 @@ def test_lines_are_told_of_a_document_with_runs() -> None:
     assert read.place(("list", 400, "master")) == "list[400].master (line 402)"
 
 
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text('ab{}[]",:\\é\n ', max_size=6)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.text('ab{}[]",:\\é ', min_size=1, max_size=4), inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+def paths(value: object, path: documents.Path = ()) -> Iterator[documents.Path]:
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from paths(one, (*path, key))
+
+
+@given(
+    st.one_of(st.dictionaries(st.text("abc", max_size=3), JSON), st.lists(JSON)),
+    st.sampled_from([None, 0, 2, "\t"]),
+)
+def test_lines_of_json_are_those_of_yaml(value: object, indent: int | str | None) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    read = parse(text)
+    assert isinstance(read._lines, JsonLines)
+    lines = documents._lines_of(text.replace("\t", " "))
+    assert {path: read.line_of(path) for path in paths(value)} == lines
+    assert read.line_of(("nothing", "there")) == lines[()]
+
+
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "list:\n" + "".join(item("  ", number, 0, "db1:3306", "") for number in range(500))
     values = 2 + 500 * 5
@@ -329,6 +361,10 @@ MOST = 65_536
 
 def largest() -> Value:
     return of_ranges([{"range": [n, n], "master": f"h{n % 7}:3306", "open": n < 8} for n in range(MOST)])
+
+
+def state(one: Value) -> str:
+    return f", state: {one['state']}" if "state" in one else ""
 
 
 def as_lines(value: Value) -> str:
