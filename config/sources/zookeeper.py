@@ -40,6 +40,7 @@ from config.schema import Schema
 from config.settings import ZooKeeper
 from config.sources.base import T, ThreadedSource, TopologyThread, log
 from config.sources.client import Connection
+from config.sources.packing import unpacked
 from config.topology import Topology
 
 RE_READ_SECONDS = 60.0
@@ -133,7 +134,7 @@ class WatchedNode(ThreadedSource[T]):
         except (KazooException, KazooTimeoutError) as error:
             self._interval = RETRY_SECONDS
             return None, self.connection.refusal(error, "the node", "read")
-        return cast("bytes", text), ""
+        return unpacked(cast("bytes", text)), ""
 
     # --- the cache file ----------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class _Look:
         for path in self._settings.documents:
             content = self._tried(path, "read", self._asked("get"), path)
             if content is not None:
-                found[path] = content[0]
+                found[path] = unpacked(content[0])
                 self._note_open(path)
         self._tried(self._settings.registry, "written", self._register)
         return found, self._problems
