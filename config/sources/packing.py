@@ -1,7 +1,7 @@
 """Documents that are too large for a ZooKeeper node as they are: packed with gzip, and only those.
 
-A topology of 65,536 ranges has some megabytes, and packed some hundred kilobytes. What fits is stored as it is
-written, for people and their programs.
+A topology of 65,536 ranges has some megabytes, and packed some hundred kilobytes. What fits is stored as it
+is written, for people and their programs.
 """
 
 from __future__ import annotations

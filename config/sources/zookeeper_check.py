@@ -13,6 +13,7 @@ from kazoo.security import Permissions
 
 from config.settings import ZooKeeper
 from config.sources.client import Connection
+from config.sources.packing import unpacked
 
 CONNECT_SECONDS = 5.0
 _CHANGES = Permissions.WRITE | Permissions.CREATE | Permissions.DELETE | Permissions.ADMIN

@@ -277,8 +277,8 @@ def _not_too_large(path: object, content: object = b"", *_: object) -> None:
     """A server hangs up on who sends it more than it takes. Failed when that may be why it did."""
     if isinstance(content, bytes) and len(content) > LARGEST_NODE:
         raise Failed(
-            f"{path} would have {len(content)} bytes, packed: ZooKeeper takes about 1 MB, or what its servers' "
-            "jute.maxbuffer allows"
+            f"{path} would have {len(content)} bytes, packed: ZooKeeper takes about 1 MB, or what its "
+            "servers' jute.maxbuffer allows"
         )
 
 
