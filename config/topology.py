@@ -107,19 +107,24 @@ class Keyspace:
             return
         put, mine, others = object.__setattr__, self.columns, old.columns
         put(self, "_bases", old._bases)
-        if mine.runs != others.runs:
-            return
-        made = vars(self)
-        made["all_shards"] = shards = old.all_shards
-        if mine.marks == others.marks and mine.at == others.at and "open_shards" in vars(old):
-            made["open_shards"] = old.open_shards
-        changed = mine.changed(others, len(shards) // 4) if "places" in vars(old) else None
+        made, known = vars(self), vars(old)
+        if mine.runs == others.runs:
+            made["all_shards"] = old.all_shards
+            if mine.marks == others.marks and mine.at == others.at and "open_shards" in known:
+                made["open_shards"] = old.open_shards
+        changed = mine.changed(others, len(mine.at) // 4) if "places" in known else None
         if changed is not None:
             places = dict(old.places)
             for shard, _, now in changed:
-                assert now is not None  # the same shards exist
-                places[shard] = now[0], places[shard][1]
+                if now is None:
+                    del places[shard]
+                else:
+                    place = places.get(shard)
+                    places[shard] = now[0], self._format(shard) if place is None else place[1]
             made["places"] = places
+
+    def _format(self, shard: int) -> bytes:
+        return self.pattern.format(shard=shard).encode()
 
     def host_of(self, shard: int | None) -> Host | None:
         """The master that holds `shard`; None when no range does."""
@@ -142,9 +147,8 @@ class Keyspace:
             return self.database.encode()
         if shard is None:
             raise ValueError(f"keyspace {self.name} is sharded: its databases have a shard number")
-        if 0 <= shard < len(self.columns.at):
-            return _names(self.pattern, len(self.columns.at))[shard]
-        return self.pattern.format(shard=shard).encode()
+        place = self.places.get(shard)
+        return self._format(shard) if place is None else place[1]
 
     def databases_of(self, shards: Sequence[int]) -> list[bytes]:
         """The physical database of each shard, as `database_of`."""
@@ -243,6 +247,11 @@ class Topology:
     def size(self) -> int:
         """So many ranges it has."""
         return sum(len(one.columns) for one in self._sharded)
+
+    def warm(self) -> None:
+        """Make what the data path looks up, before somebody waits for it."""
+        for keyspace in self._sharded:
+            keyspace.places  # noqa: B018 - it is kept
 
     def same_shards(self, other: Topology) -> bool:
         """Whether both have the same shards, in the same databases."""
