@@ -31,6 +31,10 @@ from config.read_topology import _read, read_reduced, read_topology
 from config.sources import reading
 from config.sources.reading import Reading
 from config.topology import Keyspace, Topology
+from rewriter.env import Env
+from rewriter.planner import Rewriter
+from rewriter.plans.sharded import ShardSelect
+from tests.local.places import SCHEMA
 
 Value = dict[str, Any]
 
@@ -396,6 +400,15 @@ def test_65536_ranges(as_yaml: bool) -> None:
     for shard, (host, database) in places.items():
         assert host == ("new:3306" if shard == 40_000 else f"h{shard % 7}:3306")
         assert database == b"db%05d" % shard
+    rewriter, env = Rewriter(SCHEMA, second), Env(database="demo")
+    for shard in (0, 9, 39_999, 40_000, 40_001, MOST - 1):
+        plan, literals = rewriter.plan(
+            b"SELECT data FROM pins WHERE id = %d" % (shard << 46 | 1 << 36 | 7), env
+        )
+        assert isinstance(plan, ShardSelect)
+        (statement,) = plan.bind(literals, second, lambda shards: shards[0]).statements
+        assert (statement.host, statement.shards) == (places[shard][0], (shard,))
+        assert b"`db%05d`" % shard in statement.sql
     assert second.physical("db40000") == (second.keyspaces["main"], 40_000)
     assert second.keyspaces["main"].open_shards == tuple(range(8))
     frozen = second.keyspaces["main"].range_of(9)
