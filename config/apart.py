@@ -1,8 +1,9 @@
 """A topology's document read in another process: ``python -m config.apart``, which the sources start.
 
 Reading a large document takes a second or more, and a process that serves must not be held up by it: a
-thread would be in the way, too, as only one runs at a time. The program gets a pickled `Task` on its standard
-input and writes what it found, pickled, to its standard output. Only its parent speaks to it.
+thread would be in the way, too, as only one runs at a time. The program gets a `Task` on its standard input
+(the length of its first part, that part pickled, and the document) and writes what it found, pickled, to its
+standard output. Only its parent speaks to it.
 
 Usually it gives the document without its ranges, and those in columns (`read_ranges.Reduced`): that takes no
 pydantic, which would have to be imported first. What may be wrong is then read once more, as a whole.
@@ -13,7 +14,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 from config import pickling
 from config.document import ConfigError, Problem, parse
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from config.topology import Topology
 
 
+_LENGTH: Final = Struct("<Q")
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """A document, called `name` in problems. `layouts`: read it as a whole, with these; None: reduce it."""
@@ -31,6 +36,17 @@ class Task:
     text: bytes
     name: str
     layouts: Mapping[str, Layout] | None = None
+
+    def parts(self) -> tuple[bytes, bytes]:
+        """What to write, without a copy of the document."""
+        first = pickling.dumps((self.name, self.layouts))
+        return _LENGTH.pack(len(first)) + first, self.text
+
+    @classmethod
+    def read(cls, data: bytes) -> Task:
+        """What was written."""
+        behind = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+        return cls(data[behind:], *pickling.loads(data[_LENGTH.size : behind]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +72,7 @@ def found(task: Task) -> Found:
 
 def main() -> None:
     """The program."""
-    task = pickling.loads(sys.stdin.buffer.read())
-    sys.stdout.buffer.write(pickling.dumps(found(task)))
+    sys.stdout.buffer.write(pickling.dumps(found(Task.read(sys.stdin.buffer.read()))))
     sys.stdout.flush()
 
 

@@ -262,7 +262,7 @@ class _Fleet:
     document: Document
     roles: dict[str, tuple[str, Path]] = field(default_factory=dict)
     spellings: dict[str, Host] = field(default_factory=dict)
-    names: dict[bytes, Keyspace] = field(default_factory=dict)
+    keyspaces: list[Keyspace] = field(default_factory=list)
 
     def pair(self, path: Path, hosts: Pair) -> None:
         """Note what is wrong with the hosts at `path`."""
@@ -289,18 +289,32 @@ class _Fleet:
 
     def databases(self, path: Path, keyspace: Keyspace) -> None:
         """Note when `keyspace` shares a physical database name with an earlier one."""
-        if keyspace.database:
-            names = [keyspace.database_of(None)]
-        else:
-            names = keyspace.databases_of(keyspace.all_shards) if keyspace.pattern else []
-        shared = self.names.keys() & names
-        if shared:
-            name = next(one for one in names if one in shared)
+        owners: dict[bytes, Keyspace] = {}
+        for other in self.keyspaces:
+            if not _apart(other, keyspace):
+                owners |= dict.fromkeys(_databases(other), other)
+        name = next((one for one in _databases(keyspace) if one in owners), None) if owners else None
+        if name is not None:
             place = (*path, "database") if "database" in self.document.at(path) else path
-            message = f"its database {name.decode()} is also one of keyspace {self.names[name].name}"
+            message = f"its database {name.decode()} is also one of keyspace {owners[name].name}"
             self.document.refuse(place, message)
-            names = names[: names.index(name)]
-        self.names |= dict.fromkeys(names, keyspace)
+        self.keyspaces.append(keyspace)
+
+
+def _databases(keyspace: Keyspace) -> Iterable[bytes]:
+    if keyspace.database:
+        return [keyspace.database_of(None)]
+    return map(keyspace.named, keyspace.all_shards) if keyspace.pattern else []
+
+
+def _apart(one: Keyspace, other: Keyspace) -> bool:
+    """Whether their patterns alone say that no database is of both: what is before the numbers, or behind."""
+    if one.database or other.database or not one.pattern or not other.pattern:
+        return False
+    before, behind = zip(*(re.split(r"\{.*\}", keyspace.pattern) for keyspace in (one, other)), strict=True)
+    return not (before[0].startswith(before[1]) or before[1].startswith(before[0])) or not (
+        behind[0].endswith(behind[1]) or behind[1].endswith(behind[0])
+    )
 
 
 # --- how the ranges of a keyspace must lie -------------------------------------------------------

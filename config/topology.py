@@ -120,10 +120,11 @@ class Keyspace:
                     del places[shard]
                 else:
                     place = places.get(shard)
-                    places[shard] = now[0], self._format(shard) if place is None else place[1]
+                    places[shard] = now[0], self.named(shard) if place is None else place[1]
             made["places"] = places
 
-    def _format(self, shard: int) -> bytes:
+    def named(self, shard: int) -> bytes:
+        """The physical database that `shard` has, or would have: `database_of`, made anew."""
         return self.pattern.format(shard=shard).encode()
 
     def host_of(self, shard: int | None) -> Host | None:
@@ -148,7 +149,7 @@ class Keyspace:
         if shard is None:
             raise ValueError(f"keyspace {self.name} is sharded: its databases have a shard number")
         place = self.places.get(shard)
-        return self._format(shard) if place is None else place[1]
+        return self.named(shard) if place is None else place[1]
 
     def databases_of(self, shards: Sequence[int]) -> list[bytes]:
         """The physical database of each shard, as `database_of`."""
@@ -167,7 +168,7 @@ class Keyspace:
             return None
         shard = int(digits)
         held = self.columns.number_of(shard) is not None
-        return shard if held and self.database_of(shard) == database else None
+        return shard if held and self.named(shard) == database else None
 
     def bases_of(self, shards: Sequence[int], type_: int) -> list[bytes]:
         """The K of an object table on each shard, in digits. The keyspace must have a layout."""

@@ -72,7 +72,7 @@ class Reading:
 
     def _ask(self, task: Task) -> Found | None:
         try:
-            with _readable(pickling.dumps(task)) as given:
+            with _readable(*task.parts()) as given:
                 argv = [sys.executable, "-m", "config.apart"]
                 self._process = subprocess.Popen(argv, stdin=given, stdout=subprocess.PIPE, cwd=_ROOT)
             if self._stopped:
@@ -96,13 +96,14 @@ class Reading:
         return made
 
 
-def _readable(data: bytes) -> BinaryIO:
+def _readable(*parts: bytes) -> BinaryIO:
     """A file without a name, to be read from its beginning. Raises OSError."""
     file = os.fdopen(os.memfd_create("shardgate topology"), "w+b", buffering=0)
     try:
-        left = memoryview(data)
-        while left:
-            left = left[file.write(left) :]
+        for part in parts:
+            left = memoryview(part)
+            while left:
+                left = left[file.write(left) :]
         file.seek(0)
     except BaseException:
         file.close()
