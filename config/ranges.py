@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, compress, repeat
+from operator import eq
 from typing import Any, Final, NamedTuple, Self, overload
 
 Host = str
@@ -184,7 +185,7 @@ class Ranges(Sequence[Range]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
             return NotImplemented
-        return len(self) == len(other) and all(map(Range.__eq__, self, other))
+        return len(self) == len(other) and all(map(eq, self, other))
 
     def __hash__(self) -> int:
         return hash((self.masters, self.marks, self.runs))

@@ -161,14 +161,19 @@ class Keyspace:
 
     def shard_named(self, database: bytes) -> int | None:
         """The shard, held by a range, whose physical database that is; None when it is none's."""
-        before, _, behind = self.pattern.encode().partition(b"{shard")
-        behind = behind.partition(b"}")[2]
-        digits = database[len(before) : len(database) - len(behind)]
+        before, behind = self._around
+        digits = database[before : len(database) - behind]
         if not digits.isdigit() or len(digits) > _DIGITS:
             return None
         shard = int(digits)
-        held = self.columns.number_of(shard) is not None
-        return shard if held and self.named(shard) == database else None
+        place = self.places.get(shard)
+        return shard if place is not None and place[1] == database else None
+
+    @cached_property
+    def _around(self) -> tuple[int, int]:
+        """So many bytes are before the number in a database's name, and behind it."""
+        before, _, rest = self.pattern.partition("{shard")
+        return len(before), len(rest.partition("}")[2])
 
     def bases_of(self, shards: Sequence[int], type_: int) -> list[bytes]:
         """The K of an object table on each shard, in digits. The keyspace must have a layout."""

@@ -127,12 +127,14 @@ def usual(seen: Iterable[Seen]) -> float:
     return means[(len(means) - 1) // 2] if means else 0.0
 
 
-def seen_of(topology: Topology, seen: Mapping[str, Seen]) -> dict[str, dict[int, Seen]]:
+async def seen_of(topology: Topology, seen: Mapping[str, Seen]) -> dict[str, dict[int, Seen]]:
     """By keyspace and shard, what is known by physical database. Those that nobody has asked for a while are
-    not there, so that it takes no time to know 65,536.
+    not there, so it takes no time to have 65,536.
     """
     found: dict[str, dict[int, Seen]] = {name: {} for name in topology.keyspaces}
-    for database, one in seen.items():
+    for number, (database, one) in enumerate(seen.items()):
+        if not number % _AT_ONCE:
+            await asyncio.sleep(0)
         keyspace, shard = topology.physical(database) or (None, None)
         if keyspace is not None and shard is not None:
             found[keyspace.name][shard] = one

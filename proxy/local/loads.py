@@ -104,7 +104,7 @@ async def _shards(client: Exchange, plan: Listing, values: Values) -> None:
     seen = together(
         await of_all(client.services.peers, "shards", await shards_seen(client.services, all=True))
     )
-    by_shard = seen_of(client.snapshot.topology, seen)
+    by_shard = await seen_of(client.snapshot.topology, seen)
     columns = [
         text_column("Keyspace"),
         integer_column("Shard"),
@@ -147,7 +147,7 @@ def hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
 async def _hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
     seen = together(await of_all(client.services.peers, "shards_now", await shards_seen(client.services)))
     found: list[tuple[tuple[object, ...], list[object]]] = []
-    by_shard = seen_of(client.snapshot.topology, seen)
+    by_shard = await seen_of(client.snapshot.topology, seen)
     for keyspace in client.snapshot.topology.keyspaces.values():
         mine = by_shard[keyspace.name]
         usually = usual(mine.values())

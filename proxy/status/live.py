@@ -347,7 +347,7 @@ class Live:
         hot: list[HotShard] = []
         if services is not None:
             topology = services.serving.topology
-            by_shard = seen_of(topology, seen)
+            by_shard = await seen_of(topology, seen)
             for keyspace in topology.keyspaces.values():
                 mine = by_shard[keyspace.name]
                 usually[keyspace.name] = usual(mine.values())
