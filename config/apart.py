@@ -11,6 +11,7 @@ pydantic, which would have to be imported first. What may be wrong is then read 
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ def found(task: Task) -> Found:
 
 def main() -> None:
     """The program."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the proxy ends this one
     sys.stdout.buffer.write(pickling.dumps(found(Task.read(sys.stdin.buffer.read()))))
     sys.stdout.flush()
 
