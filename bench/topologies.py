@@ -191,63 +191,67 @@ def point_cpu(sock: socket.socket, pids: tuple[int, ...], statements: int) -> fl
     return (cpu_of(pids) - before) / statements * 1e6
 
 
+class Served:
+    """A proxy that serves, and its clients."""
+
+    def __init__(self, cluster: Cluster, proxy: LocalProxy) -> None:
+        self.pids = family(proxy.pid)
+        self.start_cpu = cpu_of(self.pids)
+        self.watcher, self.silent, self.asking = (connect(cluster, proxy) for _ in range(3))
+        self.pinger = Pinger(socket_of(self.silent))
+
+    def changed(self, path: Path, version: int) -> tuple[float, float, float]:
+        """Put the next topology in place. Seconds until it is in force, CPU seconds, and the longest wait of
+        a PING.
+        """
+        self.pinger.longest()
+        before, begun = cpu_of(self.pids), time.monotonic()
+        path.with_suffix(".next").rename(path)
+        while version_of(self.watcher) != version:
+            if time.monotonic() > begun + PATIENCE:
+                raise BenchError(f"version {version} is not in force after {PATIENCE:.0f} s")
+            time.sleep(0.01)
+        took = time.monotonic() - begun
+        time.sleep(2)  # what comes after it, too
+        return took, cpu_of(self.pids) - before, self.pinger.longest()
+
+    def close(self) -> None:
+        self.pinger.stop()
+        for connection in (self.watcher, self.silent, self.asking):
+            connection.close()
+
+
 def measure(
     cluster: Cluster, base: dict[str, Any], count: int, changes: int, workers: int, *, as_yaml: bool
 ) -> Cost:
     """Start a proxy with `count` ranges (0: the demo's own topology), and change it."""
     folder = cluster.folder / f"ranges-{count}"
     folder.mkdir()
-    hosts = (
-        base["keyspaces"][KEYSPACE]["ranges"][0]["master"],
-        base["keyspaces"][KEYSPACE]["ranges"][1]["master"],
-    )
-    ranges = ranges_of(count, hosts) if count else base["keyspaces"][KEYSPACE]["ranges"]
+    own = base["keyspaces"][KEYSPACE]["ranges"]
+    hosts = (own[0]["master"], own[1]["master"])
+    ranges = ranges_of(count, hosts) if count else own
     document = document_of(base, ranges)
     path = folder / "topology.json"
     size = write(path, document, as_yaml=as_yaml)
+    found = []
     with started(cluster, path, workers) as (proxy, start):
-        pids = family(proxy.pid)
-        start_cpu = cpu_of(pids)
-        watcher, silent, asking = (connect(cluster, proxy) for _ in range(3))
-        pinger = Pinger(socket_of(silent))
-        took, cpu, waits = [], [], []
+        served = Served(cluster, proxy)
         time.sleep(3)  # what is done after the start is over
-        pinger.longest()
+        served.pinger.longest()
         time.sleep(3)
-        quiet = pinger.longest()
+        quiet = served.pinger.longest()
         for number in range(changes):
             one = ranges[-1 - number % max(len(ranges) - 2, 1)]
             one["master"] = hosts[one["master"] == hosts[0]]
             document["version"] += 1
-            write(path.with_suffix(".next"), document, as_yaml=as_yaml)  # takes time, too
-            pinger.longest()
-            before, begun = cpu_of(pids), time.monotonic()
-            path.with_suffix(".next").rename(path)
-            while version_of(watcher) != document["version"]:
-                if time.monotonic() > begun + PATIENCE:
-                    raise BenchError(f"version {document['version']} is not in force after {PATIENCE:.0f} s")
-                time.sleep(0.01)
-            took.append(time.monotonic() - begun)
-            time.sleep(2)  # what comes after it, too
-            waits.append(pinger.longest())
-            cpu.append(cpu_of(pids) - before)
-        pinger.stop()
-        point = point_cpu(socket_of(asking), pids, 5000)
-        rss = usage(pids).rss / (1 << 20)
-        for connection in (watcher, silent, asking):
-            connection.close()
-    return Cost(
-        count,
-        size,
-        start,
-        start_cpu,
-        statistics.median(took),
-        statistics.median(cpu),
-        max(waits),
-        quiet,
-        point,
-        rss,
-    )
+            write(path.with_suffix(".next"), document, as_yaml=as_yaml)
+            found.append(served.changed(path, document["version"]))
+        point = point_cpu(socket_of(served.asking), served.pids, 5000)
+        rss = usage(served.pids).rss / (1 << 20)
+        served.close()
+    took, cpu, waits = zip(*found, strict=True)
+    change, change_cpu = statistics.median(took), statistics.median(cpu)
+    return Cost(count, size, start, served.start_cpu, change, change_cpu, max(waits), quiet, point, rss)
 
 
 def table(costs: list[Cost]) -> Table:
