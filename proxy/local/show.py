@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 500
 """So many ranges are told of in one turn of the loop."""
 
+_SESSIONS_AT_ONCE: Final = 100
+"""The same of sessions, whose statements are looked at."""
+
 
 def answer_rows(client: Exchange, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
     """A result set of the proxy's own, and the statement is done."""
@@ -165,10 +168,15 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
     ]
     user = client.session.user
     admin = user.role >= Role.ADMIN
-    own = sessions(client.services, user.name, admin=admin)
+    own = await sessions(client.services, user.name, admin=admin)
     parts = await of_all(client.services.peers, "sessions", own, user=user.name, admin=admin)
     found = [row for part in parts for row in part]
-    answer_rows(client, columns, liked(plan, values, sorted(found, key=lambda row: int(str(row[0]))), 1))
+    found.sort(key=lambda row: int(str(row[0])))
+    answer = LongAnswer(client, columns)
+    for at in range(0, len(found), _AT_ONCE):
+        answer.add(liked(plan, values, found[at : at + _AT_ONCE], 1))
+        await asyncio.sleep(0)
+    answer.end()
 
 
 _LONGEST_SHOWN = 4096
@@ -188,16 +196,19 @@ def transaction_age(transaction: Transaction, now: float) -> float | None:
     return round(now - transaction.since, 3) if transaction.since and transaction.open else None
 
 
-def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
-    """The sessions of this worker process: all of them, or the user's own. A statement is told without its
-    literals: the one at work, or the last one of an open transaction. `Transaction`: for so many seconds.
+async def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
+    """The sessions of this worker process: all of them, or the user's own; some in each turn of the loop. A
+    statement is told without its literals: the one at work, or the last one of an open transaction.
+    `Transaction`: for so many seconds.
     """
     rows: list[list[object]] = []
     now = time.monotonic()
     running = places_now(services)
-    for id, other in services.clients.sessions.items():
+    for number, (id, other) in enumerate(list(services.clients.sessions.items())):
         session = other.session
-        if not admin and session.user.name != user:
+        if not number % _SESSIONS_AT_ONCE:
+            await asyncio.sleep(0)
+        if services.clients.sessions.get(id) is not other or (not admin and session.user.name != user):
             continue
         busy = other.work is not None
         rows.append(
