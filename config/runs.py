@@ -32,6 +32,9 @@ MARK: Final = "shardgate-run-"
 _WAYS: Final = 20
 """So many ways of writing an item are known at once."""
 
+_TRIES: Final = 20
+"""After so many items that begin no run, it is not worth to look for more: each takes a millisecond."""
+
 _DEEPEST: Final = 50
 """Lists that are nested deeper are the parser's, which has a limit."""
 
@@ -138,9 +141,10 @@ class Cut:
 
     def _pieces(self, text: str) -> Iterator[str]:
         """The text, with marks in the place of runs."""
-        at = kept = 0
-        while (start := _FIRST.search(text, at)) is not None:
+        at = kept = tries = 0
+        while tries < _TRIES and (start := _FIRST.search(text, at)) is not None:
             indent, at = start[1], start.end()
+            tries += 1
             way = self._way(text, start.start(), indent)
             if way is None:
                 continue
@@ -152,6 +156,7 @@ class Cut:
                 yield f"{indent}- {MARK}{len(self.runs)}\n"
                 self.runs.append(self._made(rows))
                 kept = end
+                tries = 0
             at = max(at, end)
         yield text[kept:]
 
