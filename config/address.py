@@ -72,3 +72,9 @@ def parse_address(text: str, default_port: int | None = MYSQL_PORT, *, any_port:
     if not re.fullmatch(r"[0-9]{1,5}", port) or not (0 if any_port else 1) <= int(port) <= 65535:
         raise ValueError(f"bad address {text!r}: {port!r} is not a port")
     return Address(host, int(port))
+
+
+@lru_cache(maxsize=100_000)  # as parse_address
+def spelt(text: str) -> str:
+    """A server's address in the one spelling that names it. Raises ValueError."""
+    return str(parse_address(text))

@@ -79,7 +79,7 @@ def closed_problems(
             keyspace = topology.keyspaces.get(table.keyspace)
             if table.kind is not Kind.OBJECT or keyspace is None or not keyspace.ranges:
                 continue
-            if not any(one.open for one in keyspace.ranges):
+            if not keyspace.columns.any_open():
                 path = place(("databases", name, "tables", table.name, "keyspace"))
                 message = f"keyspace {keyspace.name} has no open shard: no new object could be made in it"
                 problems.append(Problem(path, message, source))

@@ -11,6 +11,7 @@ depth are limited.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -20,12 +21,18 @@ from typing import Any, Final
 
 import yaml
 
+from config.json_lines import JsonLines
+from config.runs import Cut, Unfit
+
 Path = tuple[str | int, ...]
 """Where a value stands: the keys and list indexes that lead to it."""
 
 MAX_BYTES: Final = 16 << 20
 MAX_VALUES: Final = 2_000_000
 MAX_DEPTH: Final = 64
+
+_LARGE: Final = 10_000
+"""Characters of a YAML text that is worth to be looked at for runs."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +68,12 @@ class Document:
     source: str = ""
     problems: list[Problem] = field(default_factory=list)
     _text: str = ""
-    _lines: dict[Path, int] | None = None
+    _lines: dict[Path, int] | JsonLines | None = None
 
     def line_of(self, path: Path) -> int | None:
         """The line (from 1) where the value at `path` begins, or where its nearest ancestor does."""
         if self._lines is None:
-            self._lines = _lines_of_json(self._text)
+            self._lines = _lines_of(self._text)
         for length in range(len(path), -1, -1):
             line = self._lines.get(path[:length])
             if line is not None:
@@ -154,7 +161,8 @@ def parse(text: bytes | str, source: str = "") -> Document:
             raise ConfigError([Problem(f"byte {error.start}", "the text is not UTF-8", source)]) from error
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return Document(json.loads(text, object_pairs_hook=_unique), source, [], text)
+            value = json.loads(text, object_pairs_hook=_unique)
+            return Document(value, source, [], text, JsonLines(text))
         except (ValueError, RecursionError):
             pass  # YAML's flow style is wider than JSON, and its parser says where it fails
     return _parse_yaml(text, source)
@@ -222,6 +230,36 @@ def _too_deep(text: str) -> bool:
 def _parse_yaml(text: str, source: str) -> Document:
     if _too_deep(text):
         raise ConfigError([Problem("document", "is too large or nested too deeply", source)])
+    if len(text) >= _LARGE:
+        with contextlib.suppress(ConfigError, Unfit):
+            return _parse_runs(text, source)
+    return _parse_all(text, source)
+
+
+def _parse_runs(text: str, source: str) -> Document:
+    """A large document with runs of simple items, in which nothing is wrong so far. Raises Unfit, or
+    ConfigError, of which nothing is to be told.
+    """
+    cut = Cut(text, _value_of)
+    if not cut.runs:
+        raise Unfit
+    builder = _built(cut.text, source)
+    if builder is None or builder.document.problems or builder.count + cut.values > MAX_VALUES:
+        raise Unfit
+    return Document(cut.restored(builder.document.value), source, [], text)
+
+
+def _value_of(text: str) -> object:
+    return _parse_all(text, "").value
+
+
+def _parse_all(text: str, source: str) -> Document:
+    builder = _built(text, source)
+    return Document(None, source, [], "", {}) if builder is None else builder.document
+
+
+def _built(text: str, source: str) -> _Builder | None:
+    """What the parser says; None: there is nothing in it. Raises ConfigError."""
     try:
         node = _compose(text)
     except yaml.MarkedYAMLError as error:
@@ -236,13 +274,13 @@ def _parse_yaml(text: str, source: str) -> Document:
     except RecursionError as error:
         raise ConfigError([Problem("document", "is nested too deeply", source)]) from error
     if node is None:
-        return Document(None, source, [], "", {})
+        return None
     builder = _Builder(Document(None, source, [], text, {}))
     try:
         builder.document.value = builder.build(node, ())
     except _TooMuch as error:
         raise ConfigError([Problem("document", str(error), source)]) from error
-    return builder.document
+    return builder
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -253,12 +291,10 @@ def _compose(text: str) -> yaml.Node | None:
         loader.dispose()
 
 
-def _lines_of_json(text: str) -> dict[Path, int]:
-    """The lines of a JSON text: YAML but for tabs between its tokens (in texts JSON allows none)."""
-    try:
-        return _parse_yaml(text.replace("\t", " "), "")._lines or {}
-    except ConfigError:
-        return {}
+def _lines_of(text: str) -> dict[Path, int]:
+    """The lines of a YAML text that its parser has not read as a whole."""
+    builder = _built(text, "")
+    return {} if builder is None else builder.lines
 
 
 class _TooMuch(Exception):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.topology import Keyspace, Range, Topology
+from config.ranges import Fact, unmarked
+from config.topology import Keyspace, Topology
 
 _MOST = 20
 """So many differences are told."""
@@ -36,8 +37,11 @@ def _of_shards(old: Keyspace, new: Keyspace) -> Iterator[tuple[str, str]]:
     """Runs of shards, and what is different of them."""
     first = last = -1
     told = ""
-    for shard in sorted({*old.all_shards, *new.all_shards}):
-        what = ", ".join(_of_one(old.range_of(shard), new.range_of(shard)))
+    known: dict[tuple[Fact | None, Fact | None], str] = {}
+    for shard, before, after in new.columns.changed(old.columns) or ():
+        what = known.get((before, after))
+        if what is None:
+            what = known[before, after] = ", ".join(_of_one(before, after))
         if what == told and last == shard - 1:
             last = shard
             continue
@@ -52,18 +56,17 @@ def _run(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _of_one(old: Range | None, new: Range | None) -> list[str]:
+def _of_one(old: Fact | None, new: Fact | None) -> list[str]:
     if old is None or new is None:
         there = new or old
         assert there is not None
-        return [f"{'new on' if old is None else 'gone from'} {there.master}"]
-    if old is new:
-        return []
-    found = _places(old.master, new.master, old.slave, new.slave)
-    if old.state is not new.state:
-        found.append(f"{old.state} → {new.state}")
-    if old.open is not new.open:
-        found.append("opened for new objects" if new.open else "closed for new objects")
+        return [f"{'new on' if old is None else 'gone from'} {there[0]}"]
+    found = _places(old[0], new[0], old[1], new[1])
+    (state, open), (state_now, open_now) = unmarked(old[2]), unmarked(new[2])
+    if state is not state_now:
+        found.append(f"{state} → {state_now}")
+    if open is not open_now:
+        found.append("opened for new objects" if open_now else "closed for new objects")
     return found
 
 

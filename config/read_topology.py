@@ -21,18 +21,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Strict, Tag
 
-from config.address import parse_address
-from config.document import Document, Path, Spot
+from config.address import spelt
+from config.document import Document, Path, Spot, from_value
 from config.fields import LayoutSettings, Members, Text, check_name, like
 from config.hosts import same_name
 from config.layout import BUILTIN, Layout
+from config.read_ranges import Bulk, Reduced, reduced
 from config.topology import HashName, Host, Keyspace, Range, State, Topology
 from config.validation import Part, validated
 
@@ -54,18 +54,13 @@ def _pattern(text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=10_000)  # ranges name their hosts again and again
-def _host(text: str) -> Host:
-    return str(parse_address(text))
-
-
 def _two(value: Any) -> Any:
     if isinstance(value, list) and len(value) == 2:
         return tuple(value)
     raise ValueError("must be a list of two shard numbers, [first, last]")
 
 
-_Host = Annotated[Text, AfterValidator(_host)]
+_Host = Annotated[Text, AfterValidator(spelt)]
 _Shard = Annotated[int, Field(ge=0)]
 _Bounds = Annotated[tuple[_Shard, _Shard], BeforeValidator(_two)]
 _DatabaseName = Annotated[
@@ -134,6 +129,23 @@ def read_topology(
     `layouts` are those that exist beside the document's own, which may repeat one. Not `whole`: what could be
     read of one that has problems, to check others against it.
     """
+    found = reduced(document)
+    made = None if found is None else read_reduced(found, layouts)
+    return made or _read(document, layouts, {}, whole=whole)
+
+
+def read_reduced(found: Reduced, layouts: Mapping[str, Layout]) -> Topology | None:
+    """What `read_topology` gives of the whole document, if nothing is wrong there; None: ask that."""
+    made = _read(from_value(found.value), layouts, found.bulks)
+    return None if made is None else replace(made, digest=found.digest)
+
+
+def _read(
+    document: Document, layouts: Mapping[str, Layout], bulks: Mapping[str, Bulk], *, whole: bool = True
+) -> Topology | None:
+    """`bulks`: the ranges that have been read, of which the document has one only. None after noting
+    problems.
+    """
     fields = validated(TopologyFields, document)
     if fields is None:
         return None
@@ -156,7 +168,7 @@ def read_topology(
             database = entry.database or name
             made = Keyspace(name, master=entry.master, slave=entry.slave, database=database)
         else:
-            made = _read_sharded(name, entry, document, {**layouts, **own}, fleet)
+            made = _read_sharded(name, entry, document, {**layouts, **own}, fleet, bulks.get(name))
         fleet.databases(path, made)
         keyspaces[name] = made
     if document.at(("keyspaces",)) is None and document.at(("default",)) is None:
@@ -168,7 +180,12 @@ def read_topology(
 
 
 def _read_sharded(
-    name: str, fields: Sharded, document: Document, layouts: Mapping[str, Layout], fleet: _Fleet
+    name: str,
+    fields: Sharded,
+    document: Document,
+    layouts: Mapping[str, Layout],
+    fleet: _Fleet,
+    bulk: Bulk | None,
 ) -> Keyspace:
     """One keyspace, as far as the document gives it: what is missing or wrong has been noted."""
     path: Path = ("keyspaces", name)
@@ -189,6 +206,30 @@ def _read_sharded(
     if shards is not None and shards > limit:
         document.refuse((*path, "shards"), f"is {shards}: must be 1 to {limit}")
         shards = None
+    made: Sequence[Range]
+    if bulk is not None:
+        for master, slave in bulk.pairs:
+            fleet.pair((*path, "ranges"), Pair.model_construct(master=master, slave=slave))
+        if not bulk.fits(limit, shards) or (hashed and bulk.closed):
+            document.refuse((*path, "ranges"), "are not right")
+        made = bulk.ranges
+    else:
+        made = _read_ranges(path, raw, fields, document, fleet, limit, shards, hashed=hashed)
+    return Keyspace(name, layout, None if layout else fields.hash, shards, fields.database or "", made)
+
+
+def _read_ranges(
+    path: Path,
+    raw: Mapping[str, Any],
+    fields: Sharded,
+    document: Document,
+    fleet: _Fleet,
+    limit: int,
+    shards: int | None,
+    *,
+    hashed: bool,
+) -> tuple[Range, ...]:
+    """The ranges of a keyspace, `raw` in the document, as far as they are right."""
     listed = fields.ranges or []
     entries = listed.items() if isinstance(listed, dict) else enumerate(listed)
     ranges = [((*path, "ranges", key), one) for key, one in entries]
@@ -203,12 +244,11 @@ def _read_sharded(
         spans = [(place, one.range) for place, one in ranges]
         whole = hashed or raw.get("shards") is not None
         _check_ranges(document, (*path, "ranges"), spans, limit - 1, shards, whole=whole)
-    made = tuple(
+    return tuple(
         Range(*one.range, one.master, one.slave, one.open, one.state)
         for _, one in ranges
         if one.range and one.master and one.range[0] <= one.range[1] < limit
     )
-    return Keyspace(name, layout, None if layout else fields.hash, shards, fields.database or "", made)
 
 
 @dataclass
@@ -222,7 +262,7 @@ class _Fleet:
     document: Document
     roles: dict[str, tuple[str, Path]] = field(default_factory=dict)
     spellings: dict[str, Host] = field(default_factory=dict)
-    names: dict[bytes, Keyspace] = field(default_factory=dict)
+    keyspaces: list[Keyspace] = field(default_factory=list)
 
     def pair(self, path: Path, hosts: Pair) -> None:
         """Note what is wrong with the hosts at `path`."""
@@ -249,15 +289,32 @@ class _Fleet:
 
     def databases(self, path: Path, keyspace: Keyspace) -> None:
         """Note when `keyspace` shares a physical database name with an earlier one."""
-        shards = keyspace.all_shards if keyspace.pattern else ()
-        for shard in (None,) if keyspace.database else shards:
-            name = keyspace.database_of(shard)
-            other = self.names.setdefault(name, keyspace)
-            if other is not keyspace:
-                place = (*path, "database") if "database" in self.document.at(path) else path
-                message = f"its database {name.decode()} is also one of keyspace {other.name}"
-                self.document.refuse(place, message)
-                return
+        owners: dict[bytes, Keyspace] = {}
+        for other in self.keyspaces:
+            if not _apart(other, keyspace):
+                owners |= dict.fromkeys(_databases(other), other)
+        name = next((one for one in _databases(keyspace) if one in owners), None) if owners else None
+        if name is not None:
+            place = (*path, "database") if "database" in self.document.at(path) else path
+            message = f"its database {name.decode()} is also one of keyspace {owners[name].name}"
+            self.document.refuse(place, message)
+        self.keyspaces.append(keyspace)
+
+
+def _databases(keyspace: Keyspace) -> Iterable[bytes]:
+    if keyspace.database:
+        return [keyspace.database_of(None)]
+    return map(keyspace.named, keyspace.all_shards) if keyspace.pattern else []
+
+
+def _apart(one: Keyspace, other: Keyspace) -> bool:
+    """Whether their patterns alone say that no database is of both: what is before the numbers, or behind."""
+    if one.database or other.database or not one.pattern or not other.pattern:
+        return False
+    before, behind = zip(*(re.split(r"\{.*\}", keyspace.pattern) for keyspace in (one, other)), strict=True)
+    return not (before[0].startswith(before[1]) or before[1].startswith(before[0])) or not (
+        behind[0].endswith(behind[1]) or behind[1].endswith(behind[0])
+    )
 
 
 # --- how the ranges of a keyspace must lie -------------------------------------------------------

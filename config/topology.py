@@ -16,39 +16,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Literal
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 from config.layout import Layout
+from config.ranges import Host, Range, Ranges, State
 
-Host = str
-"""The address of one server: `name:port`, `[v6]:port` or `unix:/path`."""
+__all__ = ["HashName", "Host", "Keyspace", "Range", "Ranges", "State", "Topology"]
 
 HashName = Literal["md5", "modulo"]
 
+_NAMES_AT_ONCE: Final = 1024
+"""Databases' names are made for so many shards, or a multiple."""
 
-class State(StrEnum):
-    """What the shards of a range may be used for now."""
-
-    SERVING = "serving"
-    FROZEN = "frozen"
-    READ_ONLY = "read_only"
-    OFFLINE = "offline"
-
-
-@dataclass(frozen=True)
-class Range:
-    """The shards `first` to `last`, both included, and the pair that holds them.
-
-    `open`: new objects may be made there.
-    """
-
-    first: int
-    last: int
-    master: Host
-    slave: Host | None = None
-    open: bool = True
-    state: State = State.SERVING
+_DIGITS: Final = 40
+"""More a shard's number never has in a database's name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,23 +48,14 @@ class Keyspace:
     hash: HashName | None = None
     shards: int | None = None
     pattern: str = ""
-    ranges: tuple[Range, ...] = ()
+    ranges: Sequence[Range] = ()
     master: Host | None = None
     slave: Host | None = None
     database: str = ""
 
     sharded: bool = field(init=False)
-    all_shards: tuple[int, ...] = field(init=False, repr=False)
-    """Every shard of every range, ascending."""
-    open_shards: tuple[int, ...] = field(init=False, repr=False)
-    """Where new objects may go: open and serving; when none serves, open and frozen (they wait)."""
     signature: Hashable = field(init=False, repr=False)
     """What plans depend on: all but the hosts and ranges."""
-    places: Mapping[int, tuple[Host, bytes]] = field(init=False, repr=False)
-    """The master and the physical database of every shard that a range holds."""
-    _ranges: dict[int, Range] = field(init=False, repr=False)
-    _hosts: dict[int | None, Host] = field(init=False, repr=False)
-    _databases: dict[int | None, bytes] = field(init=False, repr=False)
     _bases: dict[int, dict[int, bytes]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,32 +64,80 @@ class Keyspace:
         put(self, "sharded", sharded)
         if not sharded and not self.database:
             put(self, "database", self.name)
-        ordered = sorted(self.ranges, key=lambda one: one.first)
-        by_shard = {shard: one for one in ordered for shard in range(one.first, one.last + 1)}
-        put(self, "_ranges", by_shard)
-        put(self, "_hosts", {shard: one.master for shard, one in by_shard.items()})
-        put(self, "_databases", {shard: self._format(shard) for shard in by_shard})
-        put(self, "places", {shard: (one.master, self._databases[shard]) for shard, one in by_shard.items()})
-        put(self, "all_shards", tuple(sorted(by_shard)))
-        put(self, "open_shards", self._open(State.SERVING) or self._open(State.FROZEN))
+        if not isinstance(self.ranges, Ranges):
+            put(self, "ranges", Ranges.of(self.ranges))
         put(self, "signature", (self.name, self.layout, self.hash, self.shards, self.pattern, self.database))
 
-    def _open(self, state: State) -> tuple[int, ...]:
-        opened = self._ranges.items()
-        return tuple(shard for shard, one in opened if one.state is state and (one.open or self.hash))
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = self.name, self.layout, self.hash, self.shards, self.pattern, self.ranges
+        return Keyspace, (*given, self.master, self.slave, self.database)
 
-    def _format(self, shard: int) -> bytes:
+    @property
+    def columns(self) -> Ranges:
+        """The ranges, as what they are kept in."""
+        assert isinstance(self.ranges, Ranges)
+        return self.ranges
+
+    # --- what the data path looks up: made when it is asked for ----------------------------------------
+
+    @cached_property
+    def places(self) -> Mapping[int, tuple[Host, bytes]]:
+        """The master and the physical database of every shard that a range holds."""
+        shards = self.all_shards
+        databases = map(_names(self.pattern, _bound(shards)).__getitem__, shards)
+        return dict(zip(shards, zip(self.columns.masters_of(), databases, strict=True), strict=True))
+
+    @cached_property
+    def all_shards(self) -> tuple[int, ...]:
+        """Every shard of every range, ascending."""
+        return self.columns.shards()
+
+    @cached_property
+    def open_shards(self) -> tuple[int, ...]:
+        """Where new objects may go: open and serving; when none serves, open and frozen (they wait)."""
+        closed = self.hash is not None  # which uses all its shards
+        found = self.columns.shards_in(State.SERVING, closed=closed)
+        return found or self.columns.shards_in(State.FROZEN, closed=closed)
+
+    def take_over(self, old: Keyspace) -> None:
+        """Use what `old`, the same keyspace before a change, has made for its shards, where they are the same
+        ones. For one that nobody else knows yet.
+        """
+        if self.signature != old.signature:
+            return
+        put, mine, others = object.__setattr__, self.columns, old.columns
+        put(self, "_bases", old._bases)
+        made, known = vars(self), vars(old)
+        if mine.runs == others.runs:
+            made["all_shards"] = old.all_shards
+            if mine.marks == others.marks and mine.at == others.at and "open_shards" in known:
+                made["open_shards"] = old.open_shards
+        changed = mine.changed(others, len(mine.at) // 4) if "places" in known else None
+        if changed is not None:
+            places = dict(old.places)
+            for shard, _, now in changed:
+                if now is None:
+                    del places[shard]
+                else:
+                    place = places.get(shard)
+                    places[shard] = now[0], self.named(shard) if place is None else place[1]
+            made["places"] = places
+
+    def named(self, shard: int) -> bytes:
+        """The physical database that `shard` has, or would have: `database_of`, made anew."""
         return self.pattern.format(shard=shard).encode()
 
     def host_of(self, shard: int | None) -> Host | None:
         """The master that holds `shard`; None when no range does."""
         if self.sharded:
-            return self._hosts.get(shard)
+            place = None if shard is None else self.places.get(shard)
+            return None if place is None else place[0]
         return self.master
 
     def range_of(self, shard: int) -> Range | None:
         """The range that holds `shard`; None when none does."""
-        return self._ranges.get(shard)
+        number = self.columns.number_of(shard)
+        return None if number is None else self.ranges[number]
 
     def database_of(self, shard: int | None) -> bytes:
         """The physical database of `shard`, e.g. b"db03429", whether a range holds it or not.
@@ -124,20 +146,34 @@ class Keyspace:
         """
         if not self.sharded:
             return self.database.encode()
-        known = self._databases.get(shard)
-        if known is None:
-            if shard is None:
-                raise ValueError(f"keyspace {self.name} is sharded: its databases have a shard number")
-            return self._format(shard)
-        return known
+        if shard is None:
+            raise ValueError(f"keyspace {self.name} is sharded: its databases have a shard number")
+        place = self.places.get(shard)
+        return self.named(shard) if place is None else place[1]
 
     def databases_of(self, shards: Sequence[int]) -> list[bytes]:
         """The physical database of each shard, as `database_of`."""
-        known = self._databases
+        places = self.places
         try:
-            return [known[shard] for shard in shards]
+            return [places[shard][1] for shard in shards]
         except KeyError:
             return [self.database_of(shard) for shard in shards]
+
+    def shard_named(self, database: bytes) -> int | None:
+        """The shard, held by a range, whose physical database that is; None when it is none's."""
+        before, behind = self._around
+        digits = database[before : len(database) - behind]
+        if not digits.isdigit() or len(digits) > _DIGITS:
+            return None
+        shard = int(digits)
+        place = self.places.get(shard)
+        return shard if place is not None and place[1] == database else None
+
+    @cached_property
+    def _around(self) -> tuple[int, int]:
+        """So many bytes are before the number in a database's name, and behind it."""
+        before, _, rest = self.pattern.partition("{shard")
+        return len(before), len(rest.partition("}")[2])
 
     def bases_of(self, shards: Sequence[int], type_: int) -> list[bytes]:
         """The K of an object table on each shard, in digits. The keyspace must have a layout."""
@@ -189,23 +225,53 @@ class Topology:
     """All slaves, in order of first use."""
     signature: Hashable = field(init=False, repr=False)
     """What plans depend on: the keyspaces' signatures and whether there is a default host."""
-    _physical: dict[bytes, tuple[Keyspace, int | None]] = field(init=False, repr=False)
+    _whole: dict[bytes, Keyspace] = field(init=False, repr=False)
+    """The unsharded keyspaces, by their physical database."""
+    _sharded: tuple[Keyspace, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         masters: list[Host | None] = []
         slaves: list[Host | None] = []
-        physical: dict[bytes, tuple[Keyspace, int | None]] = {}
         for keyspace in self.keyspaces.values():
-            masters += [keyspace.master, *(one.master for one in keyspace.ranges)]
-            slaves += [keyspace.slave, *(one.slave for one in keyspace.ranges)]
-            for shard in keyspace.all_shards if keyspace.sharded else (None,):
-                physical[keyspace.database_of(shard)] = (keyspace, shard)
+            masters += [keyspace.master, *keyspace.columns.masters]
+            slaves += [keyspace.slave, *keyspace.columns.slaves]
         put = object.__setattr__
         put(self, "hosts", tuple(dict.fromkeys(one for one in [*masters, self.default] if one)))
         put(self, "slaves", tuple(dict.fromkeys(one for one in [*slaves, self.default_slave] if one)))
         signatures = tuple(one.signature for one in self.keyspaces.values())
         put(self, "signature", (signatures, self.default is not None))
-        put(self, "_physical", physical)
+        whole = [one for one in self.keyspaces.values() if not one.sharded]
+        put(self, "_whole", {one.database_of(None): one for one in whole})
+        put(self, "_sharded", tuple(one for one in self.keyspaces.values() if one.sharded))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _topology, (
+            self.version, dict(self.keyspaces), self.default, self.default_slave, self.digest
+        )  # fmt: skip
+
+    @property
+    def size(self) -> int:
+        """So many ranges it has."""
+        return sum(len(one.columns) for one in self._sharded)
+
+    def warm(self) -> None:
+        """Make what the data path looks up, before somebody waits for it."""
+        for keyspace in self._sharded:
+            keyspace.places  # noqa: B018 - it is kept
+
+    def same_shards(self, other: Topology) -> bool:
+        """Whether both have the same shards, in the same databases."""
+        mine, others = ([(one.signature, one.columns.runs) for one in two._sharded] for two in (self, other))
+        return mine == others
+
+    def take_over(self, old: Topology) -> None:
+        """Use what `old`, the version before this one, has made for shards that are the same. For a topology
+        that nobody else knows yet.
+        """
+        for name, keyspace in self.keyspaces.items():
+            before = old.keyspaces.get(name)
+            if before is not None:
+                keyspace.take_over(before)
 
     def physical(self, database: bytes | str) -> tuple[Keyspace, int | None] | None:
         """The keyspace and shard of a physical database (db03429: main, 3429); None when unknown.
@@ -213,4 +279,29 @@ class Topology:
         The database of an unsharded keyspace gives shard None.
         """
         name = database.encode() if isinstance(database, str) else database
-        return self._physical.get(name)
+        for keyspace in self._sharded:
+            shard = keyspace.shard_named(name)
+            if shard is not None:
+                return keyspace, shard
+        found = self._whole.get(name)
+        return None if found is None else (found, None)
+
+
+def _topology(version: int, keyspaces: dict[str, Keyspace], *others: Any) -> Topology:
+    """What was pickled."""
+    return Topology(version, MappingProxyType(keyspaces), *others)
+
+
+def _bound(shards: Sequence[int]) -> int:
+    """One more than the highest shard."""
+    return shards[-1] + 1 if shards else 0
+
+
+def _names(pattern: str, shards: int) -> Sequence[bytes]:
+    """The physical databases of that many shards from 0 on, or of more."""
+    return _many_names(pattern, -(-shards // _NAMES_AT_ONCE))
+
+
+@lru_cache(maxsize=64)  # a keyspace's databases never have other names
+def _many_names(pattern: str, blocks: int) -> Sequence[bytes]:
+    return [pattern.format(shard=shard).encode() for shard in range(blocks * _NAMES_AT_ONCE)]

@@ -224,6 +224,7 @@ class Worker:
     def _serve_with(self, facts: ServerFacts, backends: Backends) -> Services:
         """What is in use becomes what is served."""
         in_use = self._in_use()
+        in_use.topology.warm()
         services = self.services = Services(
             self.settings,
             in_use.schema,

@@ -20,12 +20,11 @@ from dataclasses import dataclass, replace
 from struct import Struct
 from typing import Any, Final
 
+from config import pickling
 from config.backends import Backends
 from config.schema import Schema
 from config.settings import User
 from config.topology import Topology
-
-from . import pickling
 
 _HEADER: Final = Struct("<QQQI")
 """The state's number, and the place, length and checksum of its bytes."""

@@ -215,10 +215,12 @@ class Loads:
             found.append(load)
         return found
 
-    def keep_only(self, topology: Topology) -> None:
+    def keep_only(self, topology: Topology, before: Topology) -> None:
         """Another topology is in use: forget databases that it does not know as the same shards. What a shard
         had to do stays with it when it moves.
         """
+        if topology.same_shards(before):
+            return
         for database, load in list(self.shards.items()):
             place = topology.physical(database)
             if place is None or (place[0].name, place[1]) != (load.keyspace, load.shard):

@@ -22,11 +22,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from config.checks import succession_problems
+from config.checks import fit_problems, succession_problems
 from config.document import ConfigError, Problem
 from config.layout import BUILTIN, Layout
-from config.load import load_topology
 from config.schema import Schema
+from config.sources.reading import Reading
 from config.topology import Topology
 
 OnChange = Callable[[Topology], None]
@@ -281,13 +281,18 @@ class TopologyThread(ThreadedSource[Topology]):
         details: Mapping[str, Any] | None,
     ) -> None:
         super().__init__(name, interval)
-        self._layouts = BUILTIN if layouts is None else layouts
+        self._reading = Reading(name, BUILTIN if layouts is None else layouts)
         self.schema = schema
         self._instance = uuid.uuid4().hex
         self._details = details or {}
         self._registers = True
         self._served: tuple[Topology, str] | None = None
         self._unregistered = ""  # why the process is not registered
+
+    async def stop(self) -> None:
+        """See `TopologySource.stop`."""
+        self._reading.stop()
+        await super().stop()
 
     def serving(self, found: Topology, schema: str = "") -> None:
         """See `TopologySource.serving`."""
@@ -325,7 +330,11 @@ class TopologyThread(ThreadedSource[Topology]):
 
     def _load(self, text: bytes) -> Topology:
         """The topology in `text`. Raises ConfigError."""
-        return load_topology(text, name=self._name, layouts=self._layouts, schema=self.schema)
+        topology = self._reading.topology(text, at_once=self._current is None)
+        problems = fit_problems(self.schema, topology, source="schema") if self.schema else []
+        if problems:
+            raise ConfigError(problems)
+        return topology
 
     def _accept(self, text: bytes) -> Topology | None:
         topology = self._load(text)

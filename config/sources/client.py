@@ -25,8 +25,6 @@ from config.settings import ZooKeeper
 from config.tls import OutgoingTls
 
 KAZOO_LOG: Final = "shardgate.topology.kazoo"
-LARGEST_NODE: Final = 1_000_000
-"""Bytes that servers take unless they are told otherwise (`jute.maxbuffer`, which names and all counts)."""
 _RETRY: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
 """kazoo alone would wait twice as long after each try, up to an hour: longer than a session lives."""
 

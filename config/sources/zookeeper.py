@@ -40,6 +40,7 @@ from config.schema import Schema
 from config.settings import ZooKeeper
 from config.sources.base import T, ThreadedSource, TopologyThread, log
 from config.sources.client import Connection
+from config.sources.packing import unpacked
 from config.topology import Topology
 
 RE_READ_SECONDS = 60.0
@@ -64,8 +65,8 @@ class WatchedNode(ThreadedSource[T]):
     def _connect(self) -> bool:
         """At the start: whether there is a connection."""
 
-    def _stale(self, found: T) -> str:
-        """Why `found`, the first, is not to be used after what is in the cache file."""
+    def _stale(self, found: T, text: bytes) -> str:
+        """Why `found`, the first, which is in `text`, is not to be used after what is in the cache file."""
         return ""
 
     # --- in kazoo's threads ------------------------------------------------------------------------
@@ -92,7 +93,7 @@ class WatchedNode(ThreadedSource[T]):
             if self._read_cache() is None:
                 raise
             return self._from_cache(str(error), text)
-        if stale := self._stale(found):
+        if stale := self._stale(found, text):
             return self._from_cache(stale, text)
         self._current = found
         self._write_cache(text)
@@ -133,7 +134,7 @@ class WatchedNode(ThreadedSource[T]):
         except (KazooException, KazooTimeoutError) as error:
             self._interval = RETRY_SECONDS
             return None, self.connection.refusal(error, "the node", "read")
-        return cast("bytes", text), ""
+        return unpacked(cast("bytes", text)), ""
 
     # --- the cache file ----------------------------------------------------------------------------
 
@@ -160,7 +161,8 @@ class WatchedNode(ThreadedSource[T]):
     def _write_cache(self, text: bytes) -> None:
         """Replace the cache file by `text`, or leave it whole."""
         try:
-            write_atomically(self._cache_file, text)
+            if self._read_cache() != text:
+                write_atomically(self._cache_file, text)
         except OSError as error:
             log.warning("cannot write the cache file %s: %s", self._cache_file, error.strerror)
 
@@ -228,8 +230,8 @@ class ZooKeeperSource(WatchedNode[Topology], TopologyThread):
         self._client.stop()
         self._client.close()
 
-    def _stale(self, found: Topology) -> str:
-        cached = self._cached_version()
+    def _stale(self, found: Topology, text: bytes) -> str:
+        cached = found.version if text == self._read_cache() else self._cached_version()
         if cached is None or found.version >= cached:
             return ""
         return f"version {found.version} is stale, {cached} was in use"

@@ -13,6 +13,7 @@ from kazoo.security import Permissions
 
 from config.settings import ZooKeeper
 from config.sources.client import Connection
+from config.sources.packing import unpacked
 
 CONNECT_SECONDS = 5.0
 _CHANGES = Permissions.WRITE | Permissions.CREATE | Permissions.DELETE | Permissions.ADMIN
@@ -46,7 +47,7 @@ class _Look:
         for path in self._settings.documents:
             content = self._tried(path, "read", self._asked("get"), path)
             if content is not None:
-                found[path] = content[0]
+                found[path] = unpacked(content[0])
                 self._note_open(path)
         self._tried(self._settings.registry, "written", self._register)
         return found, self._problems

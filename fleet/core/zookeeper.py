@@ -28,7 +28,8 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 
 from config.settings import ZooKeeper
-from config.sources.client import LARGEST_NODE, Connection
+from config.sources.client import Connection
+from config.sources.packing import LARGEST_NODE, packed, unpacked
 from fleet.core.errors import Failed, LockLost
 from fleet.core.store import Holder, Registered, Stored, changed_meanwhile, locked_by
 
@@ -113,7 +114,7 @@ class ZooKeeperStore:
             content, stat = self._ask("get", path)
         except NoNodeError:
             return None
-        return Stored(content, stat.version)
+        return Stored(unpacked(content), stat.version)
 
     def publish_schema(self, content: bytes, expected: Stored | None) -> None:
         assert self._settings.schema_path is not None
@@ -128,13 +129,13 @@ class ZooKeeperStore:
         change = self._client.transaction()
         change.check(f"{self._root}/{self._mine or 'nobody'}", 0)
         if expected is None:
-            change.create(path, content)
+            change.create(path, packed(content))
         else:
-            change.set_data(path, content, version=expected.stamp)
+            change.set_data(path, packed(content), version=expected.stamp)
         try:
             lock, document = self._commit(change)
         except _LOST_CONNECTION as error:
-            _not_too_large(path, content)
+            _not_too_large(path, packed(content))
             self._was_published(path, content, error)
             return
         if isinstance(lock, NoNodeError):
@@ -248,21 +249,21 @@ class ZooKeeperStore:
 
     def create(self, name: str, content: bytes) -> bool:
         try:
-            self._ask("create", f"{self._root}/{name}", content, makepath=True)
+            self._ask("create", f"{self._root}/{name}", packed(content), makepath=True)
         except NodeExistsError:
             return False
         return True
 
     def put(self, name: str, content: bytes) -> None:
         if not self.create(name, content):
-            self._ask("set", f"{self._root}/{name}", content)
+            self._ask("set", f"{self._root}/{name}", packed(content))
 
     def read(self, name: str) -> bytes | None:
         try:
             content: bytes = self._ask("get", f"{self._root}/{name}")[0]
         except NoNodeError:
             return None
-        return content
+        return unpacked(content)
 
     def append(self, name: str, entry: bytes) -> None:
         self._ask("create", f"{self._root}/{name}/e", entry, sequence=True, makepath=True)
@@ -276,8 +277,8 @@ def _not_too_large(path: object, content: object = b"", *_: object) -> None:
     """A server hangs up on who sends it more than it takes. Failed when that may be why it did."""
     if isinstance(content, bytes) and len(content) > LARGEST_NODE:
         raise Failed(
-            f"{path} would have {len(content)} bytes: ZooKeeper takes about 1 MB, or what its servers' "
-            "jute.maxbuffer allows"
+            f"{path} would have {len(content)} bytes, packed: ZooKeeper takes about 1 MB, or what its "
+            "servers' jute.maxbuffer allows"
         )
 
 

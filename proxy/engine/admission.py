@@ -345,7 +345,7 @@ def admit_plan(
 def admit_bound(client: Exchange, keyspace: str, bound: Bound, *, write: bool, joins: bool = True) -> None:
     """PLACED for a statement on the tables of `keyspace` ("": of none that is sharded). Raises ProxyError."""
     scatter = bound.scatter and not write
-    if scatter or not _free(client):
+    if not _free(client) or (scatter and not client.session.user.scatter_allowed):
         _admit_placed(client, spots_of(keyspace, bound.statements), write=write, scatter=scatter, joins=joins)
 
 
@@ -360,8 +360,7 @@ def admit_everywhere(client: Exchange, bound: Bound) -> None:
     frozen = [
         Spot(one.master, name, one.first)
         for name, keyspace in topology.keyspaces.items()
-        for one in keyspace.ranges
-        if one.state is State.FROZEN
+        for one in keyspace.columns.in_state(State.FROZEN)
     ]
     _act(decide((check_states,), Placed(client.session, topology, frozen, write=True)), client.session)
 

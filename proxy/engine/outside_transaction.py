@@ -114,9 +114,8 @@ async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:
 def _any_database(topology: Topology, host: str) -> str | None:
     """A database of `host`: MariaDB asks for a current one before it has read a statement to its end."""
     for keyspace in topology.keyspaces.values():
-        for home, database in keyspace.places.values():
-            if home == host:
-                return database.decode()
+        if keyspace.sharded and host in keyspace.columns.masters:
+            return next(database.decode() for home, database in keyspace.places.values() if home == host)
     return None
 
 

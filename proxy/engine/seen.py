@@ -17,6 +17,7 @@ from proxy.stats import BUCKETS as STATEMENT_BOUNDS
 from proxy.stats import KEPT_DIGESTS, Digest, Use
 
 if TYPE_CHECKING:
+    from config.topology import Topology
     from proxy.backends.connection import BackendConnection
     from proxy.engine.services import Services
 
@@ -124,6 +125,20 @@ def usual(seen: Iterable[Seen]) -> float:
     """The median of the means of those that had something to do; 0 without any."""
     means = sorted(one.mean for one in seen if one.statements)
     return means[(len(means) - 1) // 2] if means else 0.0
+
+
+async def seen_of(topology: Topology, seen: Mapping[str, Seen]) -> dict[str, dict[int, Seen]]:
+    """By keyspace and shard, what is known by physical database. Those that nobody has asked for a while are
+    not there, so it takes no time to have 65,536.
+    """
+    found: dict[str, dict[int, Seen]] = {name: {} for name in topology.keyspaces}
+    for number, (database, one) in enumerate(seen.items()):
+        if not number % _AT_ONCE:
+            await asyncio.sleep(0)
+        keyspace, shard = topology.physical(database) or (None, None)
+        if keyspace is not None and shard is not None:
+            found[keyspace.name][shard] = one
+    return found
 
 
 # -- of this worker

@@ -30,6 +30,10 @@ _BY_COLUMNS = frozenset({"select", "gather", "insert", "write", "read_write"})
 """Kinds of plans in which the tables' columns may be written out."""
 
 
+_MANY = 4096
+"""Ranges of two topologies that are compared at once: some milliseconds."""
+
+
 class Serving:
     """`snapshot` is what statements go by from now on. Only here it is changed."""
 
@@ -76,7 +80,8 @@ class Serving:
         """Serve a new topology, and with it the schema that goes with it, from the next statement on; those
         under way finish where they began.
         """
-        moved = moves(self.topology, topology)
+        before = self.topology
+        topology.take_over(before)
         if schema is not None:
             self._coming = schema
             self._settled = False
@@ -86,11 +91,21 @@ class Serving:
             self._use_schema(topology, self._coming, self._coming.version)
             self._spawn(self.look_at_tables(), "tables")
         self._backends.keep_only(topology.hosts)
-        self._backends.loads.keep_only(topology)
+        self._backends.loads.keep_only(topology, before)
         self._stats.topology_changes += 1
+        self._changed(topology)
+        if before.size + topology.size > _MANY:
+            self._spawn(self._tell_later(before, topology), "topology")
+        else:
+            self._tell(topology, moves(before, topology))
+
+    async def _tell_later(self, before: Topology, topology: Topology) -> None:
+        """It takes a while to see what is different."""
+        self._tell(topology, await asyncio.to_thread(moves, before, topology))
+
+    def _tell(self, topology: Topology, moved: list[str]) -> None:
         self._stats.remember("\n".join([f"version {topology.version} in use", *moved]))
         log.info("topology changed", version=topology.version, hosts=len(topology.hosts), moved=moved)
-        self._changed(topology)
 
     async def set_schema(self, schema: Schema) -> None:
         """Serve a new schema from the next statement on, with the columns that the tables have now."""

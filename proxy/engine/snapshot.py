@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from config.schema import Schema
-from config.topology import State, Topology
+from config.topology import Topology
 from rewriter.planner import Rewriter
 
 
@@ -24,6 +24,5 @@ class Snapshot:
     @classmethod
     def of(cls, rewriter: Rewriter) -> Snapshot:
         """That of the rewriter's topology and schema."""
-        ranges = (one for keyspace in rewriter.topology.keyspaces.values() for one in keyspace.ranges)
-        serving = all(one.state is State.SERVING for one in ranges)
+        serving = all(one.columns.all_serving for one in rewriter.topology.keyspaces.values())
         return cls(rewriter.topology, rewriter.schema, rewriter, serving)

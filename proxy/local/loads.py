@@ -5,7 +5,7 @@ processes have seen it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from proxy.engine.seen import (
@@ -15,6 +15,7 @@ from proxy.engine.seen import (
     hosts_seen,
     queries_seen,
     queries_together,
+    seen_of,
     shards_seen,
     together,
     usual,
@@ -26,7 +27,7 @@ from rewriter.plans import Values
 from rewriter.plans.builtins import Listing
 
 from .rows import like_pattern, like_text
-from .show import answer_rows, liked
+from .show import LongAnswer, answer_rows, liked
 
 if TYPE_CHECKING:
     from config.topology import Keyspace
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _FOR_REPLICAS: Final = "5.5.5-"
 """What MariaDB before 11 puts before its version in the greeting, for old replicas."""
-_AT_ONCE: Final = 1000
+_AT_ONCE: Final = 250
 """So many rows are made in one turn of the loop."""
 _HOT: Final = 100
 """So many shards SHOW HOT SHARDS tells of."""
@@ -103,19 +104,7 @@ async def _shards(client: Exchange, plan: Listing, values: Values) -> None:
     seen = together(
         await of_all(client.services.peers, "shards", await shards_seen(client.services, all=True))
     )
-    rows: list[list[object]] = []
-    for keyspace in client.snapshot.topology.keyspaces.values():
-        usually = usual(_of(keyspace, seen))
-        for shard in keyspace.all_shards:
-            found = keyspace.range_of(shard)
-            assert found is not None
-            database = keyspace.database_of(shard).decode()
-            opened = "yes" if found.open else "no"
-            one = seen.get(database, NOTHING)
-            place = [keyspace.name, shard, database, found.master, found.slave, str(found.state), opened]
-            rows.append([*place, *_load(one, usually), *_totals(one)])
-            if not len(rows) % _AT_ONCE:
-                await asyncio.sleep(0)
+    by_shard = await seen_of(client.snapshot.topology, seen)
     columns = [
         text_column("Keyspace"),
         integer_column("Shard"),
@@ -127,14 +116,27 @@ async def _shards(client: Exchange, plan: Listing, values: Values) -> None:
         *_LOAD,
         *_TOTALS,
     ]
-    answer_rows(client, columns, liked(plan, values, rows, 0, 2))
+    answer = LongAnswer(client, columns)
+    for keyspace in client.snapshot.topology.keyspaces.values():
+        mine = by_shard[keyspace.name]
+        usually = usual(mine.values())
+        shards = keyspace.all_shards
+        for at in range(0, len(shards), _AT_ONCE):
+            rows = [
+                _shard(keyspace, one, mine.get(one, NOTHING), usually) for one in shards[at : at + _AT_ONCE]
+            ]
+            answer.add(liked(plan, values, rows, 0, 2))
+            await asyncio.sleep(0)
+    answer.end()
 
 
-def _of(keyspace: Keyspace, seen: dict[str, Seen]) -> Iterable[Seen]:
-    for shard in keyspace.all_shards:
-        found = seen.get(keyspace.database_of(shard).decode())
-        if found is not None:
-            yield found
+def _shard(keyspace: Keyspace, shard: int, seen: Seen, usually: float) -> list[object]:
+    """Its row."""
+    found = keyspace.range_of(shard)
+    assert found is not None
+    database, opened = keyspace.database_of(shard).decode(), "yes" if found.open else "no"
+    place = [keyspace.name, shard, database, found.master, found.slave, str(found.state), opened]
+    return [*place, *_load(seen, usually), *_totals(seen)]
 
 
 def hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
@@ -145,12 +147,9 @@ def hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
 async def _hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
     seen = together(await of_all(client.services.peers, "shards_now", await shards_seen(client.services)))
     found: list[tuple[tuple[object, ...], list[object]]] = []
+    by_shard = await seen_of(client.snapshot.topology, seen)
     for keyspace in client.snapshot.topology.keyspaces.values():
-        mine = {
-            shard: one
-            for shard in keyspace.all_shards
-            if (one := seen.get(keyspace.database_of(shard).decode())) is not None
-        }
+        mine = by_shard[keyspace.name]
         usually = usual(mine.values())
         for shard, one in mine.items():
             placed = keyspace.range_of(shard)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from config.flavour import Flavour
 from config.topology import Keyspace
@@ -17,7 +18,15 @@ from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.session.state import Role
 from proxy.wire.charsets import bytes_of, codec_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
-from proxy.wire.resultset import Column, integer_column, text_column, text_resultset
+from proxy.wire.packets import eof_packet, frame
+from proxy.wire.resultset import (
+    Column,
+    encode_row,
+    header_packets,
+    integer_column,
+    text_column,
+    text_resultset,
+)
 from rewriter.fingerprint import digest
 from rewriter.plans import Values
 from rewriter.plans.builtins import Empty, Listing, ShowDiagnostics, ShowErrors, ShowWarnings
@@ -31,6 +40,13 @@ if TYPE_CHECKING:
     from proxy.session.transaction import Transaction
 
 
+_AT_ONCE: Final = 500
+"""So many ranges are told of in one turn of the loop."""
+
+_SESSIONS_AT_ONCE: Final = 100
+"""The same of sessions, whose statements are looked at."""
+
+
 def answer_rows(client: Exchange, columns: Sequence[Column], rows: Iterable[Iterable[object]]) -> None:
     """A result set of the proxy's own, and the statement is done."""
     session = client.session
@@ -38,6 +54,34 @@ def answer_rows(client: Exchange, columns: Sequence[Column], rows: Iterable[Iter
         text_resultset(columns, rows, session.status(), seq=client.seq + 1, extended=session.extended)
     )
     client.finish("ok")
+
+
+class LongAnswer:
+    """As `answer_rows`, of rows that are added a part in each turn of the loop: there may be 65,536. Nothing
+    is written before the end, so that what fails meanwhile can say so.
+    """
+
+    def __init__(self, client: Exchange, columns: Sequence[Column]) -> None:
+        session = client.session
+        encoded = [column.encode() for column in columns]
+        self._client = client
+        head, self._seq = header_packets(
+            encoded, session.status(), client.seq + 1, 0, extended=session.extended
+        )
+        self._pieces = [head]
+
+    def add(self, rows: Iterable[Iterable[object]]) -> None:
+        """The next rows."""
+        for row in rows:
+            payload = encode_row(row)
+            self._pieces.append(frame(payload, self._seq))
+            self._seq += 1 + len(payload) // 0xFFFFFF
+
+    def end(self) -> None:
+        """These were all: the statement is done."""
+        client = self._client
+        client.write(b"".join([*self._pieces, eof_packet(self._seq, client.session.status(), 0)]))
+        client.finish("ok")
 
 
 def liked(plan: Listing, values: Values, rows: list[list[object]], *columns: int) -> list[list[object]]:
@@ -60,14 +104,11 @@ def empty(client: Exchange, plan: Empty, values: Values) -> None:
 
 def topology(client: Exchange, plan: Listing, values: Values) -> None:
     """One row for each range, and the version."""
+    TaskWork(client).start(_topology(client, plan, values))
+
+
+async def _topology(client: Exchange, plan: Listing, values: Values) -> None:
     current = client.snapshot.topology
-    rows: list[list[object]] = []
-    for keyspace in current.keyspaces.values():
-        rows.extend(_ranges(keyspace, current.version))
-    if current.default is not None:
-        rows.append(
-            [current.version, "(default)", None, None, current.default, current.default_slave, "serving"]
-        )
     columns = [
         integer_column("Version"),
         text_column("Keyspace"),
@@ -77,15 +118,25 @@ def topology(client: Exchange, plan: Listing, values: Values) -> None:
         text_column("Slave"),
         text_column("State"),
     ]
-    answer_rows(client, columns, liked(plan, values, rows, 1))
+    answer = LongAnswer(client, columns)
+    for keyspace in current.keyspaces.values():
+        for at in range(0, len(keyspace.ranges) if keyspace.sharded else 1, _AT_ONCE):
+            rows = _ranges(keyspace, current.version, at)
+            answer.add(liked(plan, values, rows, 1))
+            await asyncio.sleep(0)
+    if current.default is not None:
+        row = [current.version, "(default)", None, None, current.default, current.default_slave, "serving"]
+        answer.add(liked(plan, values, [row], 1))
+    answer.end()
 
 
-def _ranges(keyspace: Keyspace, version: int) -> list[list[object]]:
+def _ranges(keyspace: Keyspace, version: int, at: int) -> list[list[object]]:
+    """Some rows of a keyspace, from the range with that number on."""
     if not keyspace.sharded:
         return [[version, keyspace.name, None, None, keyspace.master, keyspace.slave, "serving"]]
     return [
         [version, keyspace.name, found.first, found.last, found.master, found.slave, str(found.state)]
-        for found in keyspace.ranges
+        for found in keyspace.ranges[at : at + _AT_ONCE]
     ]
 
 
@@ -117,10 +168,15 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
     ]
     user = client.session.user
     admin = user.role >= Role.ADMIN
-    own = sessions(client.services, user.name, admin=admin)
+    own = await sessions(client.services, user.name, admin=admin)
     parts = await of_all(client.services.peers, "sessions", own, user=user.name, admin=admin)
     found = [row for part in parts for row in part]
-    answer_rows(client, columns, liked(plan, values, sorted(found, key=lambda row: int(str(row[0]))), 1))
+    found.sort(key=lambda row: int(str(row[0])))
+    answer = LongAnswer(client, columns)
+    for at in range(0, len(found), _AT_ONCE):
+        answer.add(liked(plan, values, found[at : at + _AT_ONCE], 1))
+        await asyncio.sleep(0)
+    answer.end()
 
 
 _LONGEST_SHOWN = 4096
@@ -140,16 +196,19 @@ def transaction_age(transaction: Transaction, now: float) -> float | None:
     return round(now - transaction.since, 3) if transaction.since and transaction.open else None
 
 
-def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
-    """The sessions of this worker process: all of them, or the user's own. A statement is told without its
-    literals: the one at work, or the last one of an open transaction. `Transaction`: for so many seconds.
+async def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
+    """The sessions of this worker process: all of them, or the user's own; some in each turn of the loop. A
+    statement is told without its literals: the one at work, or the last one of an open transaction.
+    `Transaction`: for so many seconds.
     """
     rows: list[list[object]] = []
     now = time.monotonic()
     running = places_now(services)
-    for id, other in services.clients.sessions.items():
+    for number, (id, other) in enumerate(list(services.clients.sessions.items())):
         session = other.session
-        if not admin and session.user.name != user:
+        if not number % _SESSIONS_AT_ONCE:
+            await asyncio.sleep(0)
+        if services.clients.sessions.get(id) is not other or (not admin and session.user.name != user):
             continue
         busy = other.work is not None
         rows.append(

@@ -160,10 +160,11 @@ def shard_to_ask(keyspace: Keyspace, near: str | None = None) -> tuple[int | Non
     if not keyspace.sharded:
         return None, keyspace.master
     found = None
+    other = near not in keyspace.columns.masters
     for one in keyspace.ranges:
         if one.state is State.OFFLINE:
             continue
-        if one.master == near:
+        if other or one.master == near:
             return one.first, one.master
         found = found or one
     return (found.first, found.master) if found is not None else (None, None)

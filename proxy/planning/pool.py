@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import structlog
 
-from proxy import pickling
+from config import pickling
 from proxy.errors import ProxyError
 from rewriter.env import Env
 from rewriter.planner import LONG, Rewriter

@@ -16,9 +16,9 @@ from enum import Enum, auto
 from struct import Struct
 from typing import Any, Final
 
+from config import pickling
 from config.schema import Schema
 from config.topology import Topology
-from proxy import pickling
 from rewriter.env import Env
 from rewriter.planner import Lifted, Made, Parameters
 from rewriter.route.scope import Limits

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from proxy.engine.seen import Seen, add, hosts_seen, shards_seen, together, usual
+from proxy.engine.seen import Seen, add, hosts_seen, seen_of, shards_seen, together, usual
 from proxy.load import quantile
 from proxy.peers import of_all
 from proxy.stats import BUCKETS
@@ -246,17 +246,14 @@ class LiveState(TypedDict):
 _CODES: Final = {"": 0, "slow": 1, "failing": 2}
 
 
-def cells_of(keyspace: Keyspace, seen: dict[str, Seen], usually: float) -> Cells:
-    """The map of a keyspace."""
+def cells_of(keyspace: Keyspace, seen: Mapping[int, Seen], usually: float) -> Cells:
+    """The map of a keyspace, of whose shards `seen` is known."""
     shards = keyspace.all_shards
     first, count = (shards[0], shards[-1] - shards[0] + 1) if shards else (0, 0)
     size = -(-count // CELLS) or 1
     found: dict[int, list[float]] = {}
     sums: dict[int, Seen] = {}
-    for shard in shards:
-        one = seen.get(keyspace.database_of(shard).decode())
-        if one is None:
-            continue
+    for shard, one in sorted(seen.items()):
         number = (shard - first) // size
         sums[number] = add(sums[number], one) if number in sums else one
         total, before = sums[number], found.get(number)
@@ -350,11 +347,12 @@ class Live:
         hot: list[HotShard] = []
         if services is not None:
             topology = services.serving.topology
+            by_shard = await seen_of(topology, seen)
             for keyspace in topology.keyspaces.values():
-                names = [keyspace.database_of(shard).decode() for shard in keyspace.all_shards]
-                usually[keyspace.name] = usual(seen[name] for name in names if name in seen)
+                mine = by_shard[keyspace.name]
+                usually[keyspace.name] = usual(mine.values())
                 if keyspace.sharded:
-                    cells.append(cells_of(keyspace, seen, usually[keyspace.name]))
+                    cells.append(cells_of(keyspace, mine, usually[keyspace.name]))
                 await asyncio.sleep(0)
             hot = hot_of(topology, seen, usually)
         across = usual(hosts.values())

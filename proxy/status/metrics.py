@@ -243,13 +243,13 @@ def _topology(topology: TopologyState) -> Iterator[Metric]:
         ("code",),
         (((code,), count) for code, count in topology["problem_counts"].items()),
     )
-    shards: dict[tuple[str, ...], float] = {}
-    for keyspace in topology["keyspaces"]:
-        for one in keyspace["segments"]:
-            if one["first"] is not None and one["last"] is not None:
-                key = (keyspace["name"], one["host"], one["state"])
-                shards[key] = shards.get(key, 0) + one["last"] - one["first"] + 1
-    yield _gauge("shards", "Shards on a host, by their state.", ("keyspace", "host", "state"), shards.items())
+    shards: Iterator[tuple[tuple[str, ...], float]] = (
+        ((keyspace["name"], host, state), count)
+        for keyspace in topology["keyspaces"]
+        for host, states in keyspace["held"].items()
+        for state, count in states.items()
+    )
+    yield _gauge("shards", "Shards on a host, by their state.", ("keyspace", "host", "state"), shards)
 
 
 def _hosts(hosts: list[Host]) -> Iterator[Metric]:

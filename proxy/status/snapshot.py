@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from config.topology import Keyspace, Range, Topology
 from proxy.caching.server import COUNTS
@@ -102,8 +102,14 @@ class Host(TypedDict):
     buckets: list[int]
 
 
+_SEGMENTS: Final = 1000
+"""Of a keyspace, so many are drawn at most."""
+
+
 class Segment(TypedDict):
-    """A row of shards on one host: `first` to `last`; the whole of an unsharded keyspace has neither."""
+    """A row of shards on one host: `first` to `last`; the whole of an unsharded keyspace has neither. Of many
+    ranges each is several (`Ranges.pieces`).
+    """
 
     first: int | None
     last: int | None
@@ -114,13 +120,16 @@ class Segment(TypedDict):
 
 
 class KeyspaceMap(TypedDict):
-    """A keyspace and where its shards are. `rule` says in words how an ID or a key gives the shard."""
+    """A keyspace and where its shards are. `rule` says in words how an ID or a key gives the shard. `held`:
+    how many of its shards each master has, by their state.
+    """
 
     name: str
     rule: str
     database: str
     shards: int
     segments: list[Segment]
+    held: dict[str, dict[str, int]]
 
 
 class Change(TypedDict):
@@ -446,10 +455,8 @@ def _topology(services: Services, source: str) -> TopologyState:
 
 
 def _keyspace(keyspace: Keyspace) -> KeyspaceMap:
-    segments = [
-        _segment(one, first=one.first, last=one.last)
-        for one in sorted(keyspace.ranges, key=lambda one: one.first)
-    ]
+    columns = keyspace.columns
+    segments = [_segment(one, first=one.first, last=one.last) for one in columns.pieces(_SEGMENTS)]
     if not keyspace.sharded:
         segments = [_segment(Range(0, 0, keyspace.master or "", keyspace.slave), first=None, last=None)]
     return {
@@ -458,6 +465,10 @@ def _keyspace(keyspace: Keyspace) -> KeyspaceMap:
         "database": keyspace.pattern if keyspace.sharded else keyspace.database,
         "shards": len(keyspace.all_shards),
         "segments": segments,
+        "held": {
+            host: {state.value: shards for state, shards in one.shards.items()}
+            for host, one in columns.held().items()
+        },
     }
 
 
@@ -496,11 +507,10 @@ def _host(name: str, topology: Topology, pool: HostPool | None, limit: int, load
     shards: dict[str, int] = {}
     slaves: dict[str | None, None] = {}
     for keyspace in topology.keyspaces.values():
-        mine = [one for one in keyspace.ranges if one.master == name]
-        count = sum(one.last - one.first + 1 for one in mine)
-        if count:
-            shards[keyspace.name] = count
-        slaves |= dict.fromkeys(one.slave for one in mine)
+        held = keyspace.columns.held().get(name)
+        if held is not None:
+            shards[keyspace.name] = sum(held.shards.values())
+            slaves.update(held.slaves)
         if keyspace.master == name:
             slaves[keyspace.slave] = None
     state = pool.state if pool is not None else None

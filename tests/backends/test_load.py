@@ -87,10 +87,10 @@ def test_a_shard_keeps_its_counts_when_it_moves_and_not_when_it_is_another() -> 
     assert (first.keyspace, first.shard) == ("main", 3)
     assert loads.of(topology.keyspaces["main"], [3]) == [first]
     assert loads.shard(b"nothing", topology) is None
-    loads.keep_only(topology)
+    loads.keep_only(topology, topology)
     assert loads.shards[b"db00003"] is first
     keyspaces = DOCUMENT["keyspaces"] | {"main": DOCUMENT["keyspaces"]["main"] | {"database": "x{shard:05d}"}}
-    loads.keep_only(load_topology(DOCUMENT | {"version": 8, "keyspaces": keyspaces}))
+    loads.keep_only(load_topology(DOCUMENT | {"version": 8, "keyspaces": keyspaces}), topology)
     assert not loads.shards
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import subprocess
 import sys
 import uuid
@@ -224,9 +225,27 @@ async def test_servers_that_let_in_only_who_authenticates(make: Make) -> None:
 def test_a_node_too_large(make: Make) -> None:
     """The server hangs up on it: that is not said to be a lost connection, and the topology stays."""
     put(make(**USER), document(5))
-    with pytest.raises(Failed, match=r"history/1 would have 2\d{6} bytes: ZooKeeper takes about 1 MB"):
-        put(make(**USER), document(6) + b" " * 2_000_000)
+    odd = random.Random(1).randbytes(2_000_000).hex().encode()
+    with pytest.raises(
+        Failed, match=r"history/1 would have 2\d{6} bytes, packed: ZooKeeper takes about 1 MB"
+    ):
+        put(make(**USER), document(6) + b"#" + odd)
     assert check.look(make(**USER)) == ({make().path: document(5)}, [])
+
+
+async def test_a_document_that_is_packed(make: Make) -> None:
+    """One of many ranges has megabytes. Tools and proxies read it as it was written."""
+    settings = make(**USER)
+    large = document(6) + b" " * 2_000_000
+    put(settings, large)
+    assert check.look(settings) == ({settings.path: large}, [])
+    listener = Listener()
+    source = ZooKeeperSource(settings)
+    assert (await source.start(listener.on_change, listener.on_refused)).version == 6
+    assert settings.cache_file.read_bytes() == large
+    put(settings, document(7) + b" " * 2_000_000)
+    assert (await listener.changed()).version == 7
+    await source.stop()
 
 
 def test_a_node_that_everybody_may_change(make: Make) -> None:

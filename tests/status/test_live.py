@@ -155,7 +155,7 @@ def test_a_cell_of_several_shards_is_as_bad_as_the_worst() -> None:
     main = {"layout": "pinterest", "database": "db{shard:05d}", "ranges": ranges}
     document = {"version": 1, "keyspaces": {"main": main}}
     keyspace = load_topology(document).keyspaces["main"]
-    cells = cells_of(keyspace, {"db00005": seen(10, 0.001, errors=90), "db00006": seen(30, 0.001)}, 0.001)
+    cells = cells_of(keyspace, {5: seen(10, 0.001, errors=90), 6: seen(30, 0.001)}, 0.001)
     assert (cells["count"], cells["size"]) == (16384, 16384 // CELLS)
     (cell,) = cells["cells"]
     assert cell[:4] == [1, 2, pytest.approx(0.04), 40]

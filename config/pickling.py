@@ -1,4 +1,4 @@
-"""Models as bytes between processes of the proxy. Nothing from outside is ever read so."""
+"""Models as bytes between processes of one program. Nothing from outside is ever read so."""
 
 from __future__ import annotations
 
