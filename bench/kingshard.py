@@ -2,7 +2,8 @@
 
 Its rule `range` puts row n of a table into the sub-table n / table_row_limit, and a composed ID divided by
 2^46 is the shard. So its sub-tables hold the rows of shardgate's shards on the same servers, under the IDs
-that clients see, and it gets the very statements that shardgate gets.
+that clients see, and it gets the very statements that shardgate gets. Prepared ones it does not route: it
+sends them to its default host.
 """
 
 from __future__ import annotations
@@ -110,8 +111,6 @@ def statements(server: Server) -> list[str]:
             f"CREATE TABLE {boards} LIKE {here}.board_has_pins",
             f"INSERT INTO {boards} SELECT * FROM {here}.board_has_pins",
         ]
-    for table in TABLES:  # empty: where it prepares a statement to learn its columns
-        made.append(f"CREATE TABLE {DATABASE}.{table} LIKE {DATABASE}.{table}_{server.shards[0]:04d}")
     return made
 
 
