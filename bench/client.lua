@@ -68,6 +68,8 @@ sysbench.cmdline.options = {
    items = { "rows of the table that is not sharded", 0 },
    scatter = { "rows of the scattered table", 0 },
    text = { "bytes of text in an inserted object", 0 },
+   ids = { "IDs in a list", 50 },
+   table = { "the scattered table", "users" },
 }
 
 local client = { hosts = {} } -- hosts: {first, last} shard of each host, by number from 1
@@ -174,14 +176,14 @@ function client.execute(host, sql, number, wanted)
    C.mysql_stmt_free_result(statement)
 end
 
--- The statements of all hosts at once, then all their answers, which together must have so many rows.
+-- The statements {host, sql} all at once, then all their answers, which together must have so many rows.
 function client.query_all(statements, wanted)
    local rows = 0
-   for host, sql in ipairs(statements) do
-      client.send(host, sql)
+   for _, one in ipairs(statements) do
+      client.send(one.host, one.sql)
    end
-   for host in ipairs(statements) do
-      rows = rows + client.read(host)
+   for _, one in ipairs(statements) do
+      rows = rows + client.read(one.host)
    end
    client.expect(rows, wanted)
 end

@@ -42,6 +42,11 @@ class Server:
     pid: int
     shards: tuple[int, ...]
 
+    @property
+    def address(self) -> str:
+        """``host:port``."""
+        return f"{self.host}:{self.port}"
+
     def connect(self) -> Connection:
         """A connection with autocommit, past every proxy."""
         return pymysql.connect(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -81,10 +82,10 @@ def commit() -> str | None:
     return f"{head}+" if head and changed else head
 
 
-def first_line(program: str, option: str) -> str | None:
-    """The first line of what a program says to ``-v`` or ``--version``."""
-    output = _output(program, option)
-    return output.splitlines()[0] if output else None
+def version_of(program: str, option: str) -> str | None:
+    """The first line with a digit of what a program says to ``-v`` or ``--version``."""
+    lines = (_output(program, option) or "").splitlines()
+    return next((line.strip() for line in lines if re.search(r"\d", line)), None)
 
 
 def _output(*argv: str) -> str | None:

@@ -77,9 +77,10 @@ def record(
     Gives the samples, which are also in `file`; what all the proxy's processes used; what the client said.
     BenchError with the message of whichever program fails.
     """
-    first = bench.ways[Route.SHARDGATE].pid
+    way = bench.ways[Route.SHARDGATE]
+    first = way.pid
     assert first is not None
-    bench.run(workload, Route.SHARDGATE, 0, WARM_SECONDS)
+    bench.run(workload, way, 0, WARM_SECONDS)
     pids = family(first)
     _part(pids, (one.pid for one in bench.cluster.servers))
     argv = [spy, "record", "--pid", str(busiest(pids)), "--rate", str(RATE), "--format", "raw", "--function"]
@@ -93,7 +94,7 @@ def record(
         spies.append(subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
 
     try:
-        command = bench.command(workload, Route.SHARDGATE, bench.seconds + 1)  # py-spy takes a while to begin
+        command = bench.command(workload, way, bench.seconds + 1)  # py-spy takes a while to begin
         output = sysbench.run(command, bench.seconds, start, lambda: readings.append(usage(pids)))
         _, said = spies[0].communicate(timeout=bench.seconds + 30)
     except subprocess.TimeoutExpired as error:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.results import Result, Spread
-from bench.workloads import Route
+from bench.workloads import OTHERS, Route
 
 ROWS = {
     "proxy CPU µs": "cpu_us",
@@ -55,23 +55,46 @@ def _titled(title: str, table: Table) -> Group:
     return Group("", Text(title, style="bold"), table)  # a table's own title would wrap at its width
 
 
-def workload_table(result: Result) -> Group:
-    """All measures of one workload: a column a route, then shardgate compared."""
+def workload_tables(result: Result) -> list[Group]:
+    """All measures of one workload: a column a route, then shardgate compared; the other proxies apart."""
+    first = [route for route in result.cells if route not in OTHERS]
+    tables = [_workload_table(result, first, [Route.HAPROXY, Route.DIRECT])]
+    others = [route for route in result.cells if route in OTHERS]
+    return [*tables, _workload_table(result, others, others)] if others else tables
+
+
+def _workload_table(result: Result, routes: Sequence[Route], compared: Sequence[Route]) -> Group:
     clients = "client" if result.threads == 1 else "clients"
     table = _table()
     table.add_column("a statement")
-    for route in result.cells:
+    for route in routes:
         table.add_column(route.value, justify="right", no_wrap=True)
-    bases = [route for route in (Route.HAPROXY, Route.DIRECT) if Route.SHARDGATE in result.cells]
-    bases = [route for route in bases if route in result.cells]
+    bases = [one for one in compared if one in result.cells and Route.SHARDGATE in result.cells]
     for base in bases:
         table.add_column(f"/ {base.value}", justify="right", no_wrap=True)
     for title, measure in ROWS.items():
-        cells = [shown(result.spread(route, measure)) for route in result.cells]
+        cells = [shown(result.spread(route, measure)) for route in routes]
         if measure not in UNCOMPARED:
             cells += [shown(result.ratio(measure, base), extent=False) for base in bases]
         table.add_row(title, *cells)
     return _titled(f"{result.workload.name}: {result.workload.title}, {result.threads} {clients}", table)
+
+
+def latency_table(results: Sequence[Result]) -> Group:
+    """Latencies in milliseconds, median and 99th percentile: a row for a workload and a number of clients."""
+    table = _table()
+    table.add_column("p50, p99 ms")
+    table.add_column("clients", justify="right")
+    routes = [route for route in Route if any(route in one.cells for one in results)]
+    for route in routes:
+        table.add_column(route.value, justify="right", no_wrap=True)
+    for result in results:
+        cells = []
+        for route in routes:
+            found = (result.spread(route, measure) for measure in ("p50_ms", "p99_ms"))
+            cells.append("  ".join(number(one.median) for one in found if one))
+        table.add_row(result.workload.name, str(result.threads), *cells)
+    return _titled("latency", table)
 
 
 def ratio_table(results: Sequence[Result]) -> Group:

@@ -43,12 +43,13 @@ class Bench:
         """All rounds of a workload. A route that fails is left out from then on, and the result says why."""
         result = Result(workload, workload.threads(self.threads))
         for number in range(self.rounds + 1):
-            for route in self.ways:
-                if route in result.failures:
+            for route, way in self.ways.items():
+                if route in result.failures or not workload.takes(route):
                     continue
                 progress(workload, route, number)
                 try:
-                    cell = self.run(workload, route, number, self.seconds if number else WARM_SECONDS)
+                    seconds = self.seconds if number else WARM_SECONDS
+                    cell = self.run(workload, way, number, seconds)
                 except (BenchError, OSError) as error:
                     result.failures[route] = str(error)
                     continue
@@ -56,10 +57,20 @@ class Bench:
                     result.cells.setdefault(route, []).append(cell)
         return result
 
-    def run(self, workload: Workload, route: Route, number: int, seconds: int) -> Cell:
-        """One run. BenchError when the client failed, OSError when a process that is watched has ended."""
-        watched = _Watched(self.ways[route].pid, self.cluster)
-        argv = self.command(workload, route, seconds)
+    def run(
+        self,
+        workload: Workload,
+        way: Way,
+        number: int,
+        seconds: int,
+        more: Mapping[str, object] | None = None,
+    ) -> Cell:
+        """One run, with `more` options for sysbench.
+
+        BenchError when the client failed, OSError when a process that is watched has ended.
+        """
+        watched = _Watched(way.pid, self.cluster)
+        argv = self.command(workload, way, seconds, more)
         try:
             output = sysbench.run(argv, seconds, watched.start, watched.end)
         finally:
@@ -67,16 +78,19 @@ class Bench:
                 rows.empty(self.cluster, workload.writes)
         return Cell.of(number, output, watched.proxy, watched.servers)
 
-    def command(self, workload: Workload, route: Route, seconds: int) -> list[str]:
+    def command(
+        self, workload: Workload, way: Way, seconds: int, more: Mapping[str, object] | None = None
+    ) -> list[str]:
         """What sysbench is called with."""
         return sysbench.command(
             self.program,
             workload,
-            self.ways[route].target,
+            way.target,
             shards=self.cluster.shards,
             sizes=self.sizes,
             threads=workload.threads(self.threads),
             seconds=seconds,
+            more=more,
         )
 
 

@@ -77,9 +77,17 @@ def percentile(histogram: Histogram, share: float) -> float:
 
 
 def command(
-    program: str, workload: Workload, target: Target, *, shards: str, sizes: Sizes, threads: int, seconds: int
+    program: str,
+    workload: Workload,
+    target: Target,
+    *,
+    shards: str,
+    sizes: Sizes,
+    threads: int,
+    seconds: int,
+    more: Mapping[str, object] | None = None,
 ) -> list[str]:
-    """sysbench's arguments. `shards` are those of each host, like ``0-31,32-63``."""
+    """sysbench's arguments. `shards` are those of each host, like ``0-31,32-63``; `more` options win."""
     options: Mapping[str, object] = {
         "threads": threads,
         "time": seconds,
@@ -96,6 +104,7 @@ def command(
         "items": sizes.items,
         "scatter": sizes.scatter,
         "text": sizes.text,
+        **(more or {}),
     }
     return [program, str(workload.script), *(f"--{name}={value}" for name, value in options.items()), "run"]
 

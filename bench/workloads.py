@@ -17,7 +17,14 @@ class Route(StrEnum):
 
     DIRECT = "direct"
     HAPROXY = "HAProxy"
+    ROUTER = "MySQL Router"
+    PROXYSQL = "ProxySQL"
+    KINGSHARD = "kingshard"
     SHARDGATE = "shardgate"
+
+
+OTHERS = (Route.ROUTER, Route.PROXYSQL, Route.KINGSHARD)
+"""Proxies that not everybody has; they are measured by some workloads only."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +56,16 @@ class Workload:
     """The median latency may be so many times the direct one."""
     usual: bool = True
     """Measured when no workload is named."""
+    others: tuple[Route, ...] = ()
+    """The proxies of `OTHERS` that it is measured through."""
 
     @property
     def script(self) -> Path:
         return FOLDER / f"{self.name}.lua"
+
+    def takes(self, route: Route) -> bool:
+        """Whether it is measured on this route."""
+        return route in self.others or route not in OTHERS
 
     def threads(self, asked: int) -> int:
         """How many clients run it at once."""
@@ -62,10 +75,14 @@ class Workload:
 WORKLOADS = {
     one.name: one
     for one in (
-        Workload("point", "point SELECT by ID of a 1.1 KB row", cpu_aim=1.35),
-        Workload("prepared", "the same by a prepared statement with a bound ID"),
-        Workload("ids", "50 IDs over 50 shards, one IN list", latency_aim=1.5),
-        Workload("mapping", "50-row mapping read, ORDER BY sequence DESC LIMIT 50"),
+        Workload("point", "point SELECT by ID of a 1.1 KB row", cpu_aim=1.35, others=OTHERS),
+        Workload(
+            "prepared",
+            "the same by a prepared statement with a bound ID",
+            others=(Route.ROUTER, Route.PROXYSQL),
+        ),
+        Workload("ids", "50 IDs over 50 shards, one IN list", latency_aim=1.5, others=OTHERS),
+        Workload("mapping", "50-row mapping read, ORDER BY sequence DESC LIMIT 50", others=OTHERS),
         Workload("insert", "INSERT of a 1.1 KB object, colocated by an ID in its JSON", writes="comments"),
         Workload("scatter", "scatter read of 100,000 rows over 64 shards", max_threads=2),
         Workload(

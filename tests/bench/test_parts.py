@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import haproxy, rows, usage
+from bench import rows, usage
 from bench.cluster import describe
 from bench.profiling import Profile
 from bench.workloads import FOLDER, SHARDS, WORKLOADS, Sizes
@@ -66,13 +66,6 @@ def test_copies_move_ids_to_their_shard() -> None:
     assert f"board_id + {3 << 46}" in mapping
     assert "INSERT INTO db00003.board_has_pins" in mapping
     assert users.endswith(f"<= {rows.users_of(3, SIZES)}")
-
-
-def test_haproxy_copies_bytes_before_each_host() -> None:
-    text = haproxy.configuration([(4001, "127.0.0.1:3306"), (4002, "127.0.0.1:3308")], threads=1)
-    assert "mode tcp" in text
-    assert "nbthread 1\n" in text
-    assert "    bind 127.0.0.1:4002\n    server mysql 127.0.0.1:3308\n" in text
 
 
 def test_the_ready_file_becomes_a_cluster(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from bench import history, report
+from bench import history, report, tables
 from bench.results import Cell, Result, Spread, failed
 from bench.sysbench import Output
 from bench.usage import Usage
@@ -83,23 +83,42 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert report.number(value) == text
 
 
-def drawn(table: RenderableType) -> str:
+def drawn(*tables: RenderableType) -> str:
     file = io.StringIO()
-    Console(file=file, width=110).print(table)
+    Console(file=file, width=110).print(*tables, sep="")
     return file.getvalue()
 
 
 def test_the_table_shows_routes_medians_and_extent(result: Result) -> None:
-    text = drawn(report.workload_table(result))
+    text = drawn(*report.workload_tables(result))
     assert "42.0 (30.0–50.0)" in text
-    assert all(route.value in text for route in Route)
+    assert all(route.value in text for route in result.cells)
     assert "16 clients" in text
+
+
+def test_other_proxies_have_a_table_of_their_own(result: Result) -> None:
+    result.cells[Route.ROUTER] = [cell(1, cpu=60), cell(2, cpu=25)]
+    first, second = report.workload_tables(result)
+    assert "MySQL Router" not in drawn(first)
+    text = drawn(second)
+    assert "/ MySQL Router" in text
+    assert "42.5 (25.0–60.0)" in text
+    assert "1.25" in text  # the median of 30 / 60 and 50 / 25
+
+
+def test_latencies_stand_together_by_clients(result: Result) -> None:
+    alone = Result(POINT, 1, {Route.DIRECT: [cell(1, p50=0.125)]})
+    lines = drawn(report.latency_table([alone, result])).splitlines()
+    assert [line.split() for line in lines[-2:]] == [
+        ["point", "1", "0.125", "0.375"],
+        ["point", "16", "2.00", "6.00", "1.00", "3.00", "3.00", "9.00"],
+    ]
 
 
 def test_the_tables_do_without_what_is_missing(result: Result) -> None:
     bare = Result(POINT, 1, {}, {Route.DIRECT: "no"})
     del result.cells[Route.HAPROXY]
-    assert "1 client" in drawn(report.workload_table(bare))
+    assert "1 client" in drawn(*report.workload_tables(bare))
     text = drawn(report.ratio_table([bare, result]))
     assert "≤ 1.35" in text
     assert "1.50 (1.00–2.00)" in text
@@ -131,6 +150,31 @@ def test_the_history_keeps_everything_on_one_line(result: Result, tmp_path: Path
     assert "cpu_us" not in point["routes"]["direct"]
     assert point["p50_to_direct"] == [1.5, 1.0, 2.0]
     assert point["failures"] == {"HAProxy": "it died"}
+
+
+def test_the_last_run_becomes_tables(result: Result, tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    versions = {"server": "MariaDB 10.11", "haproxy": "HAProxy version 2.6 - https://haproxy.org"}
+    for day, threads in ((1, 8), (2, 1), (2, 16)):
+        line = history.entry(
+            [Result(POINT, threads, result.cells)],
+            options={"rounds": 3, "seconds": 2, "threads": threads, "workers": 1},
+            versions=versions,
+            load=0.5,
+            now=datetime(2026, 1, day, tzinfo=UTC),
+        )
+        history.append(line, file)
+    history.append({"date": "2026-01-03", "streams": {}}, file)
+    assert [one["options"]["threads"] for one in tables.last_runs(2, file)] == [8, 1, 16]
+    run = tables.last_runs(file=file)
+    assert [one["options"]["threads"] for one in run] == [1, 16]
+    text = tables.markdown(run)
+    assert "`point`: 2026-01-02 00:00 UTC, commit" in text
+    assert "MariaDB 10.11, HAProxy version 2.6;" in text
+    row = "| 30.0 (20.0–40.0) | 42.0 (30.0–50.0) | 1.40 (1.25–1.50) |"
+    assert f"| `point` | 1 {row}" in text
+    assert f"| `point` | 16 {row}" in text
+    assert "| `point` | 16 | 2.00 (1.00–4.00) | 1.00 | 3.00 (2.00–4.00) |" in text
 
 
 def test_the_processor_is_named() -> None:

@@ -39,14 +39,21 @@ def topology(schema: Schema, tmp_path: Path) -> Topology:
     return load_topology(file, schema=schema)
 
 
-def printed(workload: Workload, *, physical: bool) -> list[tuple[int, str]]:
-    """(number of the connection, statement), always by the same random numbers."""
+def printed(workload: Workload, *, physical: bool, **more: object) -> list[tuple[int, str]]:
+    """(number of the connection, statement), always by the same random numbers; `more`: its options."""
     program = find_tool("sysbench")
     if program is None:
         pytest.skip("sysbench is not installed")
     target = Target((("127.0.0.1", 1), ("127.0.0.1", 2)), "", "", physical)
     argv = command(
-        program, workload, target, shards="0-31,32-63", sizes=replace(Sizes(), text=50), threads=1, seconds=60
+        program,
+        workload,
+        target,
+        shards="0-31,32-63",
+        sizes=replace(Sizes(), text=50),
+        threads=1,
+        seconds=60,
+        more=more,
     )
     argv[1] = str(PRINTING)
     done = subprocess.run(
@@ -68,14 +75,29 @@ def parts(statements: Iterator[tuple[str, str]]) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("workload", SHARDED, ids=lambda one: one.name)
 def test_hosts_get_what_shardgate_would_send(workload: Workload, schema: Schema, topology: Topology) -> None:
+    compare(workload, schema, topology)
+
+
+@pytest.mark.parametrize("ids", [1, 3, 70, 500])
+def test_lists_of_any_length(ids: int, schema: Schema, topology: Topology) -> None:
+    compare(WORKLOADS["ids"], schema, topology, ids=ids)
+    for _, sql in printed(WORKLOADS["ids"], physical=False, ids=ids):
+        assert len(set(sql.partition(" IN (")[2].rstrip(")").split(", "))) == ids
+
+
+def test_scatters_over_another_table(schema: Schema, topology: Topology) -> None:
+    compare(WORKLOADS["scatter"], schema, topology, table="comments")
+
+
+def compare(workload: Workload, schema: Schema, topology: Topology, **more: object) -> None:
     rewriter = Rewriter(schema, topology)
     sent: list[tuple[str, list[str]]] = []
-    for connection, sql in printed(workload, physical=False):
+    for connection, sql in printed(workload, physical=False, **more):
         assert connection == 1
         plan, literals = rewriter.plan(sql.encode(), Env(database="demo"))
         bound = plan.bind(literals, topology, min)
         sent += parts((one.host, one.sql.decode()) for one in bound.statements)
-    own = printed(workload, physical=True)
+    own = printed(workload, physical=True, **more)
     assert len(own) >= EVENTS
     assert parts((HOSTS[number - 1], sql) for number, sql in own) == sent
 
