@@ -14,8 +14,10 @@ import functools
 import gc
 import os
 import re
+import shutil
 import ssl
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,7 +39,7 @@ from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program, program_of
 from tests.support.servers import LocalServer
-from tests.support.template import template_of
+from tests.support.template import VARIABLE, template_of
 
 assert packaging.version is not None
 
@@ -75,6 +77,13 @@ settings.register_profile(
 settings.load_profile("shardgate")
 
 StartDemo = Callable[..., Demo]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What the processes of a run share (tests/support/template.py): workers inherit it."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = os.environ[VARIABLE] = tempfile.mkdtemp(prefix="shardgate-tests-")
+        config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 @pytest.hookimpl(wrapper=True)
