@@ -126,14 +126,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\n{report.nodeid} [{report.when}]: {crash.message if crash else report.longrepr}"[:2000])
 
 
-CLUSTERS = ("tests/drivers/", "tests/examples/", "tests/faults/", "tests/fleet/")
-"""Their tests mostly wait for clusters of their own: beside those that keep the shared servers busy, and in
-shares of about the same time."""
+CLUSTERS = ("drivers", "examples", "faults", "fleet", "soak")
+"""Folders of tests that mostly wait for clusters of their own: beside those that keep the shared servers
+busy, and in shares of about the same time.
+"""
+HALVES = {"faults": "test_n", "integration": "test_m"}
+"""Folders that are two shares each, and where the second begins: the run is as long as its longest share."""
 
 
 class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
     """Side by side: tests of one flavour share a process, and its servers, but for those of `CLUSTERS`, which
-    have others; so do the other tests of one file.
+    have others, and of `HALVES`, which take long; so do the other tests of one file.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -141,15 +144,15 @@ class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def shared_by(nodeid: str) -> str:
-    """The flavour, a share of its clusters' tests, or the file whose tests share a process with this one."""
+    """The flavour, a share of its tests, or the file whose tests share a process with this one."""
     flavour = re.search(rf"[\[-]({'|'.join(FLAVOURS)})[-\]]", nodeid)
     if flavour is None:
         return nodeid.partition("::")[0]
-    if not nodeid.startswith(CLUSTERS):
-        return flavour[1]
     _, folder, file = nodeid.partition("::")[0].split("/")
-    half = " n-z" if folder == "faults" and file >= "test_n" else ""
-    return f"{flavour[1]}, {folder}{half}"
+    if folder in HALVES:
+        half = "second" if file >= HALVES[folder] else "first"
+        return f"{flavour[1]}, {half} half of {folder}"
+    return f"{flavour[1]}, {folder}" if folder in CLUSTERS else flavour[1]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFlavour:

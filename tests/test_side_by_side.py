@@ -14,7 +14,8 @@ def test_a_flavours_tests_share_a_process(request: pytest.FixtureRequest) -> Non
         assert flavour in (None, shared_by(item.nodeid).partition(",")[0]), item.nodeid
     assert shared_by("tests/x/test_y.py::test_z[mysql9-1]") == "mysql9"
     assert shared_by("tests/fleet/test_y.py::test_z[mysql9]") == "mysql9, fleet"
-    assert shared_by("tests/faults/test_y.py::test_z[mysql9]") == "mysql9, faults n-z"
+    assert shared_by("tests/faults/test_y.py::test_z[mysql9]") == "mysql9, second half of faults"
+    assert shared_by("tests/integration/test_y.py::test_z[mysql9]") == "mysql9, second half of integration"
     assert (
         shared_by("tests/x/test_y.py::test_z[1]")
         == shared_by("tests/x/test_y.py::test_a")
