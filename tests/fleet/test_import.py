@@ -243,6 +243,7 @@ def _write(place: Place, done: threading.Event) -> None:
                 place.happen(cursor)
 
 
+@pytest.mark.one_server
 def test_dask_does_the_same(place: Place, tmp_path: Path) -> None:
     """The rows are those, and where those are, that one machine has written."""
     empty(place)
