@@ -14,10 +14,8 @@ import functools
 import gc
 import os
 import re
-import shutil
 import ssl
 import sys
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,6 +32,7 @@ from xdist.scheduler import LoadScopeScheduling
 from demo.certificates import LocalAuthority
 from demo.programs import Program, ServerError
 from demo.servers import start_all, stop_servers
+from demo.workspace import Workspace
 from demo.zookeeper import LocalZooKeeper
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
@@ -80,10 +79,13 @@ StartDemo = Callable[..., Demo]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What the processes of a run share (tests/support/template.py): workers inherit it."""
+    """What the processes of a run share (tests/support/template.py): workers inherit it. It goes with the
+    run, also with one that is killed.
+    """
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        folder = os.environ[VARIABLE] = tempfile.mkdtemp(prefix="shardgate-tests-")
-        config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+        workspace = Workspace(None)
+        os.environ[VARIABLE] = str(workspace.__enter__().path)
+        config.add_cleanup(functools.partial(workspace.__exit__, None, None, None))
 
 
 @pytest.hookimpl(wrapper=True)
