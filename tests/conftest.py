@@ -103,8 +103,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-servers", action="store_true", help="tests marked one_server run on each server")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whatever uses `flavour` needs servers; what is marked `one_server`, the first that is there."""
+    """Whatever uses `flavour` needs servers; what is marked `one_server`, the first that is there. Side by
+    side, the longest shares begin first.
+    """
     first = next((name for name in FLAVOURS if program_of(name) is not None), FLAVOURS[0])
     left_out = []
     for item in items:
@@ -119,6 +122,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         without = set(left_out)
         items[:] = [item for item in items if item not in without]
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: turn(item.nodeid))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -157,7 +162,19 @@ def shared_by(nodeid: str) -> str:
     return f"{flavour[1]}, {folder}" if folder in CLUSTERS else flavour[1]
 
 
+def turn(nodeid: str) -> int:
+    """When the share of a test begins: those that take longest first, files of fast tests last. Those that
+    wait for their clusters begin beside others that calculate.
+    """
+    share = shared_by(nodeid)
+    folders = ("fleet", "integration", "faults")
+    if "/" in share:
+        return len(folders) + 1
+    return next((at for at, folder in enumerate(folders) if share.endswith(folder)), len(folders))
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFlavour:
+    config.option.loadscopereorder = False  # by the number of tests: the longest have few
     return ByFlavour(config, log)
 
 
