@@ -32,12 +32,13 @@ from xdist.scheduler import LoadScopeScheduling
 from demo.certificates import LocalAuthority
 from demo.programs import Program, ServerError
 from demo.servers import start_all, stop_servers
+from demo.workspace import Workspace
 from demo.zookeeper import LocalZooKeeper
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program, program_of
 from tests.support.servers import LocalServer
-from tests.support.template import template_of
+from tests.support.template import VARIABLE, template_of
 
 assert packaging.version is not None
 
@@ -77,6 +78,16 @@ settings.load_profile("shardgate")
 StartDemo = Callable[..., Demo]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """What the processes of a run share (tests/support/template.py): workers inherit it. It goes with the
+    run, also with one that is killed.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        workspace = Workspace(None)
+        os.environ[VARIABLE] = str(workspace.__enter__().path)
+        config.add_cleanup(functools.partial(workspace.__exit__, None, None, None))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Thousands of tests and hundreds of modules stay to the end: nothing to look for garbage in."""
@@ -92,8 +103,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-servers", action="store_true", help="tests marked one_server run on each server")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whatever uses `flavour` needs servers; what is marked `one_server`, the first that is there."""
+    """Whatever uses `flavour` needs servers; what is marked `one_server`, the first that is there. Side by
+    side, the longest shares begin first.
+    """
     first = next((name for name in FLAVOURS if program_of(name) is not None), FLAVOURS[0])
     left_out = []
     for item in items:
@@ -108,6 +122,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         without = set(left_out)
         items[:] = [item for item in items if item not in without]
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: turn(item.nodeid))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -117,14 +133,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\n{report.nodeid} [{report.when}]: {crash.message if crash else report.longrepr}"[:2000])
 
 
-CLUSTERS = ("tests/drivers/", "tests/examples/", "tests/faults/", "tests/fleet/")
-"""Their tests mostly wait for clusters of their own: beside those that keep the shared servers busy, and in
-shares of about the same time."""
+CLUSTERS = ("drivers", "examples", "faults", "fleet", "soak")
+"""Folders of tests that mostly wait for clusters of their own: beside those that keep the shared servers
+busy, and in shares of about the same time.
+"""
+HALVES = {"faults": "test_n", "integration": "test_m"}
+"""Folders that are two shares each, and where the second begins: the run is as long as its longest share."""
 
 
 class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
     """Side by side: tests of one flavour share a process, and its servers, but for those of `CLUSTERS`, which
-    have others; so do the other tests of one file.
+    have others, and of `HALVES`, which take long; so do the other tests of one file.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -132,18 +151,30 @@ class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def shared_by(nodeid: str) -> str:
-    """The flavour, a share of its clusters' tests, or the file whose tests share a process with this one."""
+    """The flavour, a share of its tests, or the file whose tests share a process with this one."""
     flavour = re.search(rf"[\[-]({'|'.join(FLAVOURS)})[-\]]", nodeid)
     if flavour is None:
         return nodeid.partition("::")[0]
-    if not nodeid.startswith(CLUSTERS):
-        return flavour[1]
     _, folder, file = nodeid.partition("::")[0].split("/")
-    half = " n-z" if folder == "faults" and file >= "test_n" else ""
-    return f"{flavour[1]}, {folder}{half}"
+    if folder in HALVES:
+        half = "second" if file >= HALVES[folder] else "first"
+        return f"{flavour[1]}, {half} half of {folder}"
+    return f"{flavour[1]}, {folder}" if folder in CLUSTERS else flavour[1]
+
+
+def turn(nodeid: str) -> int:
+    """When the share of a test begins: those that take longest first, files of fast tests last. Those that
+    wait for their clusters begin beside others that calculate.
+    """
+    share = shared_by(nodeid)
+    folders = ("fleet", "integration", "faults")
+    if "/" in share:
+        return len(folders) + 1
+    return next((at for at, folder in enumerate(folders) if share.endswith(folder)), len(folders))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFlavour:
+    config.option.loadscopereorder = False  # by the number of tests: the longest have few
     return ByFlavour(config, log)
 
 

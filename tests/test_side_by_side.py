@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import shared_by
+from tests.conftest import shared_by, turn
 
 
 def test_a_flavours_tests_share_a_process(request: pytest.FixtureRequest) -> None:
@@ -14,9 +14,20 @@ def test_a_flavours_tests_share_a_process(request: pytest.FixtureRequest) -> Non
         assert flavour in (None, shared_by(item.nodeid).partition(",")[0]), item.nodeid
     assert shared_by("tests/x/test_y.py::test_z[mysql9-1]") == "mysql9"
     assert shared_by("tests/fleet/test_y.py::test_z[mysql9]") == "mysql9, fleet"
-    assert shared_by("tests/faults/test_y.py::test_z[mysql9]") == "mysql9, faults n-z"
+    assert shared_by("tests/faults/test_y.py::test_z[mysql9]") == "mysql9, second half of faults"
+    assert shared_by("tests/integration/test_y.py::test_z[mysql9]") == "mysql9, second half of integration"
     assert (
         shared_by("tests/x/test_y.py::test_z[1]")
         == shared_by("tests/x/test_y.py::test_a")
         == "tests/x/test_y.py"
     )
+
+
+def test_the_longest_shares_begin_first() -> None:
+    ids = [
+        "tests/x/test_a.py::test_b",
+        "tests/x/test_a.py::test_b[mariadb]",
+        "tests/faults/test_a.py::test_b[mysql9]",
+    ]
+    ids += ["tests/integration/test_a.py::test_b[mysql9-1]", "tests/fleet/test_a.py::test_b[1-mariadb]"]
+    assert sorted(ids, key=turn) == ids[::-1]

@@ -31,6 +31,8 @@ from tests.support.zygote import ForkedProxy
 ACCOUNTS = 8
 AMOUNT = 1000
 NAMES = ("here", "there")
+PAUSE = 0.01
+"""Seconds between two transfers of a client: the servers that start again need the machine, too."""
 CERTAIN = frozenset({1213, 1053})
 """What says that nothing of a transaction was done."""
 _TABLES = (
@@ -207,6 +209,7 @@ class Bank:
                 with connection.cursor() as cursor:
                     self.transfer(cursor, number, first)
                 self.acknowledged.add(number)
+                stop.wait(PAUSE)
             except (pymysql.MySQLError, OSError) as error:
                 if error.args and error.args[0] in CERTAIN:
                     self.refused.add(number)

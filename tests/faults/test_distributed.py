@@ -101,6 +101,7 @@ def test_what_nobody_knows(bank: Bank) -> None:
             wait_until(lambda: not listed(cursor), "it is told no more", 20)
 
 
+@pytest.mark.one_server
 def test_asked_to_go(bank: Bank) -> None:
     """SIGTERM in the midst of a COMMIT, one of whose connections is lost."""
     for step in ("prepare", "decide", "finish"):

@@ -124,7 +124,8 @@ def test_killed_and_run_again(pairs: Pairs, tmp_path: Path) -> None:
     log = tmp_path / "log"
     frozen, fenced, released = 12, 17, 24
     runs = [([fenced], True), ([frozen, 9, 14], True), ([released, 12, 7], False)]
-    with Killer() as killer, Writers(pairs.address, FIRST, 4) as writers:
+    killer = Killer()
+    with Writers(pairs.address, FIRST, 4) as writers:
         for points, back in runs:
             old, new = pairs.pair(0)
             assert new is not None
@@ -153,7 +154,8 @@ def test_interrupted(pairs: Pairs, tmp_path: Path) -> None:
     assert new is not None
     words = ["--host", old.address, "--config", str(pairs.demo.settings), "--yes"]
     command = ["fleet", "promote", *words]
-    with Killer() as killer, Writers(pairs.address, FIRST) as writers:
+    killer = Killer()
+    with Writers(pairs.address, FIRST) as writers:
         for at, by in ((frozen, SIGINT), (fenced, SIGTERM), (released, SIGHUP)):
             log.write_text("")
             assert killer.run(command, log, at, by) == 1, (at, log.read_text())
@@ -281,12 +283,12 @@ def test_a_dead_master_that_comes_back(pairs: Pairs, tmp_path: Path) -> None:
     pairs.has_it_all(new, old)
     command, log = pairs.kill(old), tmp_path / "log"
     words = ["--host", old.address, "--dead", "--config", str(pairs.demo.settings), "--yes"]
-    with Killer() as killer:
-        for at in (12, 16):
-            log.write_text("")
-            assert killer.run(["fleet", "promote", *words], log, at, SIGINT) == 1
-            assert f"It was taken back: {old.address} is the master as before, if it" in log.read_text()
-            assert (pairs.pair(1), '"state"' in json.dumps(pairs.document)) == ((old, new), False)
+    killer = Killer()
+    for at in (12, 16):
+        log.write_text("")
+        assert killer.run(["fleet", "promote", *words], log, at, SIGINT) == 1
+        assert f"It was taken back: {old.address} is the master as before, if it" in log.read_text()
+        assert (pairs.pair(1), '"state"' in json.dumps(pairs.document)) == ((old, new), False)
     output = promote(pairs, old, "--dead")
     assert f"{new.address} is the master" in output
     (received,) = re.findall(r"all that it had received, up to ([^;]*);", output)

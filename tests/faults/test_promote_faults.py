@@ -169,7 +169,8 @@ def test_second_tool_and_a_slave_that_is_not_named(cluster: Cluster, at_fence: A
     words = shlex.split(line)
     assert words[1:5] == ["fleet", "promote", "--host", old.address]
     log = tmp_path / "log"
-    with Killer() as killer, Writers(cluster.address, PLACES) as writers:
+    killer = Killer()
+    with Writers(cluster.address, PLACES) as writers:
         put = ["topology", "put", str(cluster.demo.directory / "topology.json"), *words[5:], "--yes"]
         others = [[*words[1:], "--yes"], put]
         ended: list[int] = []

@@ -102,9 +102,9 @@ def test_filled_and_taken_back(moving: Moving, tmp_path: Path, monkeypatch: pyte
     log = tmp_path / "log"
     moving.ask(moving.old, *ODD)
     with Writers(moving.address, PLACES) as writers:
-        with Killer() as killer:
-            command = ["fleet", *filled, "--config", str(moving.demo.settings), "--yes"]
-            assert killer.run(command, log, 17) == -9, log.read_text()
+        killer = Killer()
+        command = ["fleet", *filled, "--config", str(moving.demo.settings), "--yes"]
+        assert killer.run(command, log, 17) == -9, log.read_text()
         assert moving.ask(moving.new, "SHOW DATABASES LIKE 'db0000_'"), "it was at it"
         with monkeypatch.context() as patch:
             patch.setattr(replication, "stop", refused)
@@ -214,7 +214,8 @@ def test_killed_and_taken_back(moving: Moving, tmp_path: Path) -> None:
     log = tmp_path / "log"
     command = ["fleet", *split(moving), "--config", str(moving.demo.settings), "--yes"]
     before = moving.owners("main"), moving.owners("lookup")
-    with Killer() as killer, Writers(moving.address, PLACES) as writers:
+    killer = Killer()
+    with Writers(moving.address, PLACES) as writers:
         for kill_at in (7, 14, 22, 26, 31):
             assert killer.run(command, log, kill_at) == -9, (kill_at, log.read_text())
             status, output = moving.run("open", "--keyspace", "main", "--shards", "8-9", "--master", "h:1")
@@ -232,7 +233,8 @@ def test_interrupted(moving: Moving, tmp_path: Path) -> None:
     log = tmp_path / "log"
     command = ["fleet", *split(moving), "--config", str(moving.demo.settings), "--yes"]
     before = moving.owners("main"), moving.owners("lookup")
-    with Killer() as killer, Writers(moving.address, PLACES) as writers:
+    killer = Killer()
+    with Writers(moving.address, PLACES) as writers:
         for at in (14, 18, 20, 24, 28):
             log.write_text("")
             assert killer.run(command, log, at, signal.SIGINT) == 1, (at, log.read_text())
@@ -251,10 +253,10 @@ def test_a_split_under_writers(moving: Moving, tmp_path: Path) -> None:
     log = tmp_path / "log"
     command = ["fleet", *split(moving), "--config", str(moving.demo.settings), "--yes"]
     with Writers(moving.address, PLACES, 12) as writers:
-        with Killer() as killer:
-            for kill_at in (16, 24, 18, 22, 8, 12):
-                killer.run(command, log, kill_at)
-            assert killer.run(command, log) == 0, log.read_text()
+        killer = Killer()
+        for kill_at in (16, 24, 18, 22, 8, 12):
+            killer.run(command, log, kill_at)
+        assert killer.run(command, log) == 0, log.read_text()
         writers.go_on()
     assert writers.problems == []
     assert [moving.owners("main")[shard][0] for shard in (0, 1, *MOVED)] == [old, old, new, new]
@@ -282,7 +284,8 @@ def test_cleanup(moving: Moving, tmp_path: Path) -> None:
         status, output = moving.run("cleanup", "--yes")
         assert (status, "somebody uses db00002 now" in output) == (2, True), output
     command = ["fleet", "cleanup", "--config", str(moving.demo.settings), "--yes"]
-    with Killer() as killer, Writers(moving.address, PLACES) as writers:
+    killer = Killer()
+    with Writers(moving.address, PLACES) as writers:
         for kill_at in (4, 8, 9):
             assert killer.run(command, log, kill_at) == -9, log.read_text()
         assert killer.run(command, log) == 0, log.read_text()

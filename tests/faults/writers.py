@@ -24,8 +24,10 @@ IN_FLIGHT = frozenset({1158, 1180, 2013})
 """What says that nobody knows whether it was done."""
 
 
-PAUSE = 0.015
-"""Seconds between two rounds of a writer: what is tested runs on the same machine."""
+PAUSE = 0.05
+"""Seconds between two rounds of a writer: what is tested runs on the same machine, and what eight of them
+write goes to the slaves, too. A fence, or a change of the master, takes as long as several rounds.
+"""
 
 
 def place(shard: int) -> Place:

@@ -1,11 +1,13 @@
 """Runs of `shardgate fleet` that a signal ends at a chosen point: before and after all that they change.
 
-A process that has imported all forks one child a run: `Killer.run`.
+A process that has imported all forks one child a run: `Killer.run`. It is one for all tests of this process:
+its start is a second of imports.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import inspect
 import json
@@ -15,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 #: What changes something: on the hosts, in the store.
 POINTS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -28,22 +30,16 @@ POINTS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
+@functools.cache
+def _process() -> subprocess.Popen[bytes]:
+    """Ends with its input, when the tests do."""
+    argv = [sys.executable, "-m", __name__]
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root)
+
+
 class Killer:
-    """A context manager."""
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=Path(__file__).parents[2],
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+    """Runs one command after another."""
 
     def run(
         self,
@@ -56,13 +52,14 @@ class Killer:
         """Exit status of `shardgate ARGUMENTS`, or -9 when killed: at its `kill_at`th point, from 1. `by`:
         another signal that it gets there. `constants`: others for those of modules, as `fleet.create.X`.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        process = _process()
+        assert process.stdin is not None
+        assert process.stdout is not None
         asked: dict[str, Any] = {"arguments": list(arguments), "log": str(log), "at": kill_at, "by": int(by)}
         asked["constants"] = dict(constants or {})
-        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        process.stdin.flush()
+        return int(process.stdout.readline())
 
 
 class _Counter:
@@ -132,6 +129,7 @@ def main() -> None:
         "proxy.cli",
     ):
         importlib.import_module(name)
+    gc.freeze()
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         if child := os.fork():

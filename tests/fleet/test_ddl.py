@@ -91,16 +91,16 @@ def test_killed_anywhere_and_run_again(world: World, tmp_path: Path, servers: li
     log = tmp_path / "log"
     statement = "ALTER TABLE likes ADD KEY (pin_id)"
     run = ["fleet", "ddl", "--statement", statement, "--config", str(world.settings), "--yes"]
-    with Killer() as killer:
-        kill_at, status = -1, -9
-        while status == -9:
-            kill_at += 2  # after one change is as before the next
-            status = killer.run(run, log, kill_at)
-            if status == -9:
-                assert killer.run(run, log) == 0, log.read_text()
-            assert columns(world, "likes", shards) == [f"{one} pin_id" for one in before], kill_at
-            for server, database in shards:
-                world.execute(server, f"ALTER TABLE {database}.likes DROP KEY pin_id")
+    killer = Killer()
+    kill_at, status = -1, -9
+    while status == -9:
+        kill_at += 2  # after one change is as before the next
+        status = killer.run(run, log, kill_at)
+        if status == -9:
+            assert killer.run(run, log) == 0, log.read_text()
+        assert columns(world, "likes", shards) == [f"{one} pin_id" for one in before], kill_at
+        for server, database in shards:
+            world.execute(server, f"ALTER TABLE {database}.likes DROP KEY pin_id")
     assert status == 0
     assert kill_at > 16  # two shards and their copies, before and after, the journal's entries
     assert "unfinished" not in world.run("status", "--last", "100")[1]

@@ -51,19 +51,19 @@ def test_before_and_between_steps(world: World, tmp_path: Path) -> None:
     """Nothing is said to be unfinished that was not begun; what was begun is finished by the same command."""
     log, before = tmp_path / "log", world.state()
     create = ["fleet", "create", "--config", str(world.settings), "--yes"]
-    with Killer() as killer:
-        for at in (2, 4, 5):  # with the lock, with the operation in the journal, with its steps
-            log.write_text("")
-            assert killer.run(create, log, at, signal.SIGINT) == 1
-            assert log.read_text() == "shardgate: interrupted: nothing was changed\n", at
-            assert world.state() == before
-        assert "unfinished" not in world.run("status")[1]
+    killer = Killer()
+    for at in (2, 4, 5):  # with the lock, with the operation in the journal, with its steps
         log.write_text("")
-        assert killer.run(create, log, 12, signal.SIGINT) == 1
-        assert "shardgate: interrupted\nshardgate: operation" in log.read_text(), log.read_text()
-        assert "run the same command again, which goes on where it was" in log.read_text()
-        assert "failed" in world.run("status")[1]
-        assert killer.run(create, log) == 0, log.read_text()
+        assert killer.run(create, log, at, signal.SIGINT) == 1
+        assert log.read_text() == "shardgate: interrupted: nothing was changed\n", at
+        assert world.state() == before
+    assert "unfinished" not in world.run("status")[1]
+    log.write_text("")
+    assert killer.run(create, log, 12, signal.SIGINT) == 1
+    assert "shardgate: interrupted\nshardgate: operation" in log.read_text(), log.read_text()
+    assert "run the same command again, which goes on where it was" in log.read_text()
+    assert "failed" in world.run("status")[1]
+    assert killer.run(create, log) == 0, log.read_text()
     assert world.run("create", "--yes")[0] == 0
     assert world.run("verify")[0] == 0
 

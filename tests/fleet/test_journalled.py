@@ -35,16 +35,16 @@ def test_killed_anywhere_and_run_again(world: World, tmp_path: Path, servers: li
     World(tmp_path, servers, 2)
     log = tmp_path / "log"
     create = ["fleet", "create", "--config", str(world.settings), "--yes"]
-    with Killer() as killer:
-        kill_at, status = 0, -9
-        while status == -9:
-            world.clear()
-            kill_at += 1
-            status = killer.run(create, log, kill_at)
-            if status == -9:
-                assert killer.run(create, log) == 0, log.read_text()
-            assert world.state() == whole(2), (kill_at, log.read_text())
-            assert world.run("create", "--yes")[0] == 0
+    killer = Killer()
+    kill_at, status = 0, -9
+    while status == -9:
+        world.clear()
+        kill_at += 1
+        status = killer.run(create, log, kill_at)
+        if status == -9:
+            assert killer.run(create, log) == 0, log.read_text()
+        assert world.state() == whole(2), (kill_at, log.read_text())
+        assert world.run("create", "--yes")[0] == 0
     assert status == 0
     assert kill_at > 20  # four databases on each of two hosts, before and after, the journal's entries
     unfinished = [
@@ -68,10 +68,10 @@ def test_killed_with_zookeeper(
     World(tmp_path, servers, zookeeper=place)
     log = tmp_path / "log"
     create = ["fleet", "create", "--config", str(world.settings), "--yes"]
-    with Killer() as killer:
-        for kill_at in (2, 4, 8, 9, 12):
-            assert killer.run(create, log, kill_at) == -9, log.read_text()
-        assert killer.run(create, log) == 0, log.read_text()
+    killer = Killer()
+    for kill_at in (2, 4, 8, 9, 12):
+        assert killer.run(create, log, kill_at) == -9, log.read_text()
+    assert killer.run(create, log) == 0, log.read_text()
     assert world.state() == whole(4)
     status, output = world.run("status")
     assert status == 0
@@ -84,10 +84,10 @@ def test_an_unfinished_one_is_taken_back(world: World, tmp_path: Path) -> None:
     world.execute(0, "CREATE DATABASE db00000", "CREATE TABLE db00000.mine (a INT)")
     world.execute(1, "CREATE DATABASE db00002", "CREATE TABLE db00002.likes (a INT)")
     before = world.state()
-    with Killer() as killer:
-        create = ["fleet", "create", "--config", str(world.settings), "--yes"]
-        while killer.run(create, tmp_path / "log", 24) != -9:
-            raise AssertionError
+    killer = Killer()
+    create = ["fleet", "create", "--config", str(world.settings), "--yes"]
+    while killer.run(create, tmp_path / "log", 24) != -9:
+        raise AssertionError
     status, output = world.run("create", "--undo", "--dry-run")
     assert status == 0
     assert "DROP DATABASE IF EXISTS `" in output
@@ -103,10 +103,10 @@ def test_an_unfinished_one_is_taken_back(world: World, tmp_path: Path) -> None:
 
 def test_rows_are_never_taken_back(world: World, tmp_path: Path) -> None:
     world.execute(0, "CREATE DATABASE ms00001", "CREATE VIEW ms00001.other AS SELECT 1")
-    with Killer() as killer:
-        kill_at = 22
-        create = ["fleet", "create", "--config", str(world.settings), "--yes"]
-        assert killer.run(create, tmp_path / "log", kill_at) == -9
+    killer = Killer()
+    kill_at = 22
+    create = ["fleet", "create", "--config", str(world.settings), "--yes"]
+    assert killer.run(create, tmp_path / "log", kill_at) == -9
     made = [
         (index, name) for index, held in enumerate(world.state()) for name in held if "pins" in held[name]
     ]

@@ -61,21 +61,20 @@ def test_killed_and_run_again(world: World, tmp_path: Path, monkeypatch: pytest.
     before, there = ranges(world), world.state()
     log = tmp_path / "log"
     command = ["fleet", *arguments(world), "--config", str(world.settings), "--yes"]
-    with Killer() as killer:
-        for kill_at in (5, 12, 21, 26):
-            assert killer.run(command, log, kill_at) == -9, log.read_text()
-            assert not any(opened for (first, _), _, opened in ranges(world) if first == 4)
-            status, output = world.run("create", "--yes")
-            assert status == 2
-            assert (
-                f"shardgate fleet open --keyspace main --shards 4-6 --master {world.servers[1].address}"
-                in output
-            )
-            assert killer.run([*command, "--undo"], log) == 0, log.read_text()
-            assert (ranges(world), world.state()) == (before, there)
-        for kill_at in (4, 11, 14, 12, 7):
-            killer.run(command, log, kill_at)
-        assert killer.run(command, log) == 0, log.read_text()
+    killer = Killer()
+    for kill_at in (5, 12, 21, 26):
+        assert killer.run(command, log, kill_at) == -9, log.read_text()
+        assert not any(opened for (first, _), _, opened in ranges(world) if first == 4)
+        status, output = world.run("create", "--yes")
+        assert status == 2
+        assert (
+            f"shardgate fleet open --keyspace main --shards 4-6 --master {world.servers[1].address}" in output
+        )
+        assert killer.run([*command, "--undo"], log) == 0, log.read_text()
+        assert (ranges(world), world.state()) == (before, there)
+    for kill_at in (4, 11, 14, 12, 7):
+        killer.run(command, log, kill_at)
+    assert killer.run(command, log) == 0, log.read_text()
     assert ranges(world) == [*before, ([4, 6], world.servers[1].address, True)]
     assert world.run("verify")[0] == 0
     assert world.run("create", "--yes")[0] == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,15 +89,12 @@ def test_with_its_database(demo: Demo, tools: tuple[str, str]) -> None:
     assert b"db00000" not in sql
 
 
-def test_restored_through_a_proxy(
-    demo: Demo, connect: Connect, start_demo: StartDemo, tools: tuple[str, str], tmp_path: Path
-) -> None:
+def test_restored_through_a_proxy(start_demo: StartDemo, tools: tuple[str, str]) -> None:
     """Every row of a sharded table goes to its shard by its own id; the tables are dropped and made anew."""
-    sql = dump(tools[0], demo, "demo")
+    filled, empty = start_demo("--shards", "8"), start_demo("--shards", "8", "--empty")
+    sql = dump(tools[0], filled, "demo")
     assert b"DROP TABLE IF EXISTS `pins`" in sql
-    through = connect()
-    empty = start_demo("--empty")
     feed(tools[1], [*address(empty), "demo"], sql)
-    with empty.connect() as other:
+    with filled.connect() as through, empty.connect() as other:
         for name in tables(through, "demo"):
             assert rows(other, "demo", name) == rows(through, "demo", name), name

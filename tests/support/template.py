@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
+import os
 import shlex
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from demo.programs import Program, initialise
@@ -20,12 +24,39 @@ exec {program} "$@"
 """
 
 
+#: Names a folder that all processes of a run of the tests share; tests/conftest.py makes and removes it.
+VARIABLE = "SHARDGATE_TEST_RUN"
+
+
+def run_folder() -> Path | None:
+    """What this run of the tests shares; None without a run."""
+    name = os.environ.get(VARIABLE)
+    return Path(name) if name else None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Of all processes with the same file, one is within."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 @functools.cache
 def template_of(program: Program) -> Path:
-    """An initialised data directory to copy; removed after the tests."""
-    folder = Path(tempfile.mkdtemp(prefix="shardgate-template-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    initialise(program, folder / "data")
+    """An initialised data directory to copy, made once a run."""
+    shared = run_folder()
+    if shared is None:
+        folder = Path(tempfile.mkdtemp(prefix="shardgate-template-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        initialise(program, folder / "data")
+        return folder / "data"
+    folder = shared / f"{program.flavour}-{'.'.join(map(str, program.version))}"
+    with locked(folder.with_suffix(".lock")):
+        if not (folder / "data").exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of one that was killed at it
+            initialise(program, folder / "draft")
+            (folder / "draft").rename(folder / "data")
     return folder / "data"
 
 
@@ -36,6 +67,8 @@ def prepared(program: Program) -> Path:
     words = {"template": shlex.quote(str(template)), "program": shlex.quote(str(program.path))}
     for name in ("mysqld", "mariadb-install-db"):
         path = template.with_name(name)
-        path.write_text(_SCRIPT.format(**words))
-        path.chmod(0o755)
+        draft = template.with_name(f"{name}-{os.getpid()}")  # others may run it at this moment
+        draft.write_text(_SCRIPT.format(**words))
+        draft.chmod(0o755)
+        draft.replace(path)
     return template.with_name("mysqld")

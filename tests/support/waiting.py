@@ -10,31 +10,40 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PAUSE = 0.01
+LONGER = 0.05
+"""What takes seconds is looked at less often: a look may be a page of the proxy's, or a command."""
+
+
+def _pause(waited: float) -> float:
+    return PAUSE if waited < 1.0 else LONGER
 
 
 def wait_until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
     """The first true value that `condition` gives; AssertionError naming `what` after `seconds`."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(PAUSE)
+        waited = time.monotonic() - begun
+        assert waited < seconds, f"not within {seconds:g} s: {what}"
+        time.sleep(_pause(waited))
     return value
 
 
 def wait_until_is(read: Callable[[], T], expected: T, what: str, seconds: float = 120.0) -> None:
     """Until `read` gives `expected`; AssertionError naming `what` and what it gave last after `seconds`."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while (value := read()) != expected:
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}: {value}, not {expected}"
-        time.sleep(PAUSE)
+        waited = time.monotonic() - begun
+        assert waited < seconds, f"not within {seconds:g} s: {what}: {value}, not {expected}"
+        time.sleep(_pause(waited))
 
 
 async def async_wait_until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
     """`wait_until` that lets the event loop run meanwhile."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        await asyncio.sleep(PAUSE)
+        waited = time.monotonic() - begun
+        assert waited < seconds, f"not within {seconds:g} s: {what}"
+        await asyncio.sleep(_pause(waited))
     return value
 
 

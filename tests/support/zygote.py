@@ -33,10 +33,11 @@ from demo.proxy import LocalProxy
 from proxy import server
 from proxy.planning import child, pool, process
 from proxy.wire.auth import RsaKey
+from tests.support.images import ImagedCluster
 
 PR_SET_CHILD_SUBREAPER = 36
 #: What a proxy or a demo would import at its start, or with its first client.
-MODULES = ("demo", "proxy.cli", "proxy.logs", "proxy.server", "proxy.status.page", "rewriter.tree.start")
+MODULES = ("demo.run", "proxy.cli", "proxy.logs", "proxy.server", "proxy.status.page", "rewriter.tree.start")
 
 
 class Forked:
@@ -222,6 +223,7 @@ def main() -> None:
     key.warm()  # one for all: to make it takes as long as the rest of a proxy's start
     vars(server)["RsaKey"] = lambda: key
     vars(cluster)["LocalProxy"] = DemosProxy
+    vars(importlib.import_module("demo.run"))["Cluster"] = ImagedCluster
     vars(pool)["Child"] = ForkedPlanner
     _next()
     importlib.import_module("proxy.cli").main()
