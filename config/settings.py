@@ -45,6 +45,7 @@ from config.fields import (
 from config.layout import Layout
 from config.model import Model
 from config.tls import ClientTls, OutgoingTlsField
+from config.tracing import Tracing
 from config.units import Duration, Size
 
 
@@ -324,6 +325,7 @@ class Settings(Model):
     xa: Xa = Xa()
     plan_cache_size: Positive = 10_000
     logging: Logging = Logging()
+    tracing: Tracing | None = None
     server_version: ServerVersion | None = None
     compression: Annotated[tuple[Literal["zlib", "zstd"], ...], BeforeValidator(_no_compression)] = (
         "zlib",

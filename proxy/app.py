@@ -25,11 +25,11 @@ from config.topology import Topology
 from proxy.catalog.facts import ServerFacts, ask, ask_rest
 from proxy.catalog.tables import PERIOD
 from proxy.engine.services import Services
-from proxy.frontend.client import Client
 from proxy.frontend.drain import ask_to_leave
 from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users, set_users
+from proxy.frontend.traced import client_for
 from rewriter.tree.start import load
 
 from . import memory, open_files
@@ -438,7 +438,8 @@ class Worker:
         )
         certificates = self._certificates.of_host(host)
         timeout, comment = backends.connect_timeout, backends.comment
-        connector = LoginConnector(self._account_for, timeout, certificates, comment=comment)
+        traced = self.settings.tracing is not None
+        connector = LoginConnector(self._account_for, timeout, certificates, comment=comment, traced=traced)
         return HostPool(host, limits, connector, self.tasks.spawn, time.monotonic)
 
     def _account_for(self, host: str, capability_set: int) -> tuple[str, str]:
@@ -577,9 +578,7 @@ class Worker:
 
     async def _close(self) -> None:
         if self.services is not None:
-            await self.services.caches.stop()
-            self.services.backends.close()
-            self.services.planners.close()
+            await self.services.close()
         if self.peers is not None:
             await self.peers.stop()
         if self.schema_source is not None:
@@ -596,4 +595,4 @@ def _maker(services: Services, listener: Listener) -> Callable[[], asyncio.Proto
     """Makes a protocol for each connection that comes in."""
     if listener.proxy_protocol:
         return partial(Entrance, services, listener.proxy_protocol)
-    return partial(Client, services)
+    return partial(client_for, services)
