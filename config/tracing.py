@@ -20,6 +20,7 @@ TRACES: Final = "/v1/traces"
 
 _HEADER: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _RESERVED: Final = frozenset({"content-type", "content-length", "host", "transfer-encoding", "connection"})
+_FORMS: Final = "must be a text, {env: NAME} or {file: PATH}"
 _VALUE: Final = re.compile(r"[\t -~]*")
 
 
@@ -48,7 +49,11 @@ def _header_name(value: str) -> str:
 
 
 def _written(value: object) -> object:
-    return {"value": value} if isinstance(value, str) else value
+    if isinstance(value, str):
+        return {"value": value}
+    if not isinstance(value, Mapping | Header):
+        raise ValueError(_FORMS)
+    return value
 
 
 class Header(Model):
@@ -63,7 +68,7 @@ class Header(Model):
     def _resolve(self) -> Self:
         given = [name for name in ("value", "env", "file") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError("must be a text, {env: NAME} or {file: PATH}")
+            raise ValueError(_FORMS)
         text = self._read()
         if not _VALUE.fullmatch(text):
             raise ValueError("a header's value has printable ASCII characters only")

@@ -27,6 +27,9 @@ from .spans import Span
 
 log = structlog.get_logger("proxy")
 
+OUTCOMES: Final = ("exported", "dropped", "refused")
+"""What becomes of spans."""
+
 _BATCH: Final = 512
 """Spans of one request."""
 _TURN: Final = 32
@@ -72,7 +75,7 @@ class Exporter:
     @property
     def counts(self) -> dict[str, int]:
         """Spans by what became of them."""
-        return {"exported": self.exported, "dropped": self.dropped, "refused": self.refused}
+        return dict(zip(OUTCOMES, (self.exported, self.dropped, self.refused), strict=True))
 
     def put(self, span: Span) -> None:
         """Send it some time; never waits."""

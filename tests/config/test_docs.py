@@ -32,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     authority = LocalAuthority(tmp_path)
     authority.issue(file="proxy")
     authority.ca.rename(tmp_path / "hosts-ca.pem")
+    monkeypatch.setenv("OTLP_AUTHORIZATION", "Bearer secret")
     for name in ("APP", "REPORT", "SHOP", "SHARDGATE", "SG_READ", "SG_WRITE", "SG_SHOP", "ZOOKEEPER"):
         monkeypatch.setenv(f"{name}_PASSWORD", "secret")
     return tmp_path
@@ -60,7 +61,7 @@ def test_there_are_examples_of_everything_that_fit_together(folder: Path) -> Non
         of_kind.setdefault(kind, []).append(text.encode())
     assert {kind: len(found) for kind, found in of_kind.items()} == {
         "settings": 1,
-        "settings part": 8,
+        "settings part": 9,
         "schema": 2,
         "topology": 4,
     }
@@ -81,6 +82,8 @@ def names(model: type[Model] = Settings, before: str = "") -> Iterator[str]:
             joint = ".NAME."
         if "dict[str, config.credentials.Credentials]" in form:
             joint = ".USER."
+        if "config.tracing.Header" in form:
+            joint = ".HEADER."
         if path == "fleet.hosts":
             joint = ".HOST."
         for one in inner:
@@ -133,6 +136,12 @@ def document_with(name: str) -> tuple[dict[str, Any], Any, str | int]:
             del document["backends"]["accounts"][0]["password"]
     if name.startswith("backends.hosts.HOST.accounts"):
         document["backends"]["accounts"] = [{"user": "USER", "role": "write"}]
+    if name.startswith("tracing."):
+        document["tracing"] = {"endpoint": "https://collector:4318"}
+        if ".HEADER." in name:
+            document["tracing"]["headers"] = {
+                "HEADER": {"env" if name.endswith("value") else "value": "PATH"}
+            }
     if name.startswith("fleet.") and name != "fleet.user":
         document["fleet"] = {"user": "fleet"}
     parts = re.findall(r"[^.\[\]]+|\[\]", name)

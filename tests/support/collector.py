@@ -136,13 +136,16 @@ class Collector:
         self._thread.join()
         self._server.server_close()
 
-    def of(self, trace: str, count: int) -> list[Span]:
-        """The spans of a trace, by when they began, once there are so many."""
+    def of(self, trace: str, statements: int = 1) -> list[Span]:
+        """The spans of a trace, those of statements first, by when they began; once there are so many
+        statements' (what servers were asked for one is sent before it).
+        """
 
         def found() -> list[Span]:
             return [one for one in self.spans if one.trace == trace]
 
-        wait_until(lambda: len(found()) >= count, f"{count} spans of the trace {trace}")
-        spans = sorted(found(), key=lambda one: (one.kind, one.at))
-        assert len(spans) == count, spans
-        return spans
+        wait_until(
+            lambda: sum(one.kind == SERVER for one in found()) >= statements,
+            f"spans of {statements} statements of the trace {trace}",
+        )
+        return sorted(found(), key=lambda one: (one.kind, one.at))
