@@ -106,7 +106,7 @@ class Tracing(Model):
     ] = Field(default_factory=dict)
     tls: OutgoingTlsField = None
     service_name: Annotated[str, like(r"[ -~]{1,80}", "must have 1 to 80 printable characters")] = "shardgate"
-    share: Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)] = 0.0
+    share: Annotated[float, Field(ge=0, le=1, strict=True)] = 0.0
     hand_on: bool = True
     queue: Annotated[Positive, Field(le=1_000_000)] = 10_000
     interval: Annotated[Duration, Field(gt=0, le=60)] = 1.0

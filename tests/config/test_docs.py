@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from pydantic.fields import FieldInfo
 
 from config.document import parse
 from config.load import ConfigError, load_schema, load_settings, load_topology
@@ -69,13 +70,13 @@ def test_there_are_examples_of_everything_that_fit_together(folder: Path) -> Non
         load_topology(topology, schema=load_schema(schema))
 
 
-def names(model: type[Model] = Settings, before: str = "") -> Iterator[str]:
-    """Every setting's name as the document has it: users[].name, backends.hosts.HOST.user."""
+def settings_of(model: type[Model] = Settings, before: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting by its name as the document has it: users[].name, backends.hosts.HOST.user."""
     for name, info in model.model_fields.items():
         path = f"{before}{info.alias or name}"
         inner = [one for one in models(info.annotation) if one is not Scatter]
         if not inner or not is_plain(info.annotation):
-            yield path
+            yield path, info
         form = str(info.annotation)
         joint = "[]." if "tuple[" in form else ".HOST." if "HostOver" in form else "."
         if "LayoutSettings" in form:
@@ -88,7 +89,12 @@ def names(model: type[Model] = Settings, before: str = "") -> Iterator[str]:
             joint = ".HOST."
         for one in inner:
             if path != "backends.hosts.HOST.tls":  # has the fields of backends.tls
-                yield from names(one, path + joint)
+                yield from settings_of(one, path + joint)
+
+
+def names() -> Iterator[str]:
+    """The names alone."""
+    return (name for name, _ in settings_of())
 
 
 def models(annotation: Any) -> Iterator[type[Model]]:
