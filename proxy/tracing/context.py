@@ -17,7 +17,9 @@ SIZE: Final = 55
 SAMPLED: Final = 1
 
 _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
-_WRITTEN: Final = re.compile(rb"traceparent\s*=\s*'?([0-9a-f-]{55})(?![0-9a-f])")
+_WRITTEN: Final = re.compile(
+    rb"(?<!\w)traceparent\s*=\s*(?:'([^'\\]{55,200})'|([0-9a-f-]{55})(?=[\s,*]))"
+)
 _STATE_WRITTEN: Final = re.compile(rb"tracestate\s*=\s*'([^'\\]{1,1500})'")
 _STATE: Final = re.compile(rb"[ -~]{1,512}")
 
@@ -74,7 +76,7 @@ def _of_comment(comment: bytes) -> Parent | None:
     if written is None:
         return None
     state = _STATE_WRITTEN.search(comment)
-    return parse(written[1], unquote_to_bytes(state[1]) if state is not None else b"")
+    return parse(written[1] or written[2], unquote_to_bytes(state[1]) if state is not None else b"")
 
 
 def traceparent(trace: str, span: str, flags: int) -> str:
