@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator
@@ -34,9 +35,9 @@ def parse_duration(value: object) -> float:
         found = value
     elif isinstance(value, str) and _DURATION.match(value):
         found = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(value))
-    if found > LONGEST:
+    if LONGEST < found < inf:
         raise ValueError("must be at most 366d")
-    if not found >= 0:  # nor is a NaN
+    if not 0 <= found < inf:  # nor is a NaN
         raise ValueError("must be a number of seconds, or a text like 500ms, 30s or 1h30m")
     return float(found)
 

@@ -93,7 +93,7 @@ class TracedClient(Client):
         trace.plan = self.plan or trace.plan
         error = session.diagnostics[0] if outcome != "ok" and session.diagnostics else None
         affected = session.row_count
-        trace.exporter.put(
+        trace.put(
             Query(
                 trace,
                 trace.begun,

@@ -17,9 +17,7 @@ SIZE: Final = 55
 SAMPLED: Final = 1
 
 _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
-_WRITTEN: Final = re.compile(
-    rb"(?<!\w)traceparent\s*=\s*(?:'([^'\\]{55,200})'|([0-9a-f-]{55})(?=[\s,*]))"
-)
+_WRITTEN: Final = re.compile(rb"(?<!\w)traceparent\s*=\s*(?:'([^'\\]{55,200})'|([0-9a-f-]{55})(?=[\s,*]))")
 _STATE_WRITTEN: Final = re.compile(rb"tracestate\s*=\s*'([^'\\]{1,1500})'")
 _STATE: Final = re.compile(rb"[ -~]{1,512}")
 

@@ -6,7 +6,7 @@ As little as can be: it is written as a collector wants it when it is sent (`otl
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import getrandbits
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,8 +16,6 @@ from .context import SAMPLED, Parent, comment
 if TYPE_CHECKING:
     from proxy.load import Load
     from rewriter.plan import Plan
-
-    from .export import Exporter
 
 MOST: Final = 256
 """So many spans of servers' statements has one statement of a client's; of more it is said how many."""
@@ -81,7 +79,6 @@ class Trace:
     __slots__ = (
         "at",
         "begun",
-        "exporter",
         "flags",
         "hands_on",
         "hosts",
@@ -90,13 +87,17 @@ class Trace:
         "number",
         "parent",
         "plan",
+        "put",
         "shards",
         "span",
         "state",
     )
 
-    def __init__(self, exporter: Exporter, parent: Parent | None, *, hands_on: bool, at: int = 0) -> None:
-        self.exporter = exporter
+    def __init__(
+        self, put: Callable[[Span], None], parent: Parent | None, *, hands_on: bool, at: int = 0
+    ) -> None:
+        """`put`: takes its spans, as they end."""
+        self.put = put
         self.hands_on = hands_on
         self.at = at
         self.begun = monotonic()
@@ -127,7 +128,7 @@ class Trace:
         self.hosts[call.host] = None
         self.shards.update(map(id, call.loads))
         if call.id:
-            self.exporter.put(call)
+            self.put(call)
 
 
 def new_id(bits: int) -> str:

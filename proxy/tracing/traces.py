@@ -63,7 +63,7 @@ class Traces:
                 return None
         elif not parent.sampled:
             return None
-        return Trace(self.exporter, parent, hands_on=self._hands_on, at=at)
+        return Trace(self.exporter.put, parent, hands_on=self._hands_on, at=at)
 
     def text_of(self, plan: Plan | None, sql: bytes, env: Env) -> str:
         """The statement without its literals; "" for one that is very long."""
