@@ -41,7 +41,7 @@ from .certificates import CertificateStore
 from .errors import ProxyError
 from .in_use import Agreement, InUse, Shared
 from .listening import Door, serve_clients
-from .local.advice import dear
+from .local.advice import dear_ones
 from .local.distributed import transactions
 from .local.kill import end
 from .local.loads import tell_loads
@@ -390,7 +390,7 @@ class Worker:
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["sessions"] = lambda request: sessions(services, **request)
-        peers.handlers["advice"] = lambda request: dear(services, **request)
+        peers.handlers["advice"] = lambda request: dear_ones(services, **request)
         tell_loads(peers, services)
         peers.handlers["live"] = lambda request: own_part(services, self._history, request["after"])
         peers.handlers["transactions"] = lambda request: transactions(services, **request)

@@ -105,6 +105,7 @@ class Services:
             in_list=settings.limits.in_list,
             parse_depth=settings.limits.parse_depth,
             differ=_log_difference,
+            leaving=self.stats.left,
         )
         self.waiting_room = WaitingRoom(
             settings.limits.buffered,
@@ -221,7 +222,7 @@ class Services:
         if self.traces is not None:
             self.traces.exporter.tick()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
-            self.stats.forget({plan for plan, _, _ in self.serving.snapshot.rewriter.kept()})
+            self.stats.forget(self.serving.snapshot.rewriter.fingerprints())
 
     async def close(self) -> None:
         """Nobody is served any more."""

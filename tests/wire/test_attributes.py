@@ -78,7 +78,7 @@ def test_put_into_large_commands(size: int) -> None:
 
 
 def test_texts_by_name() -> None:
-    attributes = [
+    attributes: list[tuple[int, bytes, bytes | None]] = [
         (ColumnType.LONG, b"n", b"abcd"),
         (ColumnType.VAR_STRING, b"traceparent", lenenc_bytes(b"00-ab")),
         (ColumnType.STRING, b"none", None),
