@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from proxy.engine.services import Services
     from proxy.tracing.traces import Traces
 
-_PREPARE, _EXECUTE = int(Command.STMT_PREPARE), int(Command.STMT_EXECUTE)
+_PREPARE = int(Command.STMT_PREPARE)
+_EXECUTES = frozenset({int(Command.STMT_EXECUTE), int(Command.STMT_BULK_EXECUTE)})
 
 
 def client_for(services: Services) -> Client:
@@ -48,7 +49,7 @@ class TracedClient(Client):
 
     def command(self, payload: bytes) -> None:
         if self.trace is None and payload:
-            if payload[0] == _EXECUTE:
+            if payload[0] in _EXECUTES:
                 self._execute(payload)
             elif payload[0] == _PREPARE:
                 self.trace = self.traces.of_query(payload[1:])
@@ -61,7 +62,7 @@ class TracedClient(Client):
             return
 
         def attributes() -> Attributes:
-            if not self.attributes:
+            if not self.attributes or payload[0] != Command.STMT_EXECUTE:
                 return Attributes()
             sent = dict.fromkeys(statement.sent, b"")
             return parse_execute(payload, statement.parameters, statement.types, True, sent).extra
