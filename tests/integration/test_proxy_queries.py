@@ -75,7 +75,7 @@ def test_gathers_count_for_their_shards(raw: MakeRaw) -> None:
 
     def statements() -> int:
         rows = client.ask("SHOW SHARDS LIKE 'main'").rows
-        return sum(int(row[names.index("Statements")] or 0) for row in rows)
+        return sum(int(row[names.index("Total")] or 0) for row in rows)
 
     names = client.ask("SHOW SHARDS LIKE 'main'").columns
     before = statements()

@@ -76,7 +76,7 @@ def test_a_comment_s_trace_goes_on(proxy: OwnProxy, collector: Collector, flavou
     assert len(client.ask(sql).rows) == 1
     one, (call,) = one_and_calls(collector.of(context.trace), context)
     system = "mysql" if flavour == "mysql9" else flavour
-    assert one.name == call.name == "SELECT boards"
+    assert one.name == call.name == "SELECT demo.boards"
     assert one.state == call.state == "congo=t61,rojo=00f0"
     assert (one.flags & 0x3FF, call.flags & 0x3FF) == (0x301, 0x101)
     assert not one.failed
@@ -89,7 +89,7 @@ def test_a_comment_s_trace_goes_on(proxy: OwnProxy, collector: Collector, flavou
         "db.system.name": system,
         "db.namespace": "demo",
         "db.operation.name": "SELECT",
-        "db.query.summary": "SELECT boards",
+        "db.query.summary": "SELECT demo.boards",
         "db.query.text": "SELECT data FROM boards WHERE id = ? /*?",
         "db.response.returned_rows": 1,
         "client.address": "127.0.0.1",
@@ -101,7 +101,7 @@ def test_a_comment_s_trace_goes_on(proxy: OwnProxy, collector: Collector, flavou
     assert call.about == {
         "db.system.name": system,
         "db.operation.name": "SELECT",
-        "db.query.summary": "SELECT boards",
+        "db.query.summary": "SELECT demo.boards",
         "db.response.returned_rows": 1,
         "server.address": address,
         "server.port": int(port),
@@ -182,7 +182,7 @@ def test_writes_have_a_span_for_each_statement_of_a_host(proxy: OwnProxy, collec
     one, calls = one_and_calls(sorted(spans, key=lambda span: (span.kind, span.at)), context)
     assert one.about["shardgate.affected_rows"] == changed.affected
     assert one.about["shardgate.plan"] == "write"
-    assert {call.name for call in calls} >= {"UPDATE boards"}
+    assert {call.name for call in calls} >= {"UPDATE demo.boards"}
     assert one.about["shardgate.shards"] == ids.count(",") + 1
     assert len(one.about["shardgate.hosts"]) == len(proxy.demo.masters)
 
@@ -223,7 +223,7 @@ def test_prepared_statements(proxy: OwnProxy, collector: Collector) -> None:
         spans = collector.of(context.trace, 3)
         prepared, *executed = sorted((one for one in spans if one.kind == SERVER), key=lambda one: one.at)
         assert prepared.name == "PREPARE"
-        assert [one.name for one in executed] == ["SELECT boards" if "boards" in sql else "SELECT"] * 2
+        assert [one.name for one in executed] == ["SELECT demo.boards" if "boards" in sql else "SELECT"] * 2
         for one in (prepared, *executed):
             assert one.parent == context.span
             assert [span.kind for span in spans if span.parent == one.id].count(CLIENT) >= 1
@@ -247,8 +247,9 @@ def test_query_attributes(proxy: OwnProxy, collector: Collector, flavour: str) -
     later = Context()
     client.write(command(QUERY, later.attribute() + b"SELECT 1; SELECT 2"))
     assert [reply.value for reply in client.replies()] == [b"1", b"2"]
-    _, calls = one_and_calls(collector.of(later.trace), later)
-    assert len(calls) == 2
+    first, second, *calls = collector.of(later.trace, 2)  # each of the two statements is a span
+    assert [first.parent, second.parent] == [later.span] * 2
+    assert sorted(call.parent for call in calls) == sorted((first.id, second.id))
     assert not [one for one in collector.spans if one.trace == context.trace]
 
 
@@ -310,9 +311,11 @@ def test_every_kind_of_statement_runs(own: MakeOwn, collector: Collector) -> Non
         "CREATE TEMPORARY TABLE legacy.shardgate_traces (n INT)",
         "INSERT INTO legacy.shardgate_traces VALUES (1), (2)",
         "DROP TEMPORARY TABLE legacy.shardgate_traces",
+        "USE legacy",
         "PREPARE p FROM 'SELECT 1 + ?'",
         "EXECUTE p USING @x",
         "DEALLOCATE PREPARE p",
+        "USE demo",
     ):
         assert client.ask(sql).kind != "err", (sql, client.ask(sql))
     assert Binary(client).run("SELECT id FROM boards WHERE id = ?", integer(boards[0])).kind == "rows"
@@ -321,13 +324,13 @@ def test_every_kind_of_statement_runs(own: MakeOwn, collector: Collector) -> Non
     client.ask("SELECT 'the last one' AS last_of_all")
     wait_until(lambda: any("last_of_all" in str(one.about) for one in collector.spans), "all spans")
     statements = {one.id: one for one in collector.spans if one.kind == SERVER}
-    assert len(statements) >= 24
+    assert len(statements) >= 26
     assert all(not one.parent for one in statements.values())
     assert len({one.trace for one in statements.values()}) == len(statements)
     for call in (one for one in collector.spans if one.kind == CLIENT):
         assert statements[call.parent].trace == call.trace
     names = {one.name for one in statements.values()}
-    assert names >= {"SELECT boards", "UPDATE boards", "INSERT users", "BEGIN", "COMMIT", "SAVEPOINT A"}
+    assert names >= {"SELECT demo.boards", "UPDATE demo.boards", "INSERT demo.users", "BEGIN", "COMMIT", "SAVEPOINT A"}
 
 
 def test_a_client_that_goes(proxy: OwnProxy, collector: Collector) -> None:
