@@ -83,6 +83,8 @@ def values_of(extra: Attributes) -> Mapping[bytes, tuple[int, int]]:
     found: dict[bytes, tuple[int, int]] = {}
     pos = begin = 0
     for number in range(extra.number):
+        if pos >= len(extra.named):
+            raise ProtocolError("the names of the query attributes are missing")
         type_ = extra.named[pos]
         name, pos = read_lenenc_bytes(extra.named, pos + 2)
         if extra.nulls >> number & 1 or type_ == ColumnType.NULL:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from demo.certificates import LocalAuthority
 from tests.integration.binary import Binary, integer
 from tests.integration.fixtures import Connect, MakeOwn, shard_of
 from tests.integration.own import OwnProxy
@@ -398,6 +400,24 @@ def test_what_a_collector_answers(own: MakeOwn, collector: Collector, tmp_path: 
     (line,) = proxy.logged("traces cannot be exported")
     assert "hidden" not in str(line)
     assert len(proxy.logged("traces are exported again")) == 1
+
+
+@pytest.mark.one_server
+def test_a_collector_by_tls(own: MakeOwn, tmp_path: Path) -> None:
+    authority = LocalAuthority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue())
+    with Collector(context) as collector:
+        tls = {"ca": str(authority.ca)}
+        proxy = own({"tracing": {"endpoint": collector.endpoint, "tls": tls, **FAST}})
+        trusted = Context()
+        proxy.raw().ask(trusted.behind("SELECT 1"))
+        one_and_calls(collector.of(trusted.trace), trusted)
+        other = {"tracing": {"endpoint": collector.endpoint, **FAST}}
+        proxy = own(other, expected=("traces cannot be exported",))
+        proxy.raw().ask(Context().behind("SELECT 1"))
+        (line,) = proxy.logged("traces cannot be exported")
+        assert "certificate" in line["reason"]
 
 
 @pytest.mark.one_server

@@ -6,6 +6,7 @@ It shares no code with the proxy.
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ class Collector:
     0: no answer, until the end. `reply`: the body of a 200.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.spans: list[Span] = []
         self.headers: list[dict[str, str]] = []
         self.answers: list[int] = []
@@ -120,11 +121,14 @@ class Collector:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
         self._thread.start()

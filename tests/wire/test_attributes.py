@@ -106,3 +106,9 @@ def test_texts_of_an_execute() -> None:
     ((name, (start, stop)),) = values_of(extra).items()
     assert (name, extra.values[start:stop]) == (b"traceparent", b"00-ab")
     assert packet.endswith(extra.values)
+    unnamed = parse_execute(
+        head + b"\2\0\0" + b"abcd", 1, pack("<HH", ColumnType.LONG, ColumnType.NULL), True
+    )
+    assert unnamed.extra.number == 1
+    with pytest.raises(ProtocolError):
+        values_of(unnamed.extra)
