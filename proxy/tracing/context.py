@@ -16,6 +16,9 @@ SIZE: Final = 55
 """Bytes of a traceparent of version 00, the only one that is written."""
 SAMPLED: Final = 1
 
+_LOOK: Final = 4096
+"""Bytes at a statement's end, and at its beginning, in which a comment is looked for."""
+
 _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
 _WRITTEN: Final = re.compile(rb"(?<!\w)traceparent\s*=\s*(?:'([^'\\]{55,200})'|([0-9a-f-]{55})(?=[\s,*]))")
 _STATE_WRITTEN: Final = re.compile(rb"tracestate\s*=\s*'([^'\\]{1,1500})'")
@@ -56,16 +59,15 @@ def in_comment(sql: bytes) -> Parent | None:
     """The context in a comment at the statement's end, or at its beginning. What is written anywhere else
     may be within a text.
     """
-    if KEY not in sql:
-        return None
-    tail = sql[-4096:].rstrip(b" \t\r\n;\0")
-    found = None
-    if tail.endswith(b"*/"):
-        found = _of_comment(tail[tail.rfind(b"/*") :])
-    if found is None:
-        head = sql[:4096].lstrip()
-        if head.startswith(b"/*"):
-            found = _of_comment(head[: head.find(b"*/") + 1])
+    found, end = None, sql[-_LOOK:]
+    if KEY in end:
+        end = end.rstrip(b" \t\r\n;\0")
+        if end.endswith(b"*/"):
+            found = _of_comment(end[end.rfind(b"/*") :])
+    if found is None and KEY in (begin := sql[:_LOOK]):
+        begin = begin.lstrip()
+        if begin.startswith(b"/*"):
+            found = _of_comment(begin[: begin.find(b"*/") + 1])
     return found
 
 
