@@ -51,11 +51,11 @@ class Backends(Credentials):
     hosts: dict[HostAddress, HostOverrides] = Field(default_factory=dict)
     max_connections: Positive = 100
     queue_length: Count = 1000
-    queue_timeout: Duration = 5.0
-    user_share: Annotated[float, Field(gt=0, le=1)] = 0.8
-    connect_timeout: Duration = 3.0
-    idle_timeout: Duration = 300.0
-    health_interval: Duration = 5.0
+    queue_timeout: Annotated[Duration, Field(gt=0)] = 5.0
+    user_share: Annotated[float, Field(gt=0, le=1, strict=True)] = 0.8
+    connect_timeout: Annotated[Duration, Field(gt=0)] = 3.0
+    idle_timeout: Annotated[Duration, Field(gt=0)] = 300.0
+    health_interval: Annotated[Duration, Field(gt=0)] = 5.0
     hang_timeout: Duration = 10.0
     comment: bool = False
     tls: BackendTlsField = None

@@ -120,8 +120,10 @@ ZooKeeperHosts = Annotated[str, BeforeValidator(_zookeeper_hosts)]
 ServerVersion = Annotated[
     str, like(r"[0-9]+\.[0-9]+\.[0-9]+[ -~]{0,40}", "must begin with a version like 8.0.36, at most 40 more")
 ]
-Count = Annotated[int, Strict(), Field(ge=0)]
-Positive = Annotated[int, Strict(), Field(ge=1)]
+MOST = 10**12
+"""Of anything that is counted."""
+Count = Annotated[int, Strict(), Field(ge=0, le=MOST)]
+Positive = Annotated[int, Strict(), Field(ge=1, le=MOST)]
 V = TypeVar("V")
 
 
@@ -151,7 +153,7 @@ class LayoutSettings(Model):
     fields: Annotated[
         Entries[Annotated[int, Strict(), within(1, 63)]], Field(description="field widths in bits")
     ]
-    epoch_ms: Count | None = None
+    epoch_ms: Annotated[int, Strict(), Field(ge=0, le=1 << 53)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

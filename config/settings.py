@@ -45,7 +45,8 @@ from config.fields import (
 from config.layout import Layout
 from config.model import Model
 from config.tls import ClientTls, OutgoingTlsField
-from config.units import Duration, Size
+from config.tracing import Tracing
+from config.units import LONGEST, Duration, Size
 
 
 class Scatter(Model):
@@ -153,7 +154,7 @@ class ZooKeeper(Credentials):
     schema_cache_file: FilePath = Field(default=Path("schema.cache.yaml"), validate_default=True)
     proxies_path: NodePath | None = None
     name: NodeName | None = None
-    session_timeout: Annotated[Duration, Field(gt=0)] = 10.0
+    session_timeout: Annotated[Duration, Field(gt=0, le=3600)] = 10.0
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -206,16 +207,16 @@ class Limits(Model):
     """What a client may ask for; 0 is no limit where it says so in the documentation."""
 
     max_connections: Positive = 10_000
-    max_packet: Size = 64 << 20
-    max_statement: Size = 64 << 20
+    max_packet: Annotated[Size, Field(ge=1024, le=1 << 30)] = 64 << 20
+    max_statement: Annotated[Size, Field(ge=1)] = 64 << 20
     in_list: Positive = 10_000
-    parse_depth: Positive = 200
+    parse_depth: Annotated[Positive, Field(le=10_000)] = 200
     scatter_rows: Count = 1_000_000
     scatter_bytes: Size = 1 << 30
     prepared_statements: Positive = 10_000
-    user_variables: Size = 4 << 20
-    session_memory: Size = 128 << 20
-    client_memory: Size = 1 << 30
+    user_variables: Annotated[Size, Field(ge=1)] = 4 << 20
+    session_memory: Annotated[Size, Field(ge=1)] = 128 << 20
+    client_memory: Annotated[Size, Field(ge=1)] = 1 << 30
     logins: Positive = 2000
     gather_rows: Count = 1_000_000
     gather_bytes: Size = 1 << 30
@@ -259,7 +260,7 @@ class Timeouts(Model):
     planning: Duration = 30.0
     idle_client: Duration = 28800.0
     idle_transaction: Duration = 3600.0
-    login: Duration = 10.0
+    login: Annotated[Duration, Field(gt=0)] = 10.0
     drain: Duration = 30.0
     buffer: Duration = 10.0
 
@@ -269,7 +270,7 @@ class Logging(Model):
 
     format: Literal["auto", "json", "text"] = "auto"
     level: Literal["debug", "info", "warning", "error"] = "info"
-    slow_query_ms: Annotated[float, Field(ge=0)] | None = 1000.0
+    slow_query_ms: Annotated[float, Field(ge=0, le=LONGEST * 1000, strict=True)] | None = 1000.0
 
 
 class FleetSettings(LateCredentials):
@@ -324,6 +325,7 @@ class Settings(Model):
     xa: Xa = Xa()
     plan_cache_size: Positive = 10_000
     logging: Logging = Logging()
+    tracing: Tracing | None = None
     server_version: ServerVersion | None = None
     compression: Annotated[tuple[Literal["zlib", "zstd"], ...], BeforeValidator(_no_compression)] = (
         "zlib",

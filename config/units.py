@@ -9,35 +9,52 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator
 
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?\s*(?:us|ms|s|m|h|d)\s*)+\Z")
-_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|m|h|d)")
+_PART: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *(us|ms|s|m|h|d)"
+_DURATION: Final = re.compile(rf"{_PART}(?: *{_PART})*\Z")
+_DURATION_PART: Final = re.compile(_PART)
 
 _BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE: Final = re.compile(r"([0-9]+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
+_SIZE: Final = re.compile(r"([0-9]{1,20})(?: *(?=[A-Z])([KMGT]?)(?:i?B)?)?\Z", re.I)
+
+LONGEST: Final = 366 * 86400.0
+"""Seconds: more than a year is none's intention, and more than some timers take."""
+LARGEST: Final = 1 << 50
+"""Bytes."""
 
 
 def parse_duration(value: object) -> float:
     """Seconds: a number of them, or a text like 500ms, 30s, 1h30m. Raises ValueError."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e10:
-        return float(value)
-    if isinstance(value, str) and _DURATION.match(value):
-        return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(value))
-    raise ValueError("must be a number of seconds, or a text like 500ms, 30s or 1h30m")
+    found = -1.0
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        found = value
+    elif isinstance(value, str) and _DURATION.match(value):
+        found = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(value))
+    if LONGEST < found < inf:
+        raise ValueError("must be at most 366d")
+    if not 0 <= found < inf:  # nor is a NaN
+        raise ValueError("must be a number of seconds, or a text like 500ms, 30s or 1h30m")
+    return float(found)
 
 
 def parse_size(value: object) -> int:
     """Bytes: a number of them, or a text like 512KB, 64MB, 1GiB (units of 1024). Raises ValueError."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
+    found = -1
     match = _SIZE.match(value) if isinstance(value, str) else None
     if match:
-        return int(match[1]) * _BYTES[match[2].upper()]
-    raise ValueError("must be a number of bytes, or a text like 512KB, 64MB or 1GB")
+        found = int(match[1]) * _BYTES[(match[2] or "").upper()]
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = value
+    if found > LARGEST:
+        raise ValueError("must be at most 1024TB")
+    if found < 0:
+        raise ValueError("must be a number of bytes, or a text like 512KB, 64MB or 1GB")
+    return found
 
 
 Duration = Annotated[float, BeforeValidator(parse_duration)]

@@ -25,11 +25,11 @@ from config.topology import Topology
 from proxy.catalog.facts import ServerFacts, ask, ask_rest
 from proxy.catalog.tables import PERIOD
 from proxy.engine.services import Services
-from proxy.frontend.client import Client
 from proxy.frontend.drain import ask_to_leave
 from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users, set_users
+from proxy.frontend.traced import client_for
 from rewriter.route import id_lists
 from rewriter.tree.start import load
 
@@ -42,7 +42,7 @@ from .certificates import CertificateStore
 from .errors import ProxyError
 from .in_use import Agreement, InUse, Shared
 from .listening import Door, serve_clients
-from .local.advice import dear
+from .local.advice import dear_ones
 from .local.distributed import transactions
 from .local.kill import end
 from .local.loads import tell_loads
@@ -392,7 +392,7 @@ class Worker:
         peers.handlers["processes"] = lambda request: processes(services, **request)
         peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
         peers.handlers["sessions"] = lambda request: sessions(services, **request)
-        peers.handlers["advice"] = lambda request: dear(services, **request)
+        peers.handlers["advice"] = lambda request: dear_ones(services, **request)
         tell_loads(peers, services)
         peers.handlers["live"] = lambda request: own_part(services, self._history, request["after"])
         peers.handlers["transactions"] = lambda request: transactions(services, **request)
@@ -440,7 +440,8 @@ class Worker:
         )
         certificates = self._certificates.of_host(host)
         timeout, comment = backends.connect_timeout, backends.comment
-        connector = LoginConnector(self._account_for, timeout, certificates, comment=comment)
+        traced = self.settings.tracing is not None
+        connector = LoginConnector(self._account_for, timeout, certificates, comment=comment, traced=traced)
         return HostPool(host, limits, connector, self.tasks.spawn, time.monotonic)
 
     def _account_for(self, host: str, capability_set: int) -> tuple[str, str]:
@@ -579,9 +580,7 @@ class Worker:
 
     async def _close(self) -> None:
         if self.services is not None:
-            await self.services.caches.stop()
-            self.services.backends.close()
-            self.services.planners.close()
+            await self.services.close()
         if self.peers is not None:
             await self.peers.stop()
         if self.schema_source is not None:
@@ -598,4 +597,4 @@ def _maker(services: Services, listener: Listener) -> Callable[[], asyncio.Proto
     """Makes a protocol for each connection that comes in."""
     if listener.proxy_protocol:
         return partial(Entrance, services, listener.proxy_protocol)
-    return partial(Client, services)
+    return partial(client_for, services)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
+from rewriter.advice.samples import dear
+from rewriter.env import database_of
+from rewriter.fingerprint import digest_of
 from rewriter.plan import Plan
 
 from .load import Load
@@ -65,6 +69,12 @@ Digest = tuple[str, str, str]
 
 Kept = Callable[[Container[Plan]], Iterable[tuple[Plan, str, str]]]
 """Gives the digest and the database of plans, as far as they are kept; see `Rewriter.kept`."""
+
+Shape = tuple[bytes, bytes]
+"""A statement's fingerprint, and the key of the settings that it was read with."""
+
+LONGEST_SHAPE: Final = 1 << 14
+"""Bytes of a fingerprint that is kept for advice."""
 
 KEPT_DIGESTS: Final = 1000
 """So many digests are kept whose plans are not: those that took most time."""
@@ -133,11 +143,13 @@ class Stats:
     __slots__ = (
         "digests",
         "kinds",
+        "names",
         "recent_changes",
         "refusals",
         "schema_changes",
         "schema_refused",
         "settings_refused",
+        "shapes",
         "started",
         "started_connections",
         "topology_changes",
@@ -149,7 +161,10 @@ class Stats:
     def __init__(self) -> None:
         self.kinds: dict[str, KindStats] = {}
         self.uses: dict[Plan, Use] = {}  # of plans that are kept, and of some that were; see `forget`
+        #: Of those plans that the cache has dropped meanwhile; prepared statements may run them on.
+        self.names: WeakKeyDictionary[Plan, Shape] = WeakKeyDictionary()
         self.digests: dict[Digest, Use] = {}  # of plans that are kept no more
+        self.shapes: dict[Digest, Shape] = {}  # of those digests that may need advice
         self.refusals: dict[str, int] = {}  # connections refused, by error
         self.started = time.time()
         self.started_connections = 0
@@ -196,20 +211,51 @@ class Stats:
         one.seconds += seconds
         return use
 
-    def forget(self, kept: Collection[Plan]) -> None:
-        """Of all plans but these, forget how often they were run."""
-        self.uses = {plan: use for plan, use in self.uses.items() if plan in kept}
+    def left(self, plans: Iterable[tuple[Shape, Plan]]) -> None:
+        """The cache has dropped these: what is counted of them goes by their names now."""
+        uses, names = self.uses, self.names
+        for shape, plan in plans:
+            if plan in uses:
+                names[plan] = shape
 
-    def retire(self, kept: Kept) -> None:
+    def forget(self, kept: Iterable[tuple[Plan, bytes, bytes]]) -> None:
+        """There are too many: of plans that are not among these, what was counted is kept by their digests,
+        of those that took most time.
+        """
+        current = {plan for plan, _, _ in kept}
+        uses = self.uses
+        self.uses = {plan: use for plan, use in uses.items() if plan in current}
+        left = ((use, plan) for plan, use in uses.items() if plan not in current and plan in self.names)
+        for use, plan in nlargest(KEPT_DIGESTS, left, key=lambda pair: pair[0].seconds):
+            self._keep(plan, self.names[plan], use)
+        self._trim()
+
+    def retire(self, kept: Iterable[tuple[Plan, bytes, bytes]]) -> None:
         """Another topology or schema is in use, and with it other plans: what was counted of the statements
         that took most time stays. `kept` are the plans of before.
         """
-        for plan, text, database in kept(self._costliest(KEPT_DIGESTS)):
-            self.digests.setdefault((text, database, plan.kind), Use()).add(self.uses[plan])
+        costliest = self._costliest(KEPT_DIGESTS)
+        for plan, fingerprint, key in kept:
+            if plan in costliest:
+                costliest.discard(plan)
+                self._keep(plan, (fingerprint, key), self.uses[plan])
+        for plan in costliest:
+            if plan in self.names:
+                self._keep(plan, self.names[plan], self.uses[plan])
         self.uses = {}
+        self._trim()
+
+    def _keep(self, plan: Plan, shape: Shape, use: Use) -> None:
+        digest = digest_of(shape[0]), database_of(shape[1]), plan.kind
+        self.digests.setdefault(digest, Use()).add(use)
+        if len(shape[0]) <= LONGEST_SHAPE and dear(plan):
+            self.shapes[digest] = shape
+
+    def _trim(self) -> None:
         if len(self.digests) > 2 * KEPT_DIGESTS:
             most = nlargest(KEPT_DIGESTS, self.digests.items(), key=lambda pair: pair[1].seconds)
             self.digests = dict(most)
+            self.shapes = {digest: shape for digest, shape in self.shapes.items() if digest in self.digests}
 
     def by_digest(self, kept: Kept, most: int, *, slowest: int = 0) -> dict[Digest, Use]:
         """What was counted of statements: of those that took `most` time, and the `slowest` in the mean.
@@ -220,7 +266,14 @@ class Stats:
         wanted |= set(nlargest(slowest, uses, key=lambda plan: uses[plan].seconds / uses[plan].count))
         found: dict[Digest, Use] = {}
         for plan, text, database in kept(wanted):
-            found.setdefault((text, database, plan.kind), Use()).add(uses[plan])
+            if plan in wanted:  # a plan may be kept twice
+                wanted.discard(plan)
+                found.setdefault((text, database, plan.kind), Use()).add(uses[plan])
+        for plan in wanted:
+            if plan in self.names:
+                fingerprint, key = self.names[plan]
+                digest = digest_of(fingerprint), database_of(key), plan.kind
+                found.setdefault(digest, Use()).add(uses[plan])
         for digest in nlargest(most, self.digests, key=lambda one: self.digests[one].seconds):
             found.setdefault(digest, Use())
         for digest, use in found.items():

@@ -10,7 +10,7 @@ client that sends a thousand different statements of 30 KB would else fill a gig
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,6 +34,16 @@ class Guarded:
 
 Entry = Plan | Guarded
 
+Leaving = Callable[[Iterable[tuple[PlanKey, Plan]]], None]
+
+
+def pairs(entries: Mapping[PlanKey, Entry]) -> Iterator[tuple[PlanKey, Plan]]:
+    """All plans with their keys; several of one key when literals steer them."""
+    for key, entry in entries.items():
+        for plan in entry.plans.values() if isinstance(entry, Guarded) else (entry,):
+            yield key, plan
+
+
 #: Bytes of fingerprints for each entry of the capacity: most have a few hundred.
 _FINGERPRINT: Final = 800
 
@@ -41,8 +51,9 @@ _FINGERPRINT: Final = 800
 class Cache:
     """At most `capacity` entries (at least two), the least recently used of which go first."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, leaving: Leaving | None = None) -> None:
         self.capacity = capacity
+        self._leaving = leaving  # told of what is dropped to make room
         self._half = max(1, capacity // 2)
         self._most_bytes = self._half * _FINGERPRINT
         self._bytes = 0  # of the younger generation's fingerprints, once for each plan
@@ -74,7 +85,10 @@ class Cache:
             self._bytes = len(key[0]) * plans
 
     def _age(self) -> None:
-        self._old, self._young = self._young, {}
+        gone, self._old, self._young = self._old, self._young, {}
+        if self._leaving is not None and gone:
+            left = {key: entry for key, entry in gone.items() if key not in self._old}
+            self._leaving(pairs(left))
         self._bytes = 0
         self.dropped += 1
 
@@ -95,12 +109,8 @@ class Cache:
 
     def items(self) -> Iterator[tuple[PlanKey, Plan]]:
         """All plans with their keys; several of one key when literals steer them."""
-        for generation in (self._young, self._old):
-            for key, entry in generation.items():
-                if generation is self._old and key in self._young:
-                    continue
-                for plan in entry.plans.values() if isinstance(entry, Guarded) else (entry,):
-                    yield key, plan
+        yield from pairs(self._young)
+        yield from pairs({key: entry for key, entry in self._old.items() if key not in self._young})
 
     def clear(self) -> None:
         """Forget everything."""

@@ -14,7 +14,7 @@ from config.schema import Schema
 from config.topology import Topology
 
 from .around import Around
-from .cache import Cache, Guarded
+from .cache import Cache, Guarded, Leaving
 from .caching import with_caches
 from .checked import checked
 from .enclosed import enclosed
@@ -179,15 +179,18 @@ class Rewriter:
         in_list: int = 10_000,
         parse_depth: int = 200,
         differ: Differ | None = None,
+        leaving: Leaving | None = None,
     ) -> None:
         """`in_list`: so many values may be in one IN list of a routing column. `parse_depth`: so deep may
         parentheses nest in a statement that has to be looked into. `differ` is told of statements that the
-        two readers have not read alike.
+        two readers have not read alike, `leaving` of plans that the cache drops to make room, with their
+        keys.
         """
+        self._leaving = leaving
         self._limits = Limits(in_list, parse_depth)
         self._schema = schema
         self._topology = topology
-        self._cache = Cache(cache_size)
+        self._cache = Cache(cache_size, leaving)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
         self._enclosed: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
         self._around = Around()
@@ -250,6 +253,7 @@ class Rewriter:
             in_list=self._limits.in_list,
             parse_depth=self._limits.parse_depth,
             differ=self._differ,
+            leaving=self._leaving,
         )
         made.hits, made.misses, made.differences = self.hits, self.misses, self.differences
         self._cache.clear()

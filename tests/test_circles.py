@@ -14,7 +14,7 @@ MODULES = {module(path): path for path in FILES}
 #: folders stand for themselves.
 FLOORS = (
     "errors tasks logs log_writer load stats peers tls certificates open_files throttle listening "
-    "offline wire",
+    "offline wire tracing",
     "backends",
     "advising",
     "session catalog planning caching reordering xa",

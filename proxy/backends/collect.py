@@ -45,6 +45,7 @@ class Collector:
         "_host",
         "_reader",
         "attributes",
+        "client",
         "err",
         "ok",
         "own",
@@ -56,9 +57,12 @@ class Collector:
     state = FIRST
     """Of the reply at its begin, see `ReplyScanner`."""
 
-    def __init__(self, attributes: bytes = NOTHING, *, own: bool = True) -> None:
-        """`attributes`: query attributes that go with the statement. `own`: see `Receiver`."""
+    def __init__(self, attributes: bytes = NOTHING, *, own: bool = True, client: object = None) -> None:
+        """`attributes`: query attributes that go with the statement. `own`: see `Receiver`. `client`: whose
+        statement it is, for connections that tell the server.
+        """
         self.own = own
+        self.client = client
         self.attributes = attributes
         self.ok: Ok | None = None
         self.err: Err | None = None

@@ -23,6 +23,7 @@ from .connection import BackendConnection, Owner
 from .host import AccountRefused
 from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS, OWN, account_of
 from .reworded import AttributedConnection, CommentedAttributedConnection, CommentedConnection
+from .traced import KINDS as TRACED
 
 #: What the proxy asks of servers. No DEPRECATE_EOF (clients get the same bytes), no MULTI_STATEMENTS.
 #: SESSION_TRACK: see `connection`.
@@ -169,9 +170,11 @@ class LoginConnector:
         certificates: Certificates | None = None,
         *,
         comment: bool = False,
+        traced: bool = False,
     ) -> None:
-        """`comment`: clients' statements say whose they are, see `reworded`."""
+        """`comment`: clients' statements say whose they are, see `reworded`; `traced`: see there."""
         self._comment = comment
+        self._kinds = TRACED if traced else _KINDS
         self._account_of = account_of
         self._timeout = timeout
         self._certificates = certificates
@@ -206,7 +209,7 @@ class LoginConnector:
             reason = "it lacks MariaDB's extended metadata, which clients were offered: the fleet is mixed"
             raise ProxyError("host_unreachable", host=host, reason=reason)
         attributes = Capability.QUERY_ATTRIBUTES in done.capabilities
-        made = _KINDS[self._comment, attributes]
+        made = self._kinds[self._comment, attributes]
         conn = made(host, owner)
         conn.capability_set = capability_set
         conn.database = _first_database(done.greeting.server_version)

@@ -44,8 +44,13 @@ class AttributedConnection(RewordedConnection):
     __slots__ = ()
 
     def reworded(self, packets: bytes, receiver: Receiver, sync_packets: int) -> bytes:
-        packets = attributed(packets, getattr(receiver, "attributes", NOTHING))
+        packets = attributed(packets, self.attributes_of(receiver))
         return super().reworded(packets, receiver, sync_packets)
+
+    def attributes_of(self, receiver: Receiver) -> bytes:
+        """Those of the receiver's statement."""
+        found: bytes = getattr(receiver, "attributes", NOTHING)
+        return found
 
 
 class CommentedConnection(RewordedConnection):

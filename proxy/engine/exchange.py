@@ -268,7 +268,7 @@ class Exchange(ABC):
                 use.hosts[host] = use.hosts.get(host, 0) + 1
                 use.shards += self.shard is not None
         if seconds > self.observe_after:
-            observe(self, outcome, seconds)
+            self.observed(outcome, seconds)
         self.host = None
         if self.visits or self.queued:
             self.visits, self.queued = [], 0.0
@@ -284,6 +284,10 @@ class Exchange(ABC):
             # not from within the caller's stack, and not in this turn of the loop, which is others', too
             self.ready = False
             asyncio.get_running_loop().call_soon(self._next)
+
+    def observed(self, outcome: str, seconds: float) -> None:
+        """The command at work is answered, and has taken longer than `observe_after`."""
+        observe(self, outcome, seconds)
 
     def runs_again_by(self, run: Callable[[], None]) -> None:
         """The command at work, which is no COM_QUERY, can be run a second time by `run`, with the sinks that

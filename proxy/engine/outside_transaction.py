@@ -38,7 +38,7 @@ async def run_outside_transaction(
     """
     session = client.session
     async with borrowed(client, host) as conn:
-        reply = await Collector(client.named, own=False).run(conn, query_packet(sql))
+        reply = await Collector(client.named, own=False, client=client).run(conn, query_packet(sql))
         found: list[Diagnostic] = []
         if reply.warnings or reply.err is not None or effects is not None:
             found = await drain_diagnostics(client, conn, effects, literals)

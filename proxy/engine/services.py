@@ -35,6 +35,7 @@ from proxy.reordering.room import Wish
 from proxy.session.state import Session
 from proxy.stats import Stats
 from proxy.tasks import Tasks
+from proxy.tracing.traces import traces_of
 from proxy.wire.compression import Algorithm
 from proxy.wire.server_auth import Authority
 from proxy.xa.resolver import Resolver
@@ -96,6 +97,7 @@ class Services:
         self.spawn = tasks.spawn
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
+        self.traces = traces_of(settings.tracing, tasks.spawn, worker)
         rewriter = Rewriter(
             schema,
             topology,
@@ -103,6 +105,7 @@ class Services:
             in_list=settings.limits.in_list,
             parse_depth=settings.limits.parse_depth,
             differ=_log_difference,
+            leaving=self.stats.left,
         )
         self.waiting_room = WaitingRoom(
             settings.limits.buffered,
@@ -216,8 +219,18 @@ class Services:
         self.respacing.tick()
         self.resolver.tick()
         self.caches.follow(self.serving.schema)
+        if self.traces is not None:
+            self.traces.exporter.tick()
         if len(self.stats.uses) > 2 * self.settings.plan_cache_size:
-            self.stats.forget({plan for plan, _, _ in self.serving.snapshot.rewriter.kept()})
+            self.stats.forget(self.serving.snapshot.rewriter.fingerprints())
+
+    async def close(self) -> None:
+        """Nobody is served any more."""
+        await self.caches.stop()
+        self.backends.close()
+        self.planners.close()
+        if self.traces is not None:
+            await self.traces.exporter.stop()
 
     def statistics_line(self, flavour: Flavour) -> str:
         """COM_STATISTICS, in mysqladmin's words, which drivers look for."""
@@ -259,6 +272,10 @@ class Services:
             "Distributed_prepared": len(self.resolver.prepared),
             "Plan_cache_entries": self.serving.snapshot.rewriter.entries,
         }
+        if self.traces is not None:
+            exporter = self.traces.exporter
+            values["Trace_spans_waiting"] = len(exporter)
+            values |= {f"Trace_spans_{outcome}": count for outcome, count in exporter.counts.items()}
         for (kind, outcome), count in sorted(self.stats.statements.items()):
             values[f"Statements_{kind}_{outcome}"] = count
         return values

@@ -119,7 +119,7 @@ class Serving:
 
     def _serve(self, topology: Topology, schema: Schema) -> None:
         rewriter = self.snapshot.rewriter
-        self._stats.retire(rewriter.kept)
+        self._stats.retire(rewriter.fingerprints())
         self.snapshot = Snapshot.of(rewriter.replaced(topology, schema))
 
     def _use_schema(self, topology: Topology, schema: Schema, version: int | str) -> None:

@@ -12,7 +12,7 @@ import structlog
 from proxy.wire.packets import ProtocolError
 from proxy.wire.proxy_header import read_proxy_header
 
-from .client import Client
+from .traced import client_for
 
 if TYPE_CHECKING:
     from proxy.engine.services import Services
@@ -73,7 +73,7 @@ class Entrance(asyncio.Protocol):
     def _hand_over(self, source: tuple[str, int] | None, rest: bytes) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        client = Client(self._services)
+        client = client_for(self._services)
         client.peer = source
         self._transport.set_protocol(client)
         client.connection_made(self._transport)

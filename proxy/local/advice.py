@@ -8,6 +8,7 @@ at.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +16,12 @@ from proxy.advising.rows import ADVICE, PLAN, SHARDS
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.peers import of_all
-from proxy.stats import Use
+from proxy.stats import LONGEST_SHAPE, Use
 from proxy.wire.resultset import integer_column, text_column
-from rewriter.advice.samples import filled
+from rewriter.advice.samples import dear, filled
 from rewriter.env import Env, env_of
 from rewriter.fingerprint import digest_of
-from rewriter.plan import Plan, Reject
-from rewriter.plans import Gather, ReadThenWrite, Values
+from rewriter.plans import Values
 from rewriter.plans.builtins import ShowProxyAdvice
 
 from .rows import like_pattern, like_text
@@ -34,38 +34,37 @@ if TYPE_CHECKING:
 MOST: Final = 100
 """So many kinds of statements are looked at, those that took most time."""
 
-LONGEST: Final = 1 << 14
-"""Bytes of a fingerprint that is looked at."""
-
 Row = list[Any]
 """Fingerprint and key of the environment (as latin-1), count (0: not known), errors, seconds."""
 
 
-def dear(services: Services, like: str | None = None) -> list[Row]:
+def dear_ones(services: Services, like: str | None = None) -> list[Row]:
     """Of this worker process, the kinds of statements that do not go to one shard, those that took most time
-    first: of those whose digest is `like` the pattern.
+    first: of those whose digest is `like` the pattern. Those that were run before the last change of topology
+    or schema are among them: how they would be planned now is what is told.
     """
-    uses = services.stats.uses
     matches = None if like is None else like_pattern(like)
     found: list[Row] = []
-    for plan, fingerprint, key in services.serving.snapshot.rewriter.fingerprints():
-        if not _is_dear(plan) or len(fingerprint) > LONGEST:
-            continue
-        use, env = uses.get(plan), env_of(key)
-        if use is None:
-            if not env.parameters or env.each_shard:
-                continue
-            use = Use()  # prepared statements are not counted
-        if matches is not None and not matches(digest_of(fingerprint)):
-            continue
-        key = replace(env, exact="", each_shard=False).key
-        texts = fingerprint.decode("latin-1"), key.decode("latin-1")
-        found.append([*texts, use.count, use.errors, use.seconds])
+    for fingerprint, key, use in _shapes(services):
+        if matches is None or matches(digest_of(fingerprint)):
+            key = replace(env_of(key), exact="", each_shard=False).key
+            texts = fingerprint.decode("latin-1"), key.decode("latin-1")
+            found.append([*texts, use.count, use.errors, use.seconds])
     return sorted(found, key=lambda row: -float(row[4]))[:MOST]
 
 
-def _is_dear(plan: Plan) -> bool:
-    return plan.scatter or isinstance(plan, Reject | Gather | ReadThenWrite)
+def _shapes(services: Services) -> Iterator[tuple[bytes, bytes, Use]]:
+    """Fingerprints, keys of their environments, and what was counted."""
+    stats = services.stats
+    for plan, fingerprint, key in services.serving.snapshot.rewriter.fingerprints():
+        if dear(plan) and len(fingerprint) <= LONGEST_SHAPE:
+            use, env = stats.uses.get(plan), env_of(key)
+            if use is not None:
+                yield fingerprint, key, use
+            elif env.parameters and not env.each_shard:
+                yield fingerprint, key, Use()  # prepared, and not executed yet
+    for digest, shape in stats.shapes.items():
+        yield *shape, stats.digests[digest]
 
 
 def _added(rows: list[Row]) -> list[Row]:
@@ -85,7 +84,7 @@ def proxy_advice(client: Exchange, plan: ShowProxyAdvice, values: Values) -> Non
 async def _proxy_advice(client: Exchange, plan: ShowProxyAdvice, values: Values) -> None:
     services = client.services
     like = None if plan.like is None else like_text(plan.like, values)
-    parts = await of_all(services.peers, "advice", dear(services, like), like=like)
+    parts = await of_all(services.peers, "advice", dear_ones(services, like), like=like)
     rows = [row for part in parts for row in part]
     shown: list[list[object]] = []
     for text, key, count, errors, seconds in _added(rows):

@@ -57,6 +57,7 @@ def _remains(taken: Snapshot) -> Snapshot:
     if taken["plan_cache"] is not None:
         left["plan_cache"] = taken["plan_cache"] | {"entries": 0, "limit": 0}
     left["caches"] = [{**one, "used": True, "error": ""} for one in taken["caches"]]
+    left["traces"] = taken["traces"] | {"waiting": 0}
     left["hosts"] = [
         {
             **one,
@@ -93,6 +94,7 @@ def combine(own: Snapshot, *others: Snapshot) -> Snapshot:
     caches = [one["plan_cache"] for one in every if one["plan_cache"] is not None]
     together["plan_cache"] = _caches(caches) if caches else None
     together["caches"] = _table_caches(every)
+    together["traces"] = {name: sum(one["traces"][name] for one in every) for name in own["traces"]}
     together["hosts"] = _hosts(every)
     return together
 

@@ -6,7 +6,7 @@ integers, and `Metrics` is a collector that turns a snapshot into metric familie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -67,6 +67,7 @@ def families(taken: Snapshot) -> Iterator[Metric]:
     if taken["plan_cache"] is not None:
         yield from _plan_cache(taken["plan_cache"])
         yield from _caches(taken["caches"])
+        yield from _traces(taken["traces"])
     if taken["topology"] is not None:
         yield from _topology(taken["topology"])
         yield from _hosts(taken["hosts"])
@@ -191,6 +192,14 @@ def _plan_cache(cache: PlanCache) -> Iterator[Metric]:
     yield _plain("second_reader", "Whether statements are read by two readers.", int(cache["second_reader"]))
     differences = [((), cache["differences"])]
     yield _counter("plan_differences", "Statements that the two readers read otherwise.", (), differences)
+
+
+def _traces(traces: Mapping[str, int]) -> Iterator[Metric]:
+    outcomes = (((name,), count) for name, count in traces.items() if name != "waiting")
+    yield _counter(
+        "trace_spans", "Spans of traced statements, by what became of them.", ("outcome",), outcomes
+    )
+    yield _plain("trace_spans_waiting", "Spans that wait to be exported.", traces["waiting"])
 
 
 def _caches(caches: list[CacheState]) -> Iterator[Metric]:

@@ -20,6 +20,7 @@ from config.topology import Keyspace, Range, Topology
 from proxy.caching.server import COUNTS
 from proxy.load import Load
 from proxy.logs import lost
+from proxy.tracing.export import OUTCOMES
 from rewriter.tree.start import load
 
 if TYPE_CHECKING:
@@ -238,6 +239,7 @@ class Snapshot(TypedDict):
     slowest: list[Query]
     plan_cache: PlanCache | None
     caches: list[CacheState]
+    traces: dict[str, int]  # spans by what became of them, and those that are "waiting"
     topology: TopologyState | None
     hosts: list[Host]
 
@@ -272,6 +274,7 @@ def take(
         "slowest": [],
         "plan_cache": None,
         "caches": [],
+        "traces": dict.fromkeys((*OUTCOMES, "waiting"), 0),
         "topology": None,
         "hosts": [],
     }
@@ -283,6 +286,9 @@ def take(
         taken["slowest"] = _slowest(services)
         taken["plan_cache"] = _plan_cache(services)
         taken["caches"] = _caches(services)
+        if services.traces is not None:
+            exporter = services.traces.exporter
+            taken["traces"] = {**exporter.counts, "waiting": len(exporter)}
         taken["topology"] = _topology(services, source)
         taken["hosts"] = _hosts(services)
     return taken

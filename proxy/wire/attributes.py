@@ -9,13 +9,21 @@ Source: the "COM_QUERY" chapter of MySQL's client/server protocol.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from .binary import named_types, value_ends
-from .constants import MAX_PAYLOAD
-from .packets import ProtocolError, frame, read_lenenc
+from .binary import Attributes, named_types, value_end, value_ends
+from .constants import MAX_PAYLOAD, ColumnType
+from .packets import ProtocolError, frame, read_lenenc, read_lenenc_bytes
 
 NOTHING: Final = b"\0\1"
+
+_TEXTS: Final = frozenset(
+    {
+        *(ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.STRING),
+        *(ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB),
+    }
+)
 
 
 def text_at(payload: bytes, pos: int) -> int:
@@ -52,3 +60,37 @@ def attributed(packets: bytes, attributes: bytes) -> bytes:
         frame(one if one[:1] != b"\x03" else b"\x03" + (NOTHING if place else attributes) + one[1:])
         for place, one in zip(range(len(found) - 1, -1, -1), found, strict=True)
     )
+
+
+def named_values(attributes: bytes) -> dict[bytes, tuple[int, int]]:
+    """Where the values stand in what `text_at` has found to be the attributes of a COM_QUERY, by name. Those
+    that are NULL have none, nor have numbers and times. Raises ProtocolError.
+    """
+    count, pos = read_lenenc(attributes, 0)
+    _, pos = read_lenenc(attributes, pos)
+    if not count:
+        return {}
+    size = (count + 7) // 8
+    nulls, begin = int.from_bytes(attributes[pos : pos + size], "little"), pos + size + 1
+    _, end = named_types(attributes, begin, count)
+    named, values = attributes[begin:end], attributes[end:]
+    found = values_of(Attributes(count, nulls, named, values))
+    return {name: (end + start, end + stop) for name, (start, stop) in found.items()}
+
+
+def values_of(extra: Attributes) -> Mapping[bytes, tuple[int, int]]:
+    """Where texts stand in `extra.values`, by the name of the attribute. Raises ProtocolError."""
+    found: dict[bytes, tuple[int, int]] = {}
+    pos = begin = 0
+    for number in range(extra.number):
+        if pos >= len(extra.named):
+            raise ProtocolError("the names of the query attributes are missing")
+        type_ = extra.named[pos]
+        name, pos = read_lenenc_bytes(extra.named, pos + 2)
+        if extra.nulls >> number & 1 or type_ == ColumnType.NULL:
+            continue
+        end = value_end(extra.values, begin, type_)
+        if type_ in _TEXTS and name is not None:
+            found[name] = read_lenenc(extra.values, begin)[1], end
+        begin = end
+    return found

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from pydantic.fields import FieldInfo
 
 from config.document import parse
 from config.load import ConfigError, load_schema, load_settings, load_topology
@@ -32,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     authority = LocalAuthority(tmp_path)
     authority.issue(file="proxy")
     authority.ca.rename(tmp_path / "hosts-ca.pem")
+    monkeypatch.setenv("OTLP_AUTHORIZATION", "Bearer secret")
     for name in ("APP", "REPORT", "SHOP", "SHARDGATE", "SG_READ", "SG_WRITE", "SG_SHOP", "ZOOKEEPER"):
         monkeypatch.setenv(f"{name}_PASSWORD", "secret")
     return tmp_path
@@ -60,7 +62,7 @@ def test_there_are_examples_of_everything_that_fit_together(folder: Path) -> Non
         of_kind.setdefault(kind, []).append(text.encode())
     assert {kind: len(found) for kind, found in of_kind.items()} == {
         "settings": 1,
-        "settings part": 8,
+        "settings part": 9,
         "schema": 2,
         "topology": 4,
     }
@@ -68,24 +70,31 @@ def test_there_are_examples_of_everything_that_fit_together(folder: Path) -> Non
         load_topology(topology, schema=load_schema(schema))
 
 
-def names(model: type[Model] = Settings, before: str = "") -> Iterator[str]:
-    """Every setting's name as the document has it: users[].name, backends.hosts.HOST.user."""
+def settings_of(model: type[Model] = Settings, before: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting by its name as the document has it: users[].name, backends.hosts.HOST.user."""
     for name, info in model.model_fields.items():
         path = f"{before}{info.alias or name}"
         inner = [one for one in models(info.annotation) if one is not Scatter]
         if not inner or not is_plain(info.annotation):
-            yield path
+            yield path, info
         form = str(info.annotation)
         joint = "[]." if "tuple[" in form else ".HOST." if "HostOver" in form else "."
         if "LayoutSettings" in form:
             joint = ".NAME."
         if "dict[str, config.credentials.Credentials]" in form:
             joint = ".USER."
+        if "config.tracing.Header" in form:
+            joint = ".HEADER."
         if path == "fleet.hosts":
             joint = ".HOST."
         for one in inner:
             if path != "backends.hosts.HOST.tls":  # has the fields of backends.tls
-                yield from names(one, path + joint)
+                yield from settings_of(one, path + joint)
+
+
+def names() -> Iterator[str]:
+    """The names alone."""
+    return (name for name, _ in settings_of())
 
 
 def models(annotation: Any) -> Iterator[type[Model]]:
@@ -133,6 +142,12 @@ def document_with(name: str) -> tuple[dict[str, Any], Any, str | int]:
             del document["backends"]["accounts"][0]["password"]
     if name.startswith("backends.hosts.HOST.accounts"):
         document["backends"]["accounts"] = [{"user": "USER", "role": "write"}]
+    if name.startswith("tracing."):
+        document["tracing"] = {"endpoint": "https://collector:4318"}
+        if ".HEADER." in name:
+            document["tracing"]["headers"] = {
+                "HEADER": {"env" if name.endswith("value") else "value": "PATH"}
+            }
     if name.startswith("fleet.") and name != "fleet.user":
         document["fleet"] = {"user": "fleet"}
     parts = re.findall(r"[^.\[\]]+|\[\]", name)

@@ -8,7 +8,7 @@ import pymysql
 import pytest
 
 from tests.integration.binary import Binary, integer, text
-from tests.integration.fixtures import MakeRaw
+from tests.integration.fixtures import MakeOwn, MakeRaw
 from tests.support.demo import Demo
 
 
@@ -58,8 +58,23 @@ def test_prepared_statements(demo: Demo, raw: MakeRaw) -> None:
         cursor.execute("SHOW PROXY ADVICE LIKE '%probe\\_prepared%'")
         (found,) = cursor.fetchall()
     assert found[0] == "SELECT id AS probe_prepared, ? AS said FROM users WHERE JSON_VALUE(data, ?) = ?"
-    assert (found[2], found[3], found[4]) == ("scatter", "64", None)  # these are not counted
+    assert (found[2], found[3], found[4]) == ("scatter", "64", 1)
     assert "secret" not in str(found)
+
+
+def test_a_change_of_topology_forgets_nothing(own: MakeOwn) -> None:
+    proxy = own()
+    client = proxy.raw()
+    for _ in range(2):
+        client.ask("SELECT id AS kept FROM users WHERE JSON_VALUE(data, '$.email') = 'secret@mail'")
+    client.ask("SELECT data AS kept FROM pins WHERE id = 68719476737")
+    proxy.change_topology(proxy.topology | {"version": proxy.topology["version"] + 1})
+    ((digest, *_, count), *others) = [row[:5] for row in client.ask("SHOW PROXY ADVICE LIKE '%kept%'").rows]
+    assert (digest, count) == (b"SELECT id AS kept FROM users WHERE JSON_VALUE(data, ?) = ?", b"2")
+    assert not others
+    client.ask("SELECT id AS kept FROM users WHERE JSON_VALUE(data, '$.email') = 'secret@mail'")
+    ((*_, count),) = [row[:5] for row in client.ask("SHOW PROXY ADVICE LIKE '%kept%'").rows]
+    assert count == b"3"
 
 
 def test_like(demo: Demo) -> None:

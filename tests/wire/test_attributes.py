@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.attributes import NOTHING, attributed, text_at
+from proxy.wire.attributes import NOTHING, attributed, named_values, text_at, values_of
+from proxy.wire.binary import parse_execute
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError, frame, lenenc, lenenc_bytes, query_packet
 
@@ -74,3 +75,40 @@ def test_put_into_large_commands(size: int) -> None:
     assert attributed(query_packet(sql) + frame(b"\x0e"), NOTHING) == frame(b"\x03\0\1" + sql) + frame(
         b"\x0e"
     )
+
+
+def test_texts_by_name() -> None:
+    attributes: list[tuple[int, bytes, bytes | None]] = [
+        (ColumnType.LONG, b"n", b"abcd"),
+        (ColumnType.VAR_STRING, b"traceparent", lenenc_bytes(b"00-ab")),
+        (ColumnType.STRING, b"none", None),
+        (ColumnType.BLOB, b"long", lenenc_bytes(b"x" * 300)),
+        (ColumnType.DATETIME, b"at", b"\x07abcdefg"),
+        (ColumnType.STRING, b"", lenenc_bytes(b"")),
+    ]
+    written = prefix(attributes)
+    found = {name: written[start:stop] for name, (start, stop) in named_values(written).items()}
+    assert found == {b"traceparent": b"00-ab", b"long": b"x" * 300, b"": b""}
+    assert named_values(NOTHING) == {}
+    for end in range(len(NOTHING), len(written)):
+        try:
+            named_values(written[:end])
+        except ProtocolError:
+            continue
+        raise AssertionError(end)
+
+
+def test_texts_of_an_execute() -> None:
+    head = b"\x17" + (5).to_bytes(4, "little") + b"\x08" + b"\1\0\0\0"
+    types = pack("<H", ColumnType.LONG) + b"\0" + pack("<H", ColumnType.STRING) + lenenc_bytes(b"traceparent")
+    packet = head + b"\2\0\1" + types + b"abcd" + lenenc_bytes(b"00-ab")
+    extra = parse_execute(packet, 1, b"", True).extra
+    ((name, (start, stop)),) = values_of(extra).items()
+    assert (name, extra.values[start:stop]) == (b"traceparent", b"00-ab")
+    assert packet.endswith(extra.values)
+    unnamed = parse_execute(
+        head + b"\2\0\0" + b"abcd", 1, pack("<HH", ColumnType.LONG, ColumnType.NULL), True
+    )
+    assert unnamed.extra.number == 1
+    with pytest.raises(ProtocolError):
+        values_of(unnamed.extra)

@@ -45,7 +45,7 @@ from .gather_work import GatherWork
 from .gathered import Filling, Loading
 from .join import answered_by_join
 from .partial import UNFIT, Making
-from .reading import planned_read
+from .reading import planned_read, reads_of
 from .scratch import Scratch, Shape, shape_of, shape_of_columns
 from .scratch_host import CREATE_DATABASE, begin, in_own_words
 
@@ -370,10 +370,10 @@ class _Gathering:
         each, env = piece.each_shard, self.client.session.env
         env = replace(env, each_shard=True) if each else env
         selects = self._selects(number, piece)
-        bounds = [(await planned_read(self.client, sql, env, self.choose))[1] for sql in selects]
-        ceiling = scatter_ceiling(self.client) if any(bound.scatter for bound in bounds) else None
-        statements = [statement for bound in bounds for statement in bound.statements]
-        if statements:
+        planned = [await planned_read(self.client, sql, env, self.choose) for sql in selects]
+        ceiling = scatter_ceiling(self.client) if any(bound.scatter for _, bound in planned) else None
+        reads = [read for plan, bound in planned for read in reads_of(self.client, plan, bound)]
+        if reads:
             filling = Filling(
                 self.client,
                 self.work,
@@ -386,7 +386,7 @@ class _Gathering:
                 ceiling=ceiling,
                 told=self.told if piece.groups is not None else None,
             )
-            await filling.run(statements)
+            await filling.run(reads)
         for column, values in found.items():
             self.found[number, column] = values
 

@@ -28,9 +28,9 @@ from proxy.wire.constants import MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.packets import eof_packet, frame
 from proxy.wire.resultset import Column, decode_column, header_packets, value_offsets
 from proxy.wire.rows import split_rows
-from rewriter.plans import BindError, Bound, ShardSelect
+from rewriter.plans import BindError, Bound, Plan, ShardSelect
 
-from .reading import Reading, planned_read
+from .reading import Reading, planned_read, reads_of
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -184,12 +184,12 @@ class _Joining:
     async def _first(self, limit: int | None) -> _Rows:
         """Rows of the first table, in their order."""
         sql = self.plan.first_sql(self.values, limit)
-        _, bound = await planned_read(self.client, sql, self.client.session.env, self.choose)
+        plan, bound = await planned_read(self.client, sql, self.client.session.env, self.choose)
         merged = bound.merge is not None and (bound.merge.hidden or bound.merge.order)
         if merged or bound.scatter or not bound.statements[0].shards:
             raise Unfit
         self._shard = bound.statements[0].shards[0]
-        found = await self._read(bound if bound.per_shard is None else bound.per_shard.make())
+        found = await self._read(plan, bound if bound.per_shard is None else bound.per_shard.make())
         if not _joinable(found):
             raise Unfit
         return found
@@ -201,12 +201,12 @@ class _Joining:
         found = _Rows(self.client, self.work, self.told)
         if ids:
             sql = self.plan.second_sql(self.values, ids)
-            _, bound = await planned_read(self.client, sql, self.client.session.env, self.choose)
+            plan, bound = await planned_read(self.client, sql, self.client.session.env, self.choose)
             if bound.scatter or (bound.merge is not None and bound.merge.hidden):
                 raise Unfit
             if self._apart and bound.per_shard is not None:
                 bound = bound.per_shard.make()
-            found = await self._read(bound)
+            found = await self._read(plan, bound)
             if not _joinable(found):
                 raise Unfit
             await self._check(first, found)
@@ -215,10 +215,10 @@ class _Joining:
                 self._many = max(1, min(_MOST, most, _HELD * len(found.payloads) // found.size))
         return found
 
-    async def _read(self, bound: Bound) -> _Rows:
+    async def _read(self, plan: Plan, bound: Bound) -> _Rows:
         self.work.check()
         found = _Rows(self.client, self.work, self.told)
-        await found.run(bound.statements)
+        await found.run(reads_of(self.client, plan, bound))
         return found
 
     # -- column definitions
@@ -264,7 +264,7 @@ class _Joining:
         """The column definitions of the client's statement, as one shard gives them."""
         sql = self.plan.reference_sql(self.values, self._shard)
         plan, bound = await planned_read(self.client, sql, self.client.session.env, self.choose)
-        found = await self._read(bound)
+        found = await self._read(plan, bound)
         column_metadata = plan.column_metadata if isinstance(plan, ShardSelect) else None
         if column_metadata is None:
             return found.columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from proxy.backends.collect import ServerError
 from proxy.backends.connection import BackendConnection
@@ -21,11 +21,12 @@ from proxy.engine.planning import plan_for
 from proxy.engine.session_sync import sync_packets
 from proxy.engine.warned import without_phantoms
 from proxy.errors import ProxyError
+from proxy.load import Load
 from proxy.session.outcome import Diagnostics
 from proxy.session.values import values_of
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.rows import ResultReader
-from rewriter.plans import BindError, Bound, Choose, HostStatement, Plan, ShardSelect
+from rewriter.plans import BindError, Bound, Choose, Plan, ShardSelect
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -46,6 +47,23 @@ async def planned_read(client: Exchange, sql: bytes, env: Env, choose: Choose) -
     return plan, bound
 
 
+class Read(NamedTuple):
+    """One statement for a host. `loads`: what its shards have had to do."""
+
+    host: str
+    sql: bytes
+    loads: Sequence[Load]
+
+
+def reads_of(client: Exchange, plan: Plan, bound: Bound) -> list[Read]:
+    """The statements of a SELECT that was planned and bound."""
+    if not isinstance(plan, ShardSelect):
+        return [Read(one.host, one.sql, ()) for one in bound.statements]
+    keyspace = client.snapshot.topology.keyspaces[plan.keyspace]
+    of = client.services.backends.loads.of
+    return [Read(one.host, one.sql, of(keyspace, one.shards)) for one in bound.statements]
+
+
 class Source:
     """One host's share: the `Receiver` of its replies, one statement after another."""
 
@@ -55,7 +73,8 @@ class Source:
     def __init__(self, reading: Reading, host: str) -> None:
         self.reading = reading
         self.host = host
-        self.statements: list[bytes] = []
+        self.statements: list[Read] = []
+        self.loads: Sequence[Load] = ()  # of the statement at work
         self.conn: BackendConnection | None = None
         self.over = False
         self.failed = False
@@ -75,7 +94,9 @@ class Source:
         self._reader = ResultReader()
         packets, count = sync_packets(client.session, conn, settings)
         conn.begun = client.begun
-        conn.send(packets + query_packet(self.statements.pop(0)), self, count)
+        read = self.statements.pop(0)
+        conn.send(packets + query_packet(read.sql), self, count)
+        self.loads = conn.shards = read.loads
 
     def pause(self, wanted: bool) -> None:
         """Stop reading from the host, or go on."""
@@ -103,7 +124,7 @@ class Source:
             self.paused = False
             conn.transport.resume_reading()
         self.warnings += conn.scanner.warnings
-        self.client.visited(conn, ())
+        self.client.visited(conn, self.loads)
         if conn.scanner.err is not None:
             self.failed = True
             self.reading.fail(conn.scanner.err)
@@ -144,12 +165,12 @@ class Reading(ABC):
         self._ceiling = ceiling
         self._sources: list[Source] = []
 
-    async def run(self, statements: Sequence[HostStatement]) -> None:
-        """Read what `statements` give. Raises ServerError and ProxyError."""
+    async def run(self, reads: Sequence[Read]) -> None:
+        """Read what the statements give. Raises ServerError and ProxyError."""
         by_host: dict[str, Source] = {}
-        for statement in statements:
-            source = by_host.setdefault(statement.host, Source(self, statement.host))
-            source.statements.append(statement.sql)
+        for read in reads:
+            source = by_host.setdefault(read.host, Source(self, read.host))
+            source.statements.append(read)
         self._sources = [by_host[host] for host in sorted(by_host)]  # everywhere in this order: see FanOut
         await self._run()
         if isinstance(self.error, Err):

@@ -38,6 +38,7 @@ def bulk_execute(client: Exchange, payload: bytes) -> None:
     if prepare.plans_ahead(client, statement, lambda: bulk_execute(client, payload)):
         return
     plan = prepare.plan_for(client, statement)
+    client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
     admit_plan(session, plan, statement.sql)
     try:
         request = parse_bulk(payload, statement.parameters)
@@ -82,7 +83,6 @@ def _row_by_row(client: Exchange, statement: Statement, request: BulkExecute) ->
         raise ProxyError("wrong_arguments", command="mysqld_stmt_bulk_execute") from None
     if not packets:
         raise ProxyError("unpreparable")
-    client.sql, client.kind = statement.sql, statement.plan.kind
     Steps(client).start(_run_rows(client, packets))
 
 

@@ -302,11 +302,9 @@ def execute(client: Exchange, payload: bytes) -> None:
         if plans_ahead(client, statement, lambda: execute(client, payload)):
             return
         plan = plan_for(client, statement)
-    client.sql, client.kind = statement.sql, plan.kind
+    client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
     if session.counts is not None:
         session.counts[counters.EXECUTE] += 1
-        if relayed(plan):  # others are counted as they run
-            session.counts[counters.counter_of(plan.nature.words)] += 1
     if plan.access > session.user.role or session.user.databases is not None or session.transaction.lost:
         admit_plan(session, plan, statement.sql)
     if statement.cursor is not None:
@@ -386,7 +384,7 @@ def _run_again(client: Exchange, statement: Statement, request: Execute, sent: d
     if plans_ahead(client, statement, lambda: _run_again(client, statement, request, sent)):
         return
     plan = plan_for(client, statement)
-    client.sql, client.kind = statement.sql, plan.kind
+    client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
     if isinstance(plan, _LEARNT) and statement.learnt is not client.snapshot.rewriter.generation:
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
