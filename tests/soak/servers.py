@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pymysql.cursors import DictCursor
 from typer.testing import CliRunner
 
 from demo.process import kill_all
@@ -15,6 +16,7 @@ from proxy.cli import app
 from tests.faults.pairs import Pairs
 from tests.soak.ledger import Entry
 from tests.support.demo import Demo, DemoHost
+from tests.support.waiting import wait_until_is
 
 
 class Servers(Pairs):
@@ -36,14 +38,32 @@ class Servers(Pairs):
     def master(self, index: int) -> DemoHost:
         """Of the first host's shards, or of the second's."""
         address = self.document["keyspaces"]["main"]["ranges"][index]["master"]
-        return self.demo.masters[1] if address == self.link else self._host(address)
+        return self._at(address)
 
     def pid(self, host: DemoHost) -> int:
         again = self._restarted.get(host.name)
         return host.pid if again is None else again.pid
 
+    def replicates(self, slave: DemoHost) -> None:
+        """Wait until a slave hears from its master. It tries again a minute after it has lost a master that
+        was started again; an operator who promotes, which is refused until then, does not wait for that.
+        """
+        word = self.replica_word
+        name = f"{word.capitalize()}_IO_Running"
+
+        def state() -> object:
+            index = list(self.hosts.values()).index(slave)
+            with self.demo.direct(index, cursorclass=DictCursor) as connection, connection.cursor() as cursor:
+                cursor.execute(f"SHOW {word} STATUS")
+                return dict(cursor.fetchone() or {}).get(name)
+
+        if state() != "Yes":
+            self.execute(slave, f"STOP {word}", f"START {word}")
+            wait_until_is(state, "Yes", f"{slave.name} replicates", 30)
+
     def promote(self) -> None:
         """AssertionError with what the tool said when it fails."""
+        self.replicates(self._host(self.document["keyspaces"]["main"]["ranges"][0]["slave"]))
         words = [
             "fleet",
             "promote",
@@ -81,10 +101,17 @@ class Servers(Pairs):
         """Branches that are prepared on the masters."""
         return sum(len(self.execute(self.master(index), "XA RECOVER")) for index in (0, 1))
 
-    def connections(self) -> int:
-        """Of the proxy, by what the servers say."""
+    def connections(self) -> dict[str, int]:
+        """Of proxies, by what the servers say, by the server's name."""
         sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user LIKE 'shardgate%'"
-        return sum(int(self.execute(host, sql)[0][0]) for host in self.hosts.values())
+        return {host.name: int(self.execute(host, sql)[0][0]) for host in self.hosts.values()}
+
+    def name(self, address: str) -> str:
+        """Of the server that a topology names so."""
+        return self._at(address).name
+
+    def _at(self, address: str) -> DemoHost:
+        return self.demo.masters[1] if address == self.link else self._host(address)
 
     def close(self) -> None:
         kill_all(self._restarted.values())

@@ -13,14 +13,14 @@ from tests.soak.faults import FAULTS, Schedule
 from tests.soak.figures import MB, grown
 from tests.soak.journal import Journal, name_of
 from tests.soak.ledger import PURSES, START, Ledger
-from tests.soak.run import soak
+from tests.soak.run import Plan, soak
 
 
 @pytest.mark.one_server
 @pytest.mark.slow
 def test_some_seconds(program: Program, tmp_path: Path) -> None:
     cheap = [one for one in FAULTS if one.cheap]
-    outcome = soak(program, tmp_path, seconds=6, seed=1, faults=cheap, each=1, warm_up=1)
+    outcome = soak(program, tmp_path, Plan(6, seed=1, faults=cheap, each=1, warm_up=1))
     assert outcome.problems == []
     assert outcome.faults
     assert outcome.traffic.ledger.done

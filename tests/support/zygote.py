@@ -33,6 +33,7 @@ from demo.proxy import LocalProxy
 from proxy import server
 from proxy.planning import child, pool, process
 from proxy.wire.auth import RsaKey
+from tests.support import stacks
 
 PR_SET_CHILD_SUBREAPER = 36
 #: What a proxy or a demo would import at its start, or with its first client.
@@ -207,6 +208,7 @@ def _become(asked: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(asked["env"])
     tempfile.tempdir = None
+    stacks.listen(Path(asked["log"]).parent)
     if asked["env"].get("PYTHONUNBUFFERED"):
         cast(io.TextIOWrapper, sys.stdout).reconfigure(write_through=True)
     sys.argv = asked["argv"]
