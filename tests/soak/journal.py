@@ -145,8 +145,8 @@ class Journal:
         yield f"now {time.monotonic():.3f}"
         for one in self.windows[-10:]:
             yield f"fault {one.begin:.3f} to {one.end or 0:.3f}: {one.name}"
-        for client in sorted(self.latest):
+        for client in sorted(self.latest.keys() | self.at_work.keys()):
             yield f"{client}:"
-            yield from (f"  {one}" for one in self.latest[client])
+            yield from (f"  {one}" for one in self.latest.get(client, ()))
             if at_work := self.at_work.get(client):
                 yield f"  {at_work[0]:.3f}, waits: {at_work[1][:2000]}"

@@ -51,11 +51,11 @@ class Servers(Pairs):
         word = self.replica_word
         name = f"{word.capitalize()}_IO_Running"
 
-        def state() -> object:
+        def state() -> str:
             index = list(self.hosts.values()).index(slave)
             with self.demo.direct(index, cursorclass=DictCursor) as connection, connection.cursor() as cursor:
                 cursor.execute(f"SHOW {word} STATUS")
-                return dict(cursor.fetchone() or {}).get(name)
+                return str(dict(cursor.fetchone() or {}).get(name))
 
         if state() != "Yes":
             self.execute(slave, f"STOP {word}", f"START {word}")
@@ -102,8 +102,13 @@ class Servers(Pairs):
         return sum(len(self.execute(self.master(index), "XA RECOVER")) for index in (0, 1))
 
     def connections(self) -> dict[str, int]:
-        """Of proxies, by what the servers say, by the server's name."""
-        sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user LIKE 'shardgate%'"
+        """Of proxies, by what the servers say, by the server's name. After a promotion slaves have an account
+        whose name begins as theirs.
+        """
+        sql = (
+            "SELECT COUNT(*) FROM information_schema.processlist"
+            " WHERE user LIKE 'shardgate%' AND user <> 'shardgate_replication'"
+        )
         return {host.name: int(self.execute(host, sql)[0][0]) for host in self.hosts.values()}
 
     def name(self, address: str) -> str:
