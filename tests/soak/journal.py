@@ -17,9 +17,6 @@ from proxy.errors import REGISTRY, ErrorKind
 CLOSED = "closed"
 """The connection to the proxy ended, or could not be made."""
 
-MISREAD = "misread by PyMySQL"
-"""An error packet in the place of a column's definition, which PyMySQL takes for one."""
-
 LATEST = 30
 """So many answers of each client are kept for a report."""
 
