@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +119,3 @@ class Servers(Pairs):
 
     def close(self) -> None:
         kill_all(self._restarted.values())
-
-
-Report = Callable[[str], None]
