@@ -15,7 +15,7 @@ from proxy.cli import app
 from tests.faults.pairs import Pairs
 from tests.soak.ledger import Entry
 from tests.support.demo import Demo, DemoHost
-from tests.support.waiting import wait_until_is
+from tests.support.waiting import wait_until
 
 
 class Servers(Pairs):
@@ -43,26 +43,31 @@ class Servers(Pairs):
         again = self._restarted.get(host.name)
         return host.pid if again is None else again.pid
 
-    def replicates(self, slave: DemoHost) -> None:
-        """Wait until a slave hears from its master. It tries again a minute after it has lost a master that
-        was started again; an operator who promotes, which is refused until then, does not wait for that.
+    def replicates(self, slave: DemoHost, master: DemoHost) -> None:
+        """Wait until a slave hears from its master and is not behind: it is not promoted before. It tries
+        again only a minute after it has lost a master that was started again, which an operator does not wait
+        for, and has to catch up then.
         """
         word = self.replica_word
-        name = f"{word.capitalize()}_IO_Running"
+        running = f"{word.capitalize()}_IO_Running"
+        late = f"Seconds_Behind_{'Master' if self.flavour == 'mariadb' else 'Source'}"
 
-        def state() -> str:
+        def state() -> dict[str, object]:
             index = list(self.hosts.values()).index(slave)
             with self.demo.direct(index, cursorclass=DictCursor) as connection, connection.cursor() as cursor:
                 cursor.execute(f"SHOW {word} STATUS")
-                return str(dict(cursor.fetchone() or {}).get(name))
+                return dict(cursor.fetchone() or {})
 
-        if state() != "Yes":
+        if state()[running] != "Yes":
             self.execute(slave, f"STOP {word}", f"START {word}")
-            wait_until_is(state, "Yes", f"{slave.name} replicates", 30)
+            wait_until(lambda: state()[running] == "Yes", f"{slave.name} replicates", 30)
+        self.has_it_all(slave, master)
+        wait_until(lambda: state()[late] in (0, 1), f"{slave.name} has caught up", 120)
 
     def promote(self) -> None:
         """AssertionError with what the tool said when it fails."""
-        self.replicates(self._host(self.document["keyspaces"]["main"]["ranges"][0]["slave"]))
+        first = self.document["keyspaces"]["main"]["ranges"][0]
+        self.replicates(self._host(first["slave"]), self._host(first["master"]))
         words = [
             "fleet",
             "promote",
