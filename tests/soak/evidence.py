@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from bench.usage import family
 from demo.process import tail
 from tests.soak.faults import Scene
 from tests.support import stacks
+from tests.support.servers import Connection
 
 OVERDUE = 75.0
 """Seconds that no statement may take: less than after what clients give up."""
@@ -25,8 +27,16 @@ class Watchdog:
     the proxy's; a client that waits for longer than `overdue` seconds is one.
     """
 
-    def __init__(self, scene: Scene, folder: Path, overdue: float = OVERDUE) -> None:
+    def __init__(
+        self, scene: Scene, folder: Path, plain: Callable[..., Connection], overdue: float = OVERDUE
+    ) -> None:
+        """`plain`: connects to the plain server."""
         self.scene, self.folder, self.overdue = scene, folder, overdue
+        demo = scene.servers.demo
+        self._ways: dict[str, Callable[..., Connection]] = {
+            one.name: partial(demo.direct, index) for index, one in enumerate(demo.hosts)
+        }
+        self._ways["plain"] = plain
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
         self._thread.start()
@@ -65,13 +75,10 @@ class Watchdog:
     def _servers(self) -> str:
         """What each server has under way. One that is stopped says nothing."""
         lines = []
-        for index, host in enumerate(self.scene.servers.demo.hosts):
-            lines.append(f"{host.name} {host.address}")
+        for name, connect in self._ways.items():
+            lines.append(name)
             try:
-                with (
-                    self.scene.servers.demo.direct(index, connect_timeout=3, read_timeout=3) as connection,
-                    connection.cursor() as cursor,
-                ):
+                with connect(connect_timeout=3, read_timeout=3) as connection, connection.cursor() as cursor:
                     cursor.execute("SHOW FULL PROCESSLIST")
                     lines += [f"  {row}" for row in cursor.fetchall()]
             except Exception as error:

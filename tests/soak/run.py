@@ -98,7 +98,7 @@ def soak(program: Program, folder: Path, plan: Plan, say: Callable[[str], None] 
     with ExitStack() as stack:
         scene, plain = stack.enter_context(_stage(program, flavour, folder, plan))
         outcome = Outcome(scene.traffic)
-        stack.enter_context(closing(Watchdog(scene, scene.proxy.log.parent)))
+        stack.enter_context(closing(Watchdog(scene, scene.proxy.log.parent, plain.connect)))
         lists = _lists(plain)
 
         def crowd() -> list[Client]:

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -105,7 +106,8 @@ def test_who_waits_for_too_long_is_a_problem_that_leaves_evidence(tmp_path: Path
             proxy=proxy,
             servers=SimpleNamespace(demo=SimpleNamespace(hosts=[])),
         )
-        watchdog = Watchdog(cast("Scene", scene), tmp_path, overdue=0.0)
+        nobody = Mock(side_effect=OSError("is not there"))
+        watchdog = Watchdog(cast("Scene", scene), tmp_path, nobody, overdue=0.0)
         wait_until(lambda: journal.problems, "the problem")
         watchdog.close()
         child.kill()
@@ -117,6 +119,7 @@ def test_who_waits_for_too_long_is_a_problem_that_leaves_evidence(tmp_path: Path
     told = (tmp_path / "statements.txt").read_text()
     assert "waits: SELECT 'never'" in told
     assert "SELECT 1" in told
+    assert (tmp_path / "servers.txt").read_text() == "plain\n  OSError('is not there')\n"
     assert json.loads((tmp_path / "status.json").read_text()) == {"clients": 1}
 
 
