@@ -90,6 +90,11 @@ class Backends:
             found.state.share.resize(most)
         return found
 
+    def gathering(self, host: str) -> int:
+        """Connections that rows are gathered on, idle ones too."""
+        found = self._scratch.get(host)
+        return 0 if found is None else found.state.size
+
     @property
     def pools(self) -> Iterable[HostPool]:
         return self._pools.values()
@@ -128,7 +133,7 @@ class Backends:
 
     def renew(self) -> None:
         """Connections go as they become free, and new ones take their places."""
-        for pool in self.pools:
+        for pool in self.every_pool:
             pool.renew()
 
     def keep_only(self, hosts: Iterable[str]) -> None:

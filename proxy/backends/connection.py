@@ -207,7 +207,8 @@ class BackendConnection(asyncio.Protocol):
         self._numbers: list[int] | None = None  # of the replies' first packets, where one is not 1
         self._sync_error: Err | None = None
         self._sync_tail = b""
-        self._held = b""  # the unfinished packet at the end of what was read: given on when it is whole
+        #: The unfinished packet at the end of what was read, or unfinished definitions: given on when whole.
+        self._held = b""
         self._torn = False  # what was given on ends within a packet, or within a row of several
 
     # -- statements
@@ -399,6 +400,9 @@ class BackendConnection(asyncio.Protocol):
         if self._held:
             data = self._held + data
             self._held = b""
+        if len(data) < _HOLD_LIMIT and self.scanner.in_definitions:
+            self._held = data  # no server puts an error among them, and some clients take it for one
+            return
         partial = self.scanner.partial
         if 0 < partial <= len(data) and (partial < _HOLD_LIMIT or receiver.whole):
             self._held = data[-partial:]

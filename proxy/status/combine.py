@@ -13,7 +13,7 @@ from typing import Final
 from .snapshot import CacheState, Clients, Host, PlanCache, Process, Query, Snapshot, Statements, slowest
 
 _SUMMED: Final = (
-    "busy", "idle", "opening", "waiting", "limit", "opened",
+    "busy", "idle", "opening", "gathering", "waiting", "limit", "opened",
     "statements", "errors", "seconds", "rows", "waits", "waited",
 )  # fmt: skip
 #: So many snapshots of workers that are gone are kept apart; more become one.
@@ -64,6 +64,7 @@ def _remains(taken: Snapshot) -> Snapshot:
             "busy": 0,
             "idle": 0,
             "opening": 0,
+            "gathering": 0,
             "waiting": 0,
             "limit": 0,
             "failures": 0,

@@ -264,12 +264,17 @@ def _topology(topology: TopologyState) -> Iterator[Metric]:
 def _hosts(hosts: list[Host]) -> Iterator[Metric]:
     yield _gauge(
         "pool_connections",
-        "Connections to a host: busy, idle, or being opened.",
+        "Connections to a host: busy, idle, being opened, or for gathering.",
         ("host", "state"),
         (
             ((one["host"], state), count)
             for one in hosts
-            for state, count in (("busy", one["busy"]), ("idle", one["idle"]), ("opening", one["opening"]))
+            for state, count in (
+                ("busy", one["busy"]),
+                ("idle", one["idle"]),
+                ("opening", one["opening"]),
+                ("gathering", one["gathering"]),
+            )
         ),
     )
     yield _of_hosts("pool_waiting", "Statements waiting for a connection.", hosts, "waiting")

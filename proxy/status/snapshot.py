@@ -74,7 +74,8 @@ class Statements(TypedDict):
 
 
 class Host(TypedDict):
-    """One host and this process's pool of connections to it. `opened`: since the start, and so is what the
+    """One host and this process's pool of connections to it. `gathering`: connections besides, on which rows
+    are gathered, idle ones too. `opened`: since the start, and so is what the
     host has had to do: `statements`, by time in `buckets` (`load.BOUNDS`), `errors`, `seconds`, `rows`, and
     `waits` for a connection of `waited` seconds in all. `slaves`: of its shards.
     """
@@ -84,6 +85,7 @@ class Host(TypedDict):
     busy: int
     idle: int
     opening: int
+    gathering: int
     waiting: int
     limit: int
     opened: int
@@ -500,16 +502,27 @@ def _rule(keyspace: Keyspace) -> str:
 def _hosts(services: Services) -> list[Host]:
     """The topology's masters in its order, then hosts that it no longer names but that have connections."""
     topology = services.serving.topology
-    pools = {pool.host: pool for pool in services.backends.pools}
+    backends = services.backends
+    pools = {pool.host: pool for pool in backends.pools}
     names = [*topology.hosts, *(host for host in pools if host not in topology.hosts)]
     limit_of = services.settings.backends.max_connections_for
-    loads, nothing = services.backends.loads.hosts, Load()
+    loads, nothing = backends.loads.hosts, Load()
     return [
-        _host(name, topology, pools.get(name), limit_of(name), loads.get(name, nothing)) for name in names
+        _host(
+            name,
+            topology,
+            pools.get(name),
+            backends.gathering(name),
+            limit_of(name),
+            loads.get(name, nothing),
+        )
+        for name in names
     ]
 
 
-def _host(name: str, topology: Topology, pool: HostPool | None, limit: int, load: Load) -> Host:
+def _host(
+    name: str, topology: Topology, pool: HostPool | None, gathering: int, limit: int, load: Load
+) -> Host:
     shards: dict[str, int] = {}
     slaves: dict[str | None, None] = {}
     for keyspace in topology.keyspaces.values():
@@ -526,6 +539,7 @@ def _host(name: str, topology: Topology, pool: HostPool | None, limit: int, load
         "busy": len(state.busy) if state else 0,
         "idle": state.idle_count if state else 0,
         "opening": state.opening if state else 0,
+        "gathering": gathering,
         "waiting": len(state.waiting) if state else 0,
         "limit": limit,
         "opened": pool.opened_total if pool else 0,

@@ -160,6 +160,11 @@ class ReplyScanner:
         self.state = DONE
         return True
 
+    @property
+    def in_definitions(self) -> bool:
+        """Whether there is more to come of column definitions, or of the EOF packet behind them."""
+        return self.state == COLUMNS or self.state == COLUMNS_END
+
     def feed(self, data: bytes) -> int:
         self._fed = True
         kept = len(self._carry)

@@ -52,6 +52,21 @@ async def test_release_goes_to_the_pool_it_came_from(worlds: Worlds) -> None:
     assert worlds.backends.pool("h1").take(LOGIN, None, False) is None
 
 
+async def test_connections_for_gathering_are_known_and_renewed(worlds: Worlds) -> None:
+    """Rows are gathered under what was set for all sessions, too."""
+    backends = worlds.backends
+    assert backends.gathering("h1") == 0
+    backends.scratch("h1")
+    world = worlds.by_host["h1"][-1]
+    await world.lent()
+    backends.release(world.last)
+    assert (backends.gathering("h1"), backends.gathering("h2")) == (1, 0)
+    assert "h1" not in [pool.host for pool in backends.pools]
+    backends.renew()
+    assert world.last.closed
+    assert backends.gathering("h1") == 0
+
+
 async def test_keep_only(worlds: Worlds) -> None:
     world, _ = await worlds.lent("h1")
     await worlds.lent("h2")

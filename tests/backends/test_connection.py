@@ -208,6 +208,28 @@ def test_lost_at_every_byte(monkeypatch: pytest.MonkeyPatch, whole: bool) -> Non
         assert receiver.given == given.seq
 
 
+@pytest.mark.parametrize("limit", [1 << 20, 30])
+def test_column_definitions_come_together(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """No server puts an error in the place of a definition, and some clients take it for one: so it comes in
+    the place of the whole result, or of a row. Above the limit they are passed on as they come.
+    """
+    monkeypatch.setattr(module, "_HOLD_LIMIT", limit)
+    parts = reply_packets([Rows([b"\x011"])])
+    data, head = b"".join(parts), len(b"".join(parts[:-2]))
+    for cut in range(1, len(data)):
+        receiver = Recorder()
+        conn, _, _ = sent(receiver)
+        feed_bytes(conn, data[:cut])
+        conn.connection_lost(None)
+        assert receiver.lost == [("host_lost", True)]
+        given = len(receiver.data[0])
+        if limit > head:
+            assert (given >= head) == (cut >= head)
+            assert given == 0 or given >= head
+        elif cut > limit:
+            assert given > 0
+
+
 def _goes_on(data: bytes, most: int) -> bool:
     """Whether the last packet of `data` is continued in another."""
     last = 0

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
+import pymysql
 import pytest
 
 from tests.faults.cluster import Faulty
@@ -51,6 +53,33 @@ def test_cut_in_mid_result(faulty: Start) -> None:
             assert sorted(again) == whole
             assert other.ask("SELECT COUNT(*) FROM customers").kind == "rows"
     cluster.proxy.wait_idle()
+
+
+def test_cut_in_mid_definitions(faulty: Start) -> None:
+    """PyMySQL takes an error in the place of a column's definition for one, and fails in ways of its own."""
+    cluster = faulty()
+    link = cluster.links[1]
+    _, users = cluster.users()
+    sql = f"SELECT id, data, ts FROM users WHERE id = {users[0]}"
+    address = {"host": cluster.proxy.proxy.host, "port": cluster.proxy.proxy.port}
+    with cluster.demo.connect(**address) as connection, connection.cursor() as cursor:
+        for cut in (1, 5, 20, 60, 120):
+            cursor.execute(sql)
+            whole = cursor.fetchall()
+            assert len(whole) == 1
+            link.cut_after(cut)
+            with pytest.raises(pymysql.MySQLError) as failed:
+                cursor.execute(sql)
+            assert failed.value.args[0] == 1158
+            link.pass_on()
+            wait_until(partial(served, cursor, sql), "the host is used again")
+
+
+def served(cursor: Any, sql: str) -> bool:
+    try:
+        return bool(cursor.execute(sql))
+    except pymysql.MySQLError:
+        return False
 
 
 def test_a_long_row_that_breaks_ends_the_clients_connection(faulty: Start) -> None:

@@ -15,7 +15,7 @@ from bench.usage import family
 from tests.faults.link import Link
 from tests.integration.own import Document, OwnProxy
 from tests.soak.clients import Traffic
-from tests.soak.journal import CLOSED, MISREAD
+from tests.soak.journal import CLOSED
 from tests.soak.readers import flood
 from tests.soak.servers import Servers
 from tests.support.demo import gone, stop_process
@@ -29,7 +29,6 @@ RECOVER = 40.0
 AGAIN = frozenset({"transaction_cut", "transaction_moved", "transaction_undone"})
 #: What docs/errors.md allows when a host cannot be reached or its connections are lost.
 LOST = AGAIN | {
-    MISREAD,
     "connection_gone",
     "host_hangs",
     "host_lost",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ SHARE, MORE_MEMORY = 0.10, 6 * MB
 @dataclass(frozen=True)
 class Rest:
     """What the proxy holds when it serves nobody. `files`: descriptors but for connections to servers.
-    `strays`: connections that the servers have and no pool knows.
+    `where`: connections that a server has and no pool knows, by server.
     """
 
     files: int
@@ -35,23 +35,28 @@ class Rest:
     tasks: int
     memory: int
     pooled: int
-    strays: int
+    where: dict[str, int]
+
+    @property
+    def strays(self) -> int:
+        return sum(self.where.values())
 
     def compare(self, before: Rest) -> Iterator[str]:
         """What has grown since `before`."""
-        for name, more in (("files", MORE_FILES), ("threads", 4), ("tasks", MORE_TASKS), ("strays", 2)):
+        for name, more in (("files", MORE_FILES), ("threads", 4), ("tasks", MORE_TASKS), ("strays", 0)):
             one, two = getattr(before, name), getattr(self, name)
             if two > one + more:
                 yield f"{name} at rest: {one} at first, {two} at the end"
 
     def __str__(self) -> str:
+        where = "".join(f" ({count} on {name})" for name, count in self.where.items())
         return (
             f"{self.memory / MB:.0f} MB, {self.files} descriptors, {self.threads} threads, "
-            f"{self.tasks} tasks, {self.pooled} pooled connections, {self.strays} that no pool knows"
+            f"{self.tasks} tasks, {self.pooled} pooled connections, {self.strays} that no pool knows{where}"
         )
 
 
-def at_rest(proxy: OwnProxy, servers: Servers, seconds: float = 30.0) -> Rest:
+def at_rest(proxy: OwnProxy, servers: Servers, seconds: float = 60.0) -> Rest:
     """Once all clients have gone. What is on its way to its end has some time for it: the least of what was
     seen while there were strays.
     """
@@ -59,15 +64,17 @@ def at_rest(proxy: OwnProxy, servers: Servers, seconds: float = 30.0) -> Rest:
     deadline = time.monotonic() + seconds
     while True:
         found = _look(proxy, servers)
-        if found.strays <= 0 or time.monotonic() > deadline:
+        if not found.strays or time.monotonic() > deadline:
             return found
         threading.Event().wait(0.5)
 
 
 def _look(proxy: OwnProxy, servers: Servers) -> Rest:
     status: dict[str, Any] = proxy.status()
-    pooled = _pooled(status)
-    others = _pooled(read_status(servers.demo.status_url))  # of the demo's own proxy
+    known = Counter({servers.name(host): count for host, count in _pools(status).items()})
+    pooled = known.total()
+    for host, count in _pools(read_status(servers.demo.status_url)).items():  # those of the demo's own proxy
+        known[servers.name(host)] += count
     process = status["process"]
     return Rest(
         process["open_files"] - pooled,
@@ -75,12 +82,14 @@ def _look(proxy: OwnProxy, servers: Servers) -> Rest:
         process.get("tasks", 0),
         process["memory_bytes"],
         pooled,
-        servers.connections() - pooled - others,
+        {name: count - known[name] for name, count in servers.connections().items() if count > known[name]},
     )
 
 
-def _pooled(status: dict[str, Any]) -> int:
-    return sum(one["idle"] + one["opening"] + one["busy"] for one in status["hosts"])
+def _pools(status: dict[str, Any]) -> dict[str, int]:
+    """Connections that pools know, by the host's address."""
+    states = ("busy", "idle", "opening", "gathering")
+    return {one["host"]: sum(one[state] for state in states) for one in status["hosts"]}
 
 
 class Watch:

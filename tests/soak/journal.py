@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ from proxy.errors import REGISTRY, ErrorKind
 CLOSED = "closed"
 """The connection to the proxy ended, or could not be made."""
 
-MISREAD = "misread by PyMySQL"
-"""An error packet in the place of a column's definition, which PyMySQL takes for one."""
+LATEST = 30
+"""So many answers of each client are kept for a report."""
 
 #: By docs/errors.md ("Was my statement executed?"): nothing was done.
 NOT_DONE = frozenset(
@@ -74,7 +74,7 @@ class Window:
 class Journal:
     """`statements` by kind of client; `errors` by fault and name; `longest` seconds by kind of client, with
     the fault; `problems` is what should not be; `served`: when the last statement that was answered began, by
-    client.
+    client. `at_work`: what each client waits for, and since when; `latest`: what it was answered last.
     """
 
     statements: Counter[str] = field(default_factory=Counter)
@@ -83,6 +83,8 @@ class Journal:
     problems: list[str] = field(default_factory=list)
     served: dict[str, float] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)
+    at_work: dict[str, tuple[float, str]] = field(default_factory=dict)
+    latest: dict[str, deque[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -97,10 +99,19 @@ class Journal:
         finally:
             window.end = time.monotonic()
 
+    def begins(self, client: str, text: str) -> float:
+        """A statement is about to be sent; when."""
+        now = time.monotonic()
+        self.at_work[client] = now, text
+        return now
+
     def done(self, client: str, kind: str, began: float, text: str, error: str = "", said: str = "") -> None:
         """A statement was answered, with an error if one is named; `said`: the answer."""
         ended = time.monotonic()
         with self._lock:
+            self.at_work.pop(client, None)
+            told = f"{began:.3f} to {ended:.3f}: {text[:300]}: {error} {said[:300]}"
+            self.latest.setdefault(client, deque(maxlen=LATEST)).append(told)
             met = [one for one in self.windows[-3:] if one.meets(began, ended)]
             fault = met[-1].name if met else "none"
             self.statements[kind] += 1
@@ -125,3 +136,14 @@ class Journal:
 
     def trouble(self, text: str) -> None:
         self.problems.append(text)
+
+    def told(self) -> Iterator[str]:
+        """The latest faults, and of each client what it was answered last, and what it waits for."""
+        yield f"now {time.monotonic():.3f}"
+        for one in self.windows[-10:]:
+            yield f"fault {one.begin:.3f} to {one.end or 0:.3f}: {one.name}"
+        for client in sorted(self.latest.keys() | self.at_work.keys()):
+            yield f"{client}:"
+            yield from (f"  {one}" for one in self.latest.get(client, ()))
+            if at_work := self.at_work.get(client):
+                yield f"  {at_work[0]:.3f}, waits: {at_work[1][:2000]}"

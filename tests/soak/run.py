@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tests.faults.link import Link
 from tests.integration.own import OwnProxy, log_problems, merged, moved
 from tests.soak import clients, readers
 from tests.soak.clients import Client, Traffic
+from tests.soak.evidence import Watchdog
 from tests.soak.faults import RECOVER, Fault, Scene, Schedule
 from tests.soak.figures import Rest, Watch, at_rest, grown
 from tests.soak.ledger import SCHEMA
@@ -35,7 +37,7 @@ SHARDS = 8
 SETTINGS = {
     "workers": 2,
     "timeouts": {"buffer": "10s"},
-    "backends": {"connect_timeout": "3s", "health_interval": "500ms"},
+    "backends": {"connect_timeout": "8s", "health_interval": "500ms"},
     "limits": {"logins": 1000},
     "plan_cache_size": 500,  # full after some minutes, so that it is not what grows
 }
@@ -52,16 +54,33 @@ WRITERS: Sequence[type[Client]] = (
 OTHERS: Sequence[type[Client]] = (readers.SlowReader, readers.Vanishing, readers.Connects)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a soak is asked for. `seconds` with faults, after `warm_up` without, before which memory and
+    descriptors are not looked at. `each`: clients of each kind that writes. `pause`: seconds between two
+    rounds of a client. `rest`: after so many seconds all clients go, and what the proxy holds then and all
+    rows are looked at.
+    """
+
+    seconds: float
+    seed: int
+    faults: Sequence[Fault]
+    each: int = 2
+    warm_up: float = 20.0
+    pause: float = 0.02
+    rest: float = 600.0
+
+
 @dataclass
 class Outcome:
     """`recovered`: seconds from a fault's end until all clients were served, by fault. `quarters`: bytes by
-    process, in the second and the last quarter of its life.
+    process, in the second and the last quarter of its life. `rests`: with the minutes that had gone and the
+    statements until then; the first is before the faults.
     """
 
     traffic: Traffic
     seconds: float = 0.0
-    begun: Rest | None = None
-    ended: Rest | None = None
+    rests: list[tuple[float, int, Rest]] = field(default_factory=list)
     faults: dict[str, int] = field(default_factory=dict)
     recovered: dict[str, float] = field(default_factory=dict)
     quarters: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -71,63 +90,69 @@ class Outcome:
         return self.traffic.journal.problems
 
 
-def soak(
-    program: Program,
-    folder: Path,
-    *,
-    seconds: float,
-    seed: int,
-    faults: Sequence[Fault],
-    each: int = 2,
-    warm_up: float = 20.0,
-    say: Callable[[str], None] = print,
-) -> Outcome:
-    """`each`: clients of each kind that writes. `warm_up`: seconds without a fault before memory and
-    descriptors are looked at for the first time; then comes what may take `seconds`.
+def soak(program: Program, folder: Path, plan: Plan, say: Callable[[str], None] = print) -> Outcome:
+    """All of it. What the proxy and its servers wrote is in `folder` then, and of a soak with a problem also
+    where everybody was (`Watchdog`).
     """
     flavour = "mariadb" if program.flavour is Flavour.MARIADB else "mysql9"
     with ExitStack() as stack:
-        scene, plain = stack.enter_context(_stage(program, flavour, folder, seed))
-        traffic, proxy = scene.traffic, scene.proxy
-        outcome = Outcome(traffic)
+        scene, plain = stack.enter_context(_stage(program, flavour, folder, plan))
+        outcome = Outcome(scene.traffic)
+        stack.enter_context(closing(Watchdog(scene, scene.proxy.log.parent, plain.connect)))
         lists = _lists(plain)
-        mysql = flavour == "mysql9"
 
         def crowd() -> list[Client]:
-            every = [kind(traffic, index) for kind in WRITERS for index in range(each)]
-            every += [kind(traffic, 100 + index) for index, kind in enumerate(OTHERS)]
-            every.append(readers.Lists(traffic, 110, lists))
+            every = [kind(scene.traffic, index) for kind in WRITERS for index in range(plan.each)]
+            every += [kind(scene.traffic, 100 + index) for index, kind in enumerate(OTHERS)]
+            every.append(readers.Lists(scene.traffic, 110, lists))
             world = demo_world([one.address for one in scene.servers.demo.masters], SHARDS)
-            return [*every, readers.Compared(traffic, 111, world, plain, mysql)]
+            return [*every, readers.Compared(scene.traffic, 111, world, plain, flavour == "mysql9")]
 
-        first = crowd()
-        with _running(traffic, first):
-            wait_for_all(traffic, first, time.monotonic(), 60)
-            end = time.monotonic() + warm_up
-            wait_until(lambda: time.monotonic() > end or outcome.problems, "the warm-up", warm_up + 60)
-        if not outcome.problems:
-            outcome.begun = at_rest(proxy, scene.servers)
-            say(f"warm: {outcome.begun}")
-            second = crowd()
-            for old, new in zip(first, second, strict=True):
-                new.number = old.number
-            watch = stack.enter_context(closing(Watch(proxy.proxy.pid)))
-            begun = time.monotonic()
-            with _running(traffic, second):
-                wait_for_all(traffic, second, begun, 60)
-                _faults(scene, Schedule(faults, seed), second, begun + seconds, outcome, say)
-            outcome.seconds = time.monotonic() - begun
-            watch.close()
-            outcome.quarters = watch.quarters(int(seconds / 2))
-        if not outcome.problems:
-            _look_back(scene, outcome)
-        problems = log_problems(proxy.log.read_text(errors="replace"), EXPECTED)
+        try:
+            _rounds(scene, plan, crowd, outcome, say)
+        except Exception as error:  # beside what was found before
+            outcome.problems.append(f"the soak itself: {error!r}\n{traceback.format_exc()}")
+        problems = log_problems(scene.proxy.log.read_text(errors="replace"), EXPECTED)
         outcome.problems.extend(f"the proxy's log: {one[:2000]}" for one in problems[:10])
     return outcome
 
 
+def _rounds(
+    scene: Scene,
+    plan: Plan,
+    crowd: Callable[[], list[Client]],
+    outcome: Outcome,
+    say: Callable[[str], None],
+) -> None:
+    """Clients without faults, then with faults again and again, and all at rest after each."""
+    traffic, first = scene.traffic, crowd()
+    with _running(traffic, first):
+        wait_for_all(traffic, first, time.monotonic(), 60)
+        end = time.monotonic() + plan.warm_up
+        wait_until(lambda: time.monotonic() > end or outcome.problems, "the warm-up", plan.warm_up + 60)
+    begun = time.monotonic()
+    _rest(scene, outcome, begun, say)
+    schedule = Schedule(plan.faults, plan.seed)
+    with closing(Watch(scene.proxy.proxy.pid)) as watch:
+        while not outcome.problems and (left := begun + plan.seconds - time.monotonic()) > 0:
+            clients = crowd()
+            for old, new in zip(first, clients, strict=True):
+                new.goes_on(old)
+            since = time.monotonic()
+            with _running(traffic, clients):
+                wait_for_all(traffic, clients, since, 60)
+                _faults(scene, schedule, clients, since + min(left, plan.rest), outcome, say)
+            first = clients
+            if not outcome.problems:
+                _rest(scene, outcome, begun, say)
+        outcome.seconds = time.monotonic() - begun
+    outcome.quarters = watch.quarters(int(plan.seconds / 2))
+    if not outcome.problems:
+        outcome.problems.extend(grown(outcome.quarters))
+
+
 @contextmanager
-def _stage(program: Program, flavour: str, folder: Path, seed: int) -> Iterator[tuple[Scene, LocalServer]]:
+def _stage(program: Program, flavour: str, folder: Path, plan: Plan) -> Iterator[tuple[Scene, LocalServer]]:
     """All that clients and faults need, without clients."""
     with ExitStack() as stack:
         plain = LocalServer(program, folder / "plain", name="plain", template=template_of(program))
@@ -149,8 +174,8 @@ def _stage(program: Program, flavour: str, folder: Path, seed: int) -> Iterator[
         address = (proxy.proxy.host, proxy.proxy.port)
         servers = Servers(demo, flavour, address, proxy.proxy.settings, proxy.topology_file, link.address)
         stack.callback(servers.close)
-        traffic = Traffic(demo, address, seed, SHARDS)
-        yield Scene(traffic, servers, proxy, link, random.Random(f"scene {seed}")), plain
+        traffic = Traffic(demo, address, plan.seed, SHARDS, plan.pause)
+        yield Scene(traffic, servers, proxy, link, random.Random(f"scene {plan.seed}")), plain
 
 
 def _create(demo: Demo, folder: Path) -> Path:
@@ -239,8 +264,8 @@ def _faults(
         scene.hold(1, 2)
 
 
-def _look_back(scene: Scene, outcome: Outcome) -> None:
-    """Rows, memory, descriptors, tasks and connections, once all clients have gone."""
+def _rest(scene: Scene, outcome: Outcome, begun: float, say: Callable[[str], None]) -> None:
+    """Rows, descriptors, tasks and connections, once all clients have gone."""
     journal, servers = scene.traffic.journal, scene.servers
     try:
         wait_until(lambda: not servers.prepared(), "no branch is left prepared", 60)
@@ -248,7 +273,9 @@ def _look_back(scene: Scene, outcome: Outcome) -> None:
         journal.trouble(str(error))
     for problem in scene.traffic.ledger.check(*servers.entries(SHARDS)):
         journal.trouble(problem)
-    outcome.ended = at_rest(scene.proxy, servers)
-    assert outcome.begun is not None
-    journal.problems.extend(outcome.ended.compare(outcome.begun))
-    journal.problems.extend(grown(outcome.quarters))
+    rest = at_rest(scene.proxy, servers)
+    minutes, statements = (time.monotonic() - begun) / 60, sum(journal.statements.values())
+    outcome.rests.append((minutes, statements, rest))
+    say(f"at rest after {minutes:.1f} minutes and {statements} statements: {rest}")
+    for problem in rest.compare(outcome.rests[0][2]):
+        journal.trouble(problem)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pymysql.cursors import DictCursor
 from typer.testing import CliRunner
 
 from demo.process import kill_all
@@ -15,6 +15,7 @@ from proxy.cli import app
 from tests.faults.pairs import Pairs
 from tests.soak.ledger import Entry
 from tests.support.demo import Demo, DemoHost
+from tests.support.waiting import wait_until
 
 
 class Servers(Pairs):
@@ -36,14 +37,37 @@ class Servers(Pairs):
     def master(self, index: int) -> DemoHost:
         """Of the first host's shards, or of the second's."""
         address = self.document["keyspaces"]["main"]["ranges"][index]["master"]
-        return self.demo.masters[1] if address == self.link else self._host(address)
+        return self._at(address)
 
     def pid(self, host: DemoHost) -> int:
         again = self._restarted.get(host.name)
         return host.pid if again is None else again.pid
 
+    def replicates(self, slave: DemoHost, master: DemoHost) -> None:
+        """Wait until a slave hears from its master and is not behind: it is not promoted before. It tries
+        again only a minute after it has lost a master that was started again, which an operator does not wait
+        for, and has to catch up then.
+        """
+        word = self.replica_word
+        running = f"{word.capitalize()}_IO_Running"
+        late = f"Seconds_Behind_{'Master' if self.flavour == 'mariadb' else 'Source'}"
+
+        def state() -> dict[str, object]:
+            index = list(self.hosts.values()).index(slave)
+            with self.demo.direct(index, cursorclass=DictCursor) as connection, connection.cursor() as cursor:
+                cursor.execute(f"SHOW {word} STATUS")
+                return dict(cursor.fetchone() or {})
+
+        if state()[running] != "Yes":
+            self.execute(slave, f"STOP {word}", f"START {word}")
+            wait_until(lambda: state()[running] == "Yes", f"{slave.name} replicates", 30)
+        self.has_it_all(slave, master)
+        wait_until(lambda: state()[late] in (0, 1), f"{slave.name} has caught up", 120)
+
     def promote(self) -> None:
         """AssertionError with what the tool said when it fails."""
+        first = self.document["keyspaces"]["main"]["ranges"][0]
+        self.replicates(self._host(first["slave"]), self._host(first["master"]))
         words = [
             "fleet",
             "promote",
@@ -81,13 +105,22 @@ class Servers(Pairs):
         """Branches that are prepared on the masters."""
         return sum(len(self.execute(self.master(index), "XA RECOVER")) for index in (0, 1))
 
-    def connections(self) -> int:
-        """Of the proxy, by what the servers say."""
-        sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user LIKE 'shardgate%'"
-        return sum(int(self.execute(host, sql)[0][0]) for host in self.hosts.values())
+    def connections(self) -> dict[str, int]:
+        """Of proxies, by what the servers say, by the server's name. After a promotion slaves have an account
+        whose name begins as theirs.
+        """
+        sql = (
+            "SELECT COUNT(*) FROM information_schema.processlist"
+            " WHERE user LIKE 'shardgate%' AND user <> 'shardgate_replication'"
+        )
+        return {host.name: int(self.execute(host, sql)[0][0]) for host in self.hosts.values()}
+
+    def name(self, address: str) -> str:
+        """Of the server that a topology names so."""
+        return self._at(address).name
+
+    def _at(self, address: str) -> DemoHost:
+        return self.demo.masters[1] if address == self.link else self._host(address)
 
     def close(self) -> None:
         kill_all(self._restarted.values())
-
-
-Report = Callable[[str], None]

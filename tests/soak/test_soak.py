@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
 from demo.programs import Program
-from tests.soak.faults import FAULTS, Schedule
+from tests.soak.evidence import Watchdog
+from tests.soak.faults import FAULTS, Scene, Schedule
 from tests.soak.figures import MB, grown
 from tests.soak.journal import Journal, name_of
 from tests.soak.ledger import PURSES, START, Ledger
-from tests.soak.run import soak
+from tests.soak.run import Plan, soak
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.one_server
 @pytest.mark.slow
 def test_some_seconds(program: Program, tmp_path: Path) -> None:
     cheap = [one for one in FAULTS if one.cheap]
-    outcome = soak(program, tmp_path, seconds=6, seed=1, faults=cheap, each=1, warm_up=1)
+    outcome = soak(program, tmp_path, Plan(6, seed=1, faults=cheap, each=1, warm_up=1))
     assert outcome.problems == []
     assert outcome.faults
     assert outcome.traffic.ledger.done
@@ -73,6 +81,46 @@ def test_what_the_ledger_tells() -> None:
 def test_memory_that_grows_is_told() -> None:
     assert list(grown({7: (80 * MB, 93 * MB)})) == []
     assert len(list(grown({7: (80 * MB, 96 * MB)}))) == 1
+
+
+def test_who_waits_for_too_long_is_a_problem_that_leaves_evidence(tmp_path: Path) -> None:
+    code = "\n".join(
+        [
+            "import pathlib, signal",
+            "from tests.support.stacks import listen",
+            f"listen(pathlib.Path({str(tmp_path)!r}))",
+            "print('listens', flush=True)",
+            "while True: signal.pause()",
+        ]
+    )
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"listens\n"
+        journal = Journal()
+        journal.done("lists 1", "lists", journal.begins("lists 1", "SELECT 1"), "SELECT 1")
+        journal.begins("plain 0", "SELECT 'never'")
+        proxy = SimpleNamespace(proxy=SimpleNamespace(pid=child.pid), status=lambda: {"clients": 1})
+        scene = SimpleNamespace(
+            traffic=SimpleNamespace(journal=journal),
+            proxy=proxy,
+            servers=SimpleNamespace(demo=SimpleNamespace(hosts=[])),
+        )
+        nobody = Mock(side_effect=OSError("is not there"))
+        watchdog = Watchdog(cast("Scene", scene), tmp_path, nobody, overdue=0.0)
+        wait_until(lambda: journal.problems, "the problem")
+        watchdog.close()
+        child.kill()
+    assert [one.splitlines()[:2] for one in journal.problems] == [
+        ["plain 0 has waited for 0 s", "    SELECT 'never'"]
+    ]
+    assert "thread MainThread" in (tmp_path / f"stacks-{child.pid}.txt").read_text()
+    assert "thread MainThread" in (tmp_path / "stacks-soak.txt").read_text()
+    told = (tmp_path / "statements.txt").read_text()
+    assert "waits: SELECT 'never'" in told
+    assert "SELECT 1" in told
+    assert (tmp_path / "servers.txt").read_text() == "plain\n  OSError('is not there')\n"
+    assert json.loads((tmp_path / "status.json").read_text()) == {"clients": 1}
 
 
 def test_all_faults_come_before_one_comes_again() -> None:

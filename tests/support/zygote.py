@@ -33,6 +33,7 @@ from demo.proxy import LocalProxy
 from proxy import server
 from proxy.planning import child, pool, process
 from proxy.wire.auth import RsaKey
+from tests.support import stacks
 from tests.support.images import ImagedCluster
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -208,6 +209,7 @@ def _become(asked: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(asked["env"])
     tempfile.tempdir = None
+    stacks.listen(Path(asked["log"]).parent)
     if asked["env"].get("PYTHONUNBUFFERED"):
         cast(io.TextIOWrapper, sys.stdout).reconfigure(write_through=True)
     sys.argv = asked["argv"]
