@@ -26,6 +26,9 @@ _BEGINS: Final = b"SUDsud"
 
 _DIGITS: Final = b"0123456789"
 
+_CONTEXT: Final = b"traceparent"
+"""What is in the comment of a trace's context, which is another one in each statement: none comes again."""
+
 
 class _Known(NamedTuple):
     """A statement's text around its ID, the literals likewise, and its plan."""
@@ -80,6 +83,8 @@ class Around:
         """
         point = plan.point if isinstance(plan, Sharded) else None
         if point is None or point.parameter or point.literal in guards or sql[:1] not in _BEGINS:
+            return
+        if _CONTEXT in sql:
             return
         index = (sql.translate(None, _DIGITS), key)
         at = point.literal

@@ -59,13 +59,13 @@ class TracedConnection(RewordedConnection):
             packets = self._begin(trace, packets, receiver, sync_packets, replies)
         super().send(packets, receiver, sync_packets, replies=replies, state=state)
 
-    def ask(self, packet: bytes, receiver: Receiver) -> None:
+    def ask(self, sql: bytes, receiver: Receiver) -> None:
         client = getattr(receiver, "client", None)
         if getattr(client, "trace", None) is None and type(self) is TracedConnection:
             self.trace = None
-            BackendConnection.ask(self, packet, receiver)
+            BackendConnection.ask(self, sql, receiver)
         else:
-            self.send(packet, receiver)
+            super().ask(sql, receiver)
 
     def _begin(
         self, trace: Trace, packets: bytes, receiver: Receiver, sync_packets: int, replies: int

@@ -55,6 +55,11 @@ class TracedClient(Client):
                 self.trace = self.traces.of_query(payload[1:])
         super().command(payload)
 
+    def execute_again(self, packet: bytes) -> bool:
+        if self.trace is None:
+            self._execute(packet[4:])
+        return Client.execute_again(self, packet)
+
     def _execute(self, payload: bytes) -> None:
         session, number = self.session, int.from_bytes(payload[1:5], "little")
         statement = session.prepared.named(number, session.env.flavour)

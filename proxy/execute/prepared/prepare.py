@@ -368,7 +368,7 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
     client.seq = 0
     client.begun = monotonic()
     client.snapshot = snapshot
-    client.sql, client.kind, client.plan = statement.sql, plan.kind, None
+    client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
     client.again, client.below = partial(execute, client, packet[4:]), None
     try:
         client.relay.ask(point[0], point[2], plan.column_metadata, point[3], statement)
