@@ -502,7 +502,7 @@ class Relay:
             affected = None if effects is not None and effects.keeps_row_count else ok.affected
             session.apply(Outcome(affected, (ok.insert_id or None) if made else None))
         elif effects is None or effects.found_rows not in (KEEP, PRIMED):
-            session.row_count, session.found_rows = RESULT_SET, scanned.rows  # `passed`
+            session.passed(scanned.rows)
         else:
             session.apply(Outcome(RESULT_SET))
         if (effects is not None and left_behind(session, conn, effects, self.literals)) or scanned.warnings:
