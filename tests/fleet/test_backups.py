@@ -4,7 +4,6 @@ print what the page shows.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from demo.programs import Program
 from tests.fleet.test_seeds import PAIRS, Client
 from tests.support.demo import Demo, running_demo
-from tests.support.pages import BLOCK, Shell, matches
+from tests.support.pages import BLOCK, Shell, matches, programs_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "backups.md"
 OPTIONS = ("--slaves", "--spares", "2", "--shards", "8")
@@ -58,10 +57,9 @@ def replaced(demo: Demo, lines: str) -> str:
 
 
 def test_the_page_is_right(program: Program, tmp_path: Path, kind: str) -> None:
-    programs = [Path(sys.executable).parent, *([program.path.parent] if kind == "mysql" else [])]
     with running_demo(program, tmp_path / "demo", *OPTIONS) as demo, Client(demo) as client:
         prepare(demo)
-        shell = Shell(tmp_path, programs)
+        shell = Shell(tmp_path, programs_of(program, kind))
         try:
             shell.run(f"cd '{demo.directory}'")
             for language, text, shown in blocks(kind):

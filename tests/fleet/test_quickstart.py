@@ -65,7 +65,7 @@ def assert_as_asked_for(server: LocalServer, kind: str) -> None:
 
 def test_the_page_is_right(fresh: list[LocalServer], program: Program, tmp_path: Path, kind: str) -> None:
     ports = (free_port(), free_port())
-    shell = Shell(tmp_path, programs_of(program, kind))
+    shell = Shell(tmp_path, programs_of(program, kind, as_users_do=kind == "mariadb"))
     assert_as_asked_for(fresh[0], kind)
     try:
         for block in blocks(PAGE, kind):

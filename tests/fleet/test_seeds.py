@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 import pytest
 
 from demo.programs import Flavour
+from tests.support import commands
 from tests.support.demo import Demo, running_demo
 from tests.support.pages import Shell, matches
 from tests.support.programs import FLAVOURS, need_program, program_of
@@ -84,7 +85,7 @@ class Page:
             for side, name in zip("AB", pair, strict=True):
                 self._addresses[f"{label}{side}"] = by_name[name]
         self._client = Client(demo)
-        self._shell = Shell(folder, [Path(sys.executable).parent])
+        self._shell = Shell(folder, [commands.folder(), Path(sys.executable).parent])
         self._shell.run(f"cd '{demo.directory}'")
 
     def __enter__(self) -> Self:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demo.programs import Program
+from tests.support import commands
 
 BLOCK = re.compile(r"^```(\w+)(?: (mariadb|mysql))?\n(.*?)^```$", re.M | re.S)
 
@@ -79,6 +80,10 @@ def matches(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed) is not None
 
 
-def programs_of(program: Program, kind: str) -> list[Path]:
-    """Folders with the commands of a page: the project's own, and the server's."""
-    return [Path(sys.executable).parent, *([program.path.parent] if kind == "mysql" else [])]
+def programs_of(program: Program, kind: str, *, as_users_do: bool = False) -> list[Path]:
+    """Folders with the commands of a page: the project's own, and the server's. `as_users_do`: the project's
+    command is what is installed, not forked.
+    """
+    own = [] if as_users_do else [commands.folder()]
+    own.append(Path(sys.executable).parent)
+    return [*own, *([program.path.parent] if kind == "mysql" else [])]

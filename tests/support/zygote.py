@@ -98,12 +98,19 @@ class Zygote:
     def popen(self, argv: Sequence[str], log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """`demo.process.spawn` for ``python -m proxy …``, which is `argv`. What it gives is a `Forked`."""
         assert list(argv[:3]) == [sys.executable, "-m", "proxy"]
-        asked = {"argv": list(argv[2:]), "log": str(log), "env": dict(env), "parent": os.getpid()}
+        return self._forked({"argv": list(argv[2:]), "log": str(log), "env": dict(env)})
+
+    def commands(self, address: Path, log: Path) -> None:
+        """Have `tests.support.commands.serve` run at the socket `address`, as long as this process lives."""
+        asked = {"argv": ["commands"], "log": str(log), "env": dict(os.environ), "commands": str(address)}
+        self._forked(asked)
+
+    def _forked(self, asked: dict[str, Any]) -> subprocess.Popen[bytes]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.write(json.dumps(asked | {"parent": os.getpid()}).encode() + b"\n")
         self._process.stdin.flush()
-        return cast("subprocess.Popen[bytes]", Forked(argv, int(self._process.stdout.readline())))
+        return cast("subprocess.Popen[bytes]", Forked(asked["argv"], int(self._process.stdout.readline())))
 
 
 @functools.cache
@@ -126,7 +133,7 @@ class DemosProxy(LocalProxy):
 
     def _launch(self, argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         asked = {"argv": list(argv[2:]), "log": str(self.log), "env": dict(env), "parent": os.getpid()}
-        return _forked(argv, lambda: _command(asked))
+        return forked(argv, lambda: _command(asked))
 
 
 class ForkedPlanner(child.Child):
@@ -134,10 +141,10 @@ class ForkedPlanner(child.Child):
 
     def __init__(self, sock: socket.socket) -> None:
         argv = ["-m", process.__name__, str(sock.fileno())]
-        self._process = _forked(argv, lambda: _planning(argv), sock.fileno())
+        self._process = forked(argv, lambda: _planning(argv), sock.fileno())
 
 
-def _forked(argv: Sequence[str], run: Callable[[], None], *keep: int) -> subprocess.Popen[bytes]:
+def forked(argv: Sequence[str], run: Callable[[], None], *keep: int) -> subprocess.Popen[bytes]:
     """A child that is to `run`, with the standard files and the descriptors to `keep`, and to end with it."""
     if pid := os.fork():
         return cast("subprocess.Popen[bytes]", Forked(argv, pid))
@@ -178,11 +185,24 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value)
 
 
-def _next() -> None:
-    """Returns in a process that shall be a proxy; in the zygote, ends with its input."""
+def die_with_parent() -> None:
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _next() -> socket.socket | None:
+    """Returns in a process that shall be a proxy, or serve commands at a socket; in the zygote, ends with its
+    input.
+    """
     for line in sys.stdin.buffer:
         asked = json.loads(line)
+        listener = None
+        if "commands" in asked:
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(asked["commands"])
+            listener.listen(64)
         if between := os.fork():
+            if listener is not None:
+                listener.close()
             os.waitpid(between, 0)
             continue
         between = os.getpid()
@@ -194,13 +214,13 @@ def _next() -> None:
         _become(asked)
         os.write(answers, b"%d\n" % os.getpid())
         os.close(answers)
-        return
+        return listener
     os._exit(0)
 
 
 def _become(asked: dict[str, Any]) -> None:
     os.setsid()
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     if os.getppid() != asked["parent"]:
         os._exit(1)
     with open(asked["log"], "ab") as log, open(os.devnull, "rb") as nothing:
@@ -227,7 +247,9 @@ def main() -> None:
     vars(cluster)["LocalProxy"] = DemosProxy
     vars(importlib.import_module("demo.run"))["Cluster"] = ImagedCluster
     vars(pool)["Child"] = ForkedPlanner
-    _next()
+    listener = _next()
+    if listener is not None:
+        importlib.import_module("tests.support.commands").serve(listener)
     importlib.import_module("proxy.cli").main()
 
 
