@@ -139,6 +139,24 @@ def test_what_joins_in_another_way(client: Raw, board: Board) -> None:
         assert client.ask(sql).kind == "rows", sql
 
 
+def test_an_order_that_only_one_server_knows(client: Raw, things: Things) -> None:
+    """JSON values of several shards are not sorted here: the rows are gathered."""
+    boards = [things.insert("boards", {"rank": rank}) for rank in (3, 1, 5, 2, 4)]
+    for board in boards:
+        things.map("board_has_pins", board, things.insert("pins", {}), 1)
+    assert len({board >> 46 for board in boards}) > 1
+    listed = ", ".join(map(str, boards))
+    text = (
+        "SELECT a.id FROM boards a LEFT JOIN board_has_pins b ON b.board_id = a.id"
+        f" WHERE a.id IN ({listed}) ORDER BY JSON_EXTRACT(a.data, '$.rank') DESC, a.id"
+    )
+    ranked = [boards[place] for place in (2, 4, 0, 3, 1)]
+    for limit, count in (("", 5), (" LIMIT 3", 3), (" LIMIT 0", 0)):
+        reply = client.ask(text + limit)
+        assert reply.kind == "rows", (limit, reply)
+        assert [int(row[0] or 0) for row in reply.rows] == ranked[:count], limit
+
+
 def test_errors_are_the_servers(client: Raw, board: Board, flavour: str) -> None:
     text = f"SELECT %s FROM board_has_pins m JOIN pins p ON p.id = m.pin_id%s WHERE m.board_id = {board.id}"
     clauses = ("SELECT", "ON") if flavour == "mariadb" else ("field list", "on clause")

@@ -184,7 +184,12 @@ class _Joining:
     async def _first(self, limit: int | None) -> _Rows:
         """Rows of the first table, in their order."""
         sql = self.plan.first_sql(self.values, limit)
-        plan, bound = await planned_read(self.client, sql, self.client.session.env, self.choose)
+        try:
+            plan, bound = await planned_read(self.client, sql, self.client.session.env, self.choose)
+        except ProxyError as error:
+            if error.kind.name == "not_supported_yet":  # as the order of JSON values of several shards
+                raise Unfit from None
+            raise
         merged = bound.merge is not None and (bound.merge.hidden or bound.merge.order)
         if merged or bound.scatter or not bound.statements[0].shards:
             raise Unfit
