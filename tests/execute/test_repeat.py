@@ -152,6 +152,8 @@ async def test_the_short_way_gives_the_same(rows: Sequence[Row]) -> None:
     long = await one.execute(pin(3, 7))
     assert one.short == [True, False]
     assert short == long
+    use = one.world.services.stats.uses[one.statement.plan]  # counted alike
+    assert (use.count, use.rows) == (14, 2 * len(rows))
     assert one.session.found_rows == len(rows)
 
 
