@@ -20,7 +20,7 @@ MB = 1 << 20
 MORE_FILES = 12
 """Descriptors of two workers that may be more: of connections that are being opened or closed."""
 MORE_TASKS = 6
-SHARE, MORE_MEMORY = 0.10, 6 * MB
+SHARE, MORE_MEMORY = 0.05, 4 * MB
 """What the memory of a process may grow by between the second and the last quarter of its life."""
 
 

@@ -79,8 +79,8 @@ def test_what_the_ledger_tells() -> None:
 
 
 def test_memory_that_grows_is_told() -> None:
-    assert list(grown({7: (80 * MB, 93 * MB)})) == []
-    assert len(list(grown({7: (80 * MB, 96 * MB)}))) == 1
+    assert list(grown({7: (80 * MB, 87 * MB)})) == []
+    assert len(list(grown({7: (80 * MB, 89 * MB)}))) == 1
 
 
 def test_who_waits_for_too_long_is_a_problem_that_leaves_evidence(tmp_path: Path) -> None:
