@@ -46,7 +46,7 @@ def test_it_is_rolled_back(proxy: OwnProxy, begin: str, next_one: str) -> None:
     if next_one != "COMMIT":
         assert client.ask(ONE).code == 1213, "nothing of it runs by itself"
         assert client.ask("ROLLBACK").kind == "ok"
-    at_once(client, ONE, "ROLLBACK")
+    at_once(client, begin, ONE, "ROLLBACK")
     proxy.close_clients()
     proxy.wait_idle(clients=0)
 

@@ -21,7 +21,8 @@ def remember(client: Exchange, statement: Statement, payload: bytes, request: Ex
     the short way.
     """
     plan, session = statement.plan, client.session
-    if not isinstance(plan, ShardSelect) or plan.point is None or plan.column_metadata is None:
+    # not a subclass: a cache may answer that one
+    if plan.__class__ is not ShardSelect or plan.point is None or plan.column_metadata is None:
         return
     read = integers(statement.types)
     if (
