@@ -7,7 +7,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "config").rglob("*.py"))
-MODELS = {"layout", "schema", "topology", "address", "column_type", "definitions", "sqltext", "type_rules"}
+MODELS = {
+    "layout",
+    "schema",
+    "topology",
+    "address",
+    "column_type",
+    "definitions",
+    "ranges",
+    "sqltext",
+    "type_rules",
+}
 
 
 def imported(path: Path) -> set[str]:
