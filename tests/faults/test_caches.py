@@ -212,8 +212,8 @@ def test_a_write_of_which_nobody_knows(
         assert client.reply().code == 1158
         for _ in range(3):
             before = left()
-            wait_until(partial(changes, left, before, -1), "time to pass", 5)
-            wait_until(partial(changes, left, left(), 1), "the lock to be put again", 5)
+            wait_until(partial(changes, left, before, -1), "time to pass", 60)
+            wait_until(partial(changes, left, left(), 1), "the lock to be put again", 60)
         with other.cursor() as killer:
             killer.execute(f"KILL {thread}")
         cursor.execute("ROLLBACK")

@@ -58,7 +58,7 @@ def test_a_slow_reader_gets_everything(faulty: Start) -> None:
 
 def test_a_full_pool(own: MakeOwn) -> None:
     """Two connections: the third statement waits; the queue and the waiting have limits; then all is well."""
-    proxy = own({"backends": {"max_connections": 2, "queue_length": 2, "queue_timeout": "4s"}})
+    proxy = own({"backends": {"max_connections": 2, "queue_length": 2, "queue_timeout": "8s"}})
     holders, waiting = (
         [proxy.raw(database="legacy") for _ in range(2)],
         [proxy.raw(database="legacy") for _ in "12"],
@@ -76,7 +76,7 @@ def test_a_full_pool(own: MakeOwn) -> None:
     for client in waiting:
         reply = client.reply()
         assert (reply.kind, reply.code) == ("err", 1040), reply
-        assert "4.0 s" in reply.message
+        assert "8.0 s" in reply.message
     waiting[0].write(query("SELECT COUNT(*) FROM orders"))
     wait_until(lambda: proxy.host_state(host)["waiting"] == 1, "one waits")
     holders[0].ask("COMMIT")
