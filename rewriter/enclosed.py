@@ -14,6 +14,8 @@ from .route.id_lists import is_list
 Enclosed = tuple[tuple[bytes, ...], bytes]
 """The texts and the literal, as `lift` would give them if that is the only one."""
 
+_NUMBERS: Final = b"xXbB"
+"""What stands before the quotes of a number. (Nothing at all is among these bytes, too.)"""
 _NOTHING: Final[Enclosed] = ((), b"")
 
 
@@ -24,11 +26,12 @@ def enclosed(sql: bytes) -> Enclosed:
 
 def _string(sql: bytes) -> Enclosed:
     """A string in single quotes. Nothing where there are more quotes, or what the string has in it may be cut
-    in another way: what is escaped, and a NUL byte, which no name has (`@'a'` is one, not a string).
+    in another way: what is escaped, a NUL byte, which no name has (`@'a'` is one, not a string), and what is
+    no digit (`x'41'`, `b'1'`).
     """
     before, _, rest = sql.partition(b"'")
     inside, quote, behind = rest.rpartition(b"'")
-    if not quote or b"'" in inside or b"\\" in inside or b"\0" in inside:
+    if not quote or b"'" in inside or b"\\" in inside or b"\0" in inside or before[-1:] in _NUMBERS:
         return _NOTHING
     return (before + b"'", behind + b"\0"), inside + b"'"
 

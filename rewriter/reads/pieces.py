@@ -32,7 +32,6 @@ from rewriter.text.tokens import WORD
 
 from .deterministic import assigns, deterministic, varies
 from .joined import Reads, join_of
-from .json_values import is_json
 from .links import Links, chained
 from .partial import Combined, combined
 from .pushed import Found, Pushed, Pushing, Shared
@@ -305,9 +304,8 @@ class _Gathering:
             return None
 
         def own(span: Span, block: Block) -> bool:
-            if any(span.first <= query.first < span.end for query in block.queries):
-                return False
-            return self._owner(span, block) is ref and not is_json(self.splicer, block, span)
+            inside = any(span.first <= query.first < span.end for query in block.queries)
+            return not inside and self._owner(span, block) is ref
 
         return top(self.source, self.query, ref, self.text.slots, own, self._taken)
 
