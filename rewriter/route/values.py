@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from config.layout import Layout
+from rewriter.bound import BindError
 from rewriter.text.literals import (
     NotPlain,
     cast_integer,
@@ -65,7 +66,7 @@ class Value:
         if kind == "parameter":
             return parameter_integer(values[self.index])
         if kind == "bytes":
-            return int(b"0" + values[self.index][:-1], 16) & 0xFFFFFFFFFFFFFFFF
+            return int.from_bytes(_from_quoted(values[self.index])[-8:], "big")
         if kind == "exact":
             return exact_integer(values[self.parts[0].index])
         if kind == "cast":
@@ -82,7 +83,7 @@ class Value:
         if self.kind == "string":
             return unquote(values[self.index], backslashes)
         if self.kind in ("bytes", "binary"):
-            return from_hex(values[self.index][:-1])
+            return _from_quoted(values[self.index])
         if self.kind == "hex":
             return from_hex(values[self.index])
         if self.kind == "parameter":
@@ -103,6 +104,17 @@ class Value:
 _UNSURE: Final = frozenset(
     {"string", "national", "binary", "slot", "parameter", "exact", "cast", *ID_FUNCTIONS}
 )
+
+
+def _from_quoted(raw: bytes) -> bytes:
+    """The bytes of `x'…'`; `raw` is its inside with the closing quote. Raises BindError when it is none: what
+    the statement is known by does not tell.
+    """
+    try:
+        return from_hex(raw[:-1])
+    except NotPlain:
+        reason = "You have an error in your SQL syntax: x'...' has something other than hexadecimal digits"
+        raise BindError("syntax_error", reason=reason) from None
 
 
 def _refuse_text() -> bytes:

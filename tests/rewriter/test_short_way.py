@@ -254,3 +254,16 @@ def test_plans_in_use_stay_in_the_cache() -> None:
             assert plan in [kept for kept, _, _ in rewriter.kept()]
         rewriter.plan(b"SELECT data AS c%d FROM pins WHERE id = 5" % number, ENV)
     assert rewriter.misses == 102
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM pins WHERE id = x'%s'", "SELECT * FROM email_to_user WHERE email = x'%s'"]
+)
+def test_what_is_no_number_is_an_error_of_syntax(sql: str) -> None:
+    """Also behind one that is, which it is cut like."""
+    used = Rewriter(SCHEMA_MODEL, TOPOLOGY)
+    outcome(used, sql % "41", ENV)
+    for inside in ("(5)", "1,2", "g1", " 5 "):
+        found = outcome(used, sql % inside, ENV)
+        assert isinstance(found, tuple)
+        assert found[2] == "syntax_error"
