@@ -17,8 +17,8 @@ from .backends import OWN_ACCOUNT
 from .backends.collect import Collector
 from .backends.connecting import LoginConnector
 from .backends.connection import BackendConnection
-from .backends.host import AccountRefused
 from .backends.pool import OWN
+from .backends.refusals import AccountRefused
 from .certificates import CertificateStore
 from .errors import ProxyError
 from .load import Load

@@ -20,8 +20,8 @@ from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, Sta
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
 from .connection import BackendConnection, Owner
-from .host import AccountRefused
 from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS, OWN, account_of
+from .refusals import AccountRefused
 from .reworded import AttributedConnection, CommentedAttributedConnection, CommentedConnection
 from .traced import KINDS as TRACED
 

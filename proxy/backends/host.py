@@ -27,6 +27,7 @@ from .connection import BackendConnection
 from .hangs import HangWatch
 from .kills import Kills
 from .pool import CAPABILITY_SETS, PoolState, account_of
+from .refusals import AccountRefused, Refusal
 from .waiting import NOBODY, Waiter
 
 log = structlog.get_logger("backends")
@@ -54,34 +55,6 @@ class HostLimits:
     """The part of the connections, and of the queue, that a single user may have."""
     hang_timeout: float | None = None
     """After so long without a word from the host it hangs; None: it may take its time."""
-
-
-class AccountRefused(ProxyError):
-    """A host does not let one of the proxy's accounts in; `account` is its user name, for the log alone.
-    `error`: the server's number of it. `version`: as its greeting had it. `own`: it is `backends.user`.
-    """
-
-    def __init__(
-        self, host: str, account: str, reason: str, error: int = 0, version: str = "", *, own: bool = False
-    ) -> None:
-        whose = "the proxy's own account" if own else "the account that the proxy uses for this user"
-        super().__init__("account_refused", host=host, reason=reason, account=whose)
-        self.account = account
-        self.error = error
-        self.version = version
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An account that was refused `count` times in a row, the last time `at`; another try comes at `until` at
-    the earliest, and when nobody needs the account at `look_at`.
-    """
-
-    at: float
-    until: float
-    look_at: float
-    count: int
-    error: AccountRefused
 
 
 class Connector(Protocol):

@@ -33,10 +33,7 @@ static PyObject *walk_rows(PyObject *module, PyObject *const *args, Py_ssize_t c
     if (PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
         return NULL;
     const unsigned char *data = view.buf;
-    while (view.len - pos > HEADER) { /* the header and the payload's first byte are there */
-        Py_ssize_t length = payload_length(data + pos);
-        if (length > view.len - pos - HEADER || data[pos + HEADER] >= 0xFE || length == 0 || length >= most)
-            break;
+    for (Py_ssize_t length; (length = plain_row(data, view.len, pos, most)) > 0;) {
         header = (unsigned long)data[pos + 3] << 24 | (unsigned long)length;
         pos += HEADER + length;
         rows++;
@@ -91,10 +88,7 @@ static PyObject *split_rows(PyObject *module, PyObject *const *args, Py_ssize_t 
         return NULL;
     const unsigned char *data = view.buf;
     PyObject *rows = PyList_New(0);
-    while (rows != NULL && view.len - pos > HEADER) {
-        Py_ssize_t length = payload_length(data + pos);
-        if (length > view.len - pos - HEADER || data[pos + HEADER] >= 0xFE || length == 0 || length >= most)
-            break;
+    for (Py_ssize_t length; rows != NULL && (length = plain_row(data, view.len, pos, most)) > 0;) {
         if (!append(rows, PyBytes_FromStringAndSize((const char *)data + pos + HEADER, length)))
             Py_CLEAR(rows);
         pos += HEADER + length;
@@ -255,10 +249,7 @@ static PyObject *binary_rows(PyObject *module, PyObject *const *args, Py_ssize_t
         return NULL;
     const unsigned char *data = view.buf;
     const Py_ssize_t beside = HEADER + 1 + (columns + 9) / 8 + LONGEST_VALUE * columns;
-    while (view.len - pos > HEADER) {
-        Py_ssize_t length = payload_length(data + pos);
-        if (length > view.len - pos - HEADER || data[pos + HEADER] >= 0xFE || length == 0 || length >= most)
-            break;
+    for (Py_ssize_t length; (length = plain_row(data, view.len, pos, most)) > 0;) {
         if (room - used < beside + length) {
             Py_ssize_t wanted = used + beside + length > 2 * room ? used + beside + length : 2 * room;
             unsigned char *grown = PyMem_Realloc(out, (size_t)wanted);

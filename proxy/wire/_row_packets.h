@@ -17,6 +17,15 @@ static inline Py_ssize_t payload_length(const unsigned char *header)
     return (Py_ssize_t)header[0] | (Py_ssize_t)header[1] << 8 | (Py_ssize_t)header[2] << 16;
 }
 
+/* How long the payload of the packet at `pos` is, if it is a whole plain row; else 0. */
+static inline Py_ssize_t plain_row(const unsigned char *data, Py_ssize_t end, Py_ssize_t pos, Py_ssize_t most)
+{
+    if (end - pos <= HEADER) /* the header or the payload's first byte is not there */
+        return 0;
+    const Py_ssize_t length = payload_length(data + pos);
+    return length > end - pos - HEADER || data[pos + HEADER] >= 0xFE || length >= most ? 0 : length;
+}
+
 static inline void put_little(unsigned char *out, unsigned long long value, int size)
 {
     for (int at = 0; at < size; at++)

@@ -307,11 +307,10 @@ PyObject *keyed_rows(PyObject *module, PyObject *const *args, Py_ssize_t count)
     }
     const unsigned char *data = view.buf;
     const Py_ssize_t number = PyTuple_GET_SIZE(args[4]);
-    while (view.len - pos > HEADER) {
-        const Py_ssize_t length = payload_length(data + pos), begin = pos + HEADER;
+    for (Py_ssize_t length; (length = plain_row(data, view.len, pos, most)) > 0;) {
+        const Py_ssize_t begin = pos + HEADER;
         Py_ssize_t visible = 0;
-        if (length > view.len - begin || data[begin] >= 0xFE || length == 0 || length >= most ||
-            !read_values(data, begin, begin + length, values, columns, shown, &visible))
+        if (!read_values(data, begin, begin + length, values, columns, shown, &visible))
             break;
         int plain = 1;
         out.used = 0;

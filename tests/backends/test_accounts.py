@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proxy.backends import Backends
-from proxy.backends.host import AccountRefused
 from proxy.backends.pool import CAPABILITY_SETS, FOUND_ROWS
+from proxy.backends.refusals import AccountRefused
 from proxy.backends.settings import LOGIN
 from tests.backends.hosts import World
 

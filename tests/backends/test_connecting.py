@@ -12,8 +12,9 @@ from config.tls import BackendTls
 from proxy.backends import connecting
 from proxy.backends.connecting import LoginConnector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.host import AccountRefused, HostPool
+from proxy.backends.host import HostPool
 from proxy.backends.pool import EXTENDED_METADATA, FOUND_ROWS
+from proxy.backends.refusals import AccountRefused
 from proxy.certificates import Certificates
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.backends.host import AccountRefused
 from proxy.backends.pool import CAPABILITY_SETS, FOUND_ROWS
+from proxy.backends.refusals import AccountRefused
 from proxy.backends.settings import LOGIN
 from tests.backends.hosts import LIMITS, World
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.test_dockerfile import Instruction, instructions
+from tests.support.compiler import may_compile
 from tests.support.waiting import wait_until
-from tests.wire.test_row_packets import may_compile
 
 ROOT = Path(__file__).parents[2]
 SITE = Path(pytest.__file__).parents[1]

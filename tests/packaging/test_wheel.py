@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wire.test_row_packets import may_compile
+from tests.support.compiler import may_compile
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE")

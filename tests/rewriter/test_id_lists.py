@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import random
-import shutil
-import sysconfig
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +18,7 @@ from rewriter.plans import Env, ShardSelect
 from rewriter.route import id_lists
 from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Bits, Most, Texts
 from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, bind, first, new_id, shards_of
+from tests.support.compiler import may_compile
 
 Texter = Callable[..., Texts | None]
 FORMS: dict[str, Texter] = {"Python": id_lists.PYTHON[0]}
@@ -44,13 +42,7 @@ PIECES = (b"{", DATABASE, b" ", BASE, b": ", CONSTANTS, b"}")
 both = pytest.mark.skipif(not id_lists.COMPILED, reason="no compiler: the twin in C is NOT tested")
 
 
-def compiler() -> bool:
-    program = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    header = Path(sysconfig.get_path("include"), "Python.h")
-    return shutil.which(program) is not None and header.exists()
-
-
-@pytest.mark.skipif(not compiler(), reason="no compiler, or no headers of Python")
+@pytest.mark.skipif(not may_compile(), reason="no compiler, or no headers of Python")
 def test_where_it_can_be_compiled_the_twin_is_used() -> None:
     assert id_lists.COMPILED, "run: make setup"
 

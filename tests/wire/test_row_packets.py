@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import sysconfig
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.wire import row_packets
 from proxy.wire.constants import MAX_PAYLOAD
+from tests.support.compiler import may_compile
 from tests.wire.streams import cut_packets, packet, physical
 
 #: Instead of 16 MB - 1.
@@ -32,12 +30,6 @@ def loops(request: pytest.FixtureRequest) -> Loops:
 
 
 both = pytest.mark.skipif(not row_packets.COMPILED, reason="no compiler: the twin in C is NOT tested")
-
-
-def may_compile() -> bool:
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    header = Path(sysconfig.get_path("include"), "Python.h")
-    return shutil.which(compiler) is not None and header.exists()
 
 
 @pytest.mark.skipif(not may_compile(), reason="no compiler, or no headers of Python")
