@@ -57,7 +57,7 @@ def test_a_slow_reader_gets_everything(faulty: Start) -> None:
 
 
 def test_a_full_pool(own: MakeOwn) -> None:
-    """Two connections: the third statement waits; the queue has a limit; who waits is served when one is free."""
+    """Two connections: the third statement waits; the queue has a limit; who waits is served in time."""
     proxy = own({"backends": {"max_connections": 2, "queue_length": 2, "queue_timeout": "5m"}})
     holders, waiting = (
         [proxy.raw(database="legacy") for _ in range(2)],
