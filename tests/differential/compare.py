@@ -47,7 +47,16 @@ def compare(statement: Statement, expected: Answer, got: Answer, ranked: Ranked)
     return found
 
 
+#: ER_DATA_OUT_OF_RANGE
+_OUT_OF_RANGE = 1690
+
+
 def _errors(expected: Answer, got: Answer) -> list[Difference]:
+    """Errors must have the same code. But of `id = -1 AND id % 10 > 1` MariaDB computes `-1 MOD 10` and says
+    out of range, where shardgate answers that no row has such an ID, with its warning (docs/sql.md).
+    """
+    if expected.error is not None and expected.error.code == _OUT_OF_RANGE and not got.error and got.warnings:
+        return []
     one = expected.error.code if expected.error else 0
     two = got.error.code if got.error else 0
     if one == two:

@@ -112,6 +112,9 @@ def test_errors_have_the_same_code() -> None:
     assert differences(missing, Answer(error=Failure(1054, "in other words"))) == []
     assert differences(missing, answer()) == ["error"]
     assert differences(answer(), missing) == ["error"]
+    computed = Answer(error=Failure(1690, "BIGINT UNSIGNED value is out of range in '-1 MOD 10'"))
+    assert differences(computed, answer(None, warnings=1)) == []
+    assert differences(computed, answer(None)) == ["error"]
 
 
 def test_outcomes() -> None:
