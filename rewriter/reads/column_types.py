@@ -79,8 +79,10 @@ def constant(splicer: Splicer, span: Span) -> bool:
 
 
 def position(source: Source, span: Span) -> bool:
-    """Whether this is a number, also in parentheses, so that in ORDER BY it means a column."""
+    """Whether this is a number, also with signs and in parentheses, so that in ORDER BY it may mean a column:
+    for MariaDB `- -2` is 2.
+    """
     span = unwrapped(source, span)
-    while source.is_op(span.first, "+"):
+    while source.is_op(span.first, "+", "-"):
         span = unwrapped(source, Span(span.first + 1, span.end))
     return span.end - span.first == 1 and source.tokens[span.first].kind == INTEGER

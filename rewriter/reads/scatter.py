@@ -335,8 +335,8 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
     """The projection that an ORDER BY key names by its number or alias, and that projection's column."""
     source, span = splicer.source, item.span
     token = source.tokens[span.first]
-    if source.is_op(span.first, "+", "(") and position(source, span):
-        raise Cannot("ORDER BY a number in parentheses", "it is a column's number", "Leave them out.")
+    if source.is_op(span.first, "+", "-", "(") and position(source, span):
+        raise Cannot("ORDER BY a signed number", "it may be a column's number", "Leave the sign out.")
     if source.is_op(span.first, "+") or (span.end - span.first == 1 and token.text in ("TRUE", "FALSE")):
         raise Cannot("ORDER BY a constant", "a server may take it for a column's number", "Leave it out.")
     if span.end - span.first != 1:

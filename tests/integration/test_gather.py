@@ -412,3 +412,20 @@ def test_texts_of_json_table(client: Raw) -> None:
     """Their character set is that of the current database."""
     text = "j.x FROM users u, JSON_TABLE('{\"a\": \"😀\"}', '$' COLUMNS (x VARCHAR(9) PATH '$.a')) j"
     assert set(client.ask(f"SELECT {text} WHERE u.id > 0").rows) == {("😀".encode(),)}
+
+
+def test_a_signed_number_orders_as_on_one_server(client: Raw, flavour: str) -> None:
+    """MariaDB takes `- -2` for the number of a column, and has no column -2; for MySQL both are constants."""
+    ids = [int(row[0] or 0) for row in client.ask("SELECT id FROM users ORDER BY id").rows][:60:7]
+    assert len({id >> 46 for id in ids}) > 1
+    listed = ", ".join(map(str, ids))
+    text = f"SELECT id, id % 1000 AS n FROM users WHERE id IN ({listed}) ORDER BY "
+    found = [int(row[0] or 0) for row in client.ask(text + "- -2, id").rows]
+    by_column = sorted(ids, key=lambda id: (id % 1000, id))
+    assert by_column != ids
+    assert found == (by_column if flavour == "mariadb" else ids)
+    reply = client.ask(text + "-2 DESC, id DESC")
+    if flavour == "mariadb":
+        assert (reply.code, reply.message) == (1054, "Unknown column '-2' in 'ORDER BY'")
+    else:
+        assert [int(row[0] or 0) for row in reply.rows] == ids[::-1]
