@@ -16,7 +16,8 @@ import os
 import re
 import ssl
 import sys
-from collections.abc import Callable, Generator, Iterator
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -105,19 +106,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whatever uses `flavour` needs servers; what is marked `one_server`, the first that is there. Side by
-    side, the longest shares begin first.
+    """Whatever uses `flavour` needs servers; one of them, if it is marked `one_server` or `either_server`.
+    Side by side, the longest shares begin first.
     """
-    first = next((name for name in FLAVOURS if program_of(name) is not None), FLAVOURS[0])
+    here = [name for name in FLAVOURS if program_of(name) is not None] or list(FLAVOURS[:1])
     left_out = []
     for item in items:
         if "flavour" not in getattr(item, "fixturenames", ()):
             continue
         item.add_marker(pytest.mark.integration)
-        if item.get_closest_marker("one_server") and not config.getoption("all_servers"):
-            assert isinstance(item, pytest.Function)
-            if item.callspec.params["flavour"] != first:
-                left_out.append(item)
+        if config.getoption("all_servers"):
+            continue
+        if item.get_closest_marker("one_server"):
+            wanted = here[0]
+        elif item.get_closest_marker("either_server"):
+            wanted = either(item.nodeid, here)
+        else:
+            continue
+        assert isinstance(item, pytest.Function)
+        if item.callspec.params["flavour"] != wanted:
+            left_out.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         without = set(left_out)
@@ -126,12 +134,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: turn(item.nodeid))
 
 
+def either(nodeid: str, servers: Sequence[str]) -> str:
+    """Which of the servers a test runs on that holds for each alike: the same one always, by its name."""
+    return servers[zlib.crc32(FLAVOUR.sub("", nodeid).encode()) % len(servers)]
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """What fails is told at once: a run that is cut off has said it."""
     if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
         crash = getattr(report.longrepr, "reprcrash", None)
         print(f"\n{report.nodeid} [{report.when}]: {crash.message if crash else report.longrepr}"[:2000])
 
+
+FLAVOUR = re.compile(rf"[\[-]({'|'.join(FLAVOURS)})(?=[-\]])")
+"""In a test's name."""
 
 CLUSTERS = ("drivers", "examples", "faults", "fleet", "soak")
 """Folders of tests that mostly wait for clusters of their own: beside those that keep the shared servers
@@ -152,7 +168,7 @@ class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
 
 def shared_by(nodeid: str) -> str:
     """The flavour, a share of its tests, or the file whose tests share a process with this one."""
-    flavour = re.search(rf"[\[-]({'|'.join(FLAVOURS)})[-\]]", nodeid)
+    flavour = FLAVOUR.search(nodeid)
     if flavour is None:
         return nodeid.partition("::")[0]
     _, folder, file = nodeid.partition("::")[0].split("/")

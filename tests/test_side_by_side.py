@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import shared_by, turn
+from tests.conftest import either, shared_by, turn
+from tests.support.programs import FLAVOURS
 
 
 def test_a_flavours_tests_share_a_process(request: pytest.FixtureRequest) -> None:
@@ -31,3 +32,12 @@ def test_the_longest_shares_begin_first() -> None:
     ]
     ids += ["tests/integration/test_a.py::test_b[mysql9-1]", "tests/fleet/test_a.py::test_b[1-mariadb]"]
     assert sorted(ids, key=turn) == ids[::-1]
+
+
+def test_some_tests_need_one_server_each() -> None:
+    """Whichever its name gives, both names of a test give the same; and each server has its part of them."""
+    pairs = [[f"tests/x/test_a.py::test_b[{name}-{n}]" for name in FLAVOURS] for n in range(100)]
+    chosen = [{either(nodeid, FLAVOURS) for nodeid in pair} for pair in pairs]
+    assert all(len(one) == 1 for one in chosen)
+    assert all(30 < chosen.count({name}) < 70 for name in FLAVOURS)
+    assert {either(nodeid, FLAVOURS[1:]) for pair in pairs for nodeid in pair} == set(FLAVOURS[1:])

@@ -22,6 +22,8 @@ from tests.drivers.catalog import CLIENTS, PYTHON, environment
 from tests.support.demo import Demo, gone
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.either_server
+
 DRIVERS = {
     "mysqlclient": "MySQLdb",
     "pymysql": "pymysql",

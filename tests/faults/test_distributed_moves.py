@@ -20,6 +20,8 @@ from tests.support.demo import DemoHost, running_demo
 from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.either_server
+
 DATABASES = (place(1)[0], place(6)[0])
 """One of each pair."""
 

@@ -22,6 +22,7 @@ def rows_of(client: Raw, sql: str) -> list[tuple[bytes | None, ...]]:
     return client.ask(sql).rows
 
 
+@pytest.mark.either_server
 @pytest.mark.parametrize("number", [0, 1], ids=["scratch host", "other host"])
 def test_a_host_breaks(faulty: Start, number: int) -> None:
     """A clear error, in a transaction too, and the next statement is answered."""

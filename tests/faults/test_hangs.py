@@ -99,6 +99,7 @@ def test_a_stopped_server(demo: Demo, own: MakeOwn) -> None:
     proxy.wait_idle(clients=0)
 
 
+@pytest.mark.either_server
 def test_a_server_at_work_is_left_alone(demo: Demo, own: MakeOwn) -> None:
     proxy = own({"backends": {"hang_timeout": "2s"}})  # half of it is for an answer, from a busy machine too
     holder, waiting, sleeper = (proxy.raw(database="legacy", timeout=20) for _ in range(3))

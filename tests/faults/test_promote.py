@@ -119,6 +119,7 @@ def test_there_and_back(pairs: Pairs) -> None:
             assert pairs.execute(host, kept.format("super_read_only")) == [(value,)]
 
 
+@pytest.mark.either_server
 def test_killed_and_run_again(pairs: Pairs, tmp_path: Path) -> None:
     """At each of its steps: it ends right when it is run again, or is as before when that is taken back."""
     log = tmp_path / "log"
@@ -144,6 +145,7 @@ def test_killed_and_run_again(pairs: Pairs, tmp_path: Path) -> None:
         assert set(pairs.written(host, FIRST)) >= writers.acknowledged
 
 
+@pytest.mark.either_server
 def test_interrupted(pairs: Pairs, tmp_path: Path) -> None:
     """At each of its steps, also while it is taken back: clients have only waited, and nothing is in the way
     of the next. Behind the point of no return it says how to go on.
@@ -200,6 +202,7 @@ def is_told(pairs: Pairs, old: DemoHost) -> None:
         assert ("unfinished" in output, words in output) == (True, True), output
 
 
+@pytest.mark.either_server
 def test_what_is_refused(pairs: Pairs) -> None:
     """And nothing is changed by it."""
     old, new = pairs.pair(0)

@@ -30,6 +30,8 @@ from tests.integration.own import OwnProxy, merged
 from tests.support.demo import Demo, DemoHost, processes_of, running_demo, stop_process
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.either_server
+
 PLACES = [place(1), place(2)]
 SESSION = "5s"
 

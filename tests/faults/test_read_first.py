@@ -12,6 +12,8 @@ from tests.integration.own import statements_like
 from tests.integration.raw import IN_TRANS, Raw, query
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.either_server
+
 Start = Callable[..., Faulty]
 
 PIN = PINTEREST.compose(shard=40, type=1, local=770_003)  # on the second host

@@ -121,6 +121,7 @@ def test_filled_and_taken_back(moving: Moving, tmp_path: Path, monkeypatch: pyte
     assert moving.ask(moving.new, "SHOW TRIGGERS FROM odd")
 
 
+@pytest.mark.either_server
 def test_what_is_refused(moving: Moving, flavour: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing is changed by it."""
     word = "SLAVE" if flavour == "mariadb" else "REPLICA"
@@ -209,6 +210,7 @@ def test_what_is_refused(moving: Moving, flavour: str, monkeypatch: pytest.Monke
     assert moving.document == before
 
 
+@pytest.mark.either_server
 def test_killed_and_taken_back(moving: Moving, tmp_path: Path) -> None:
     """At each of its steps before the last that has a way back."""
     log = tmp_path / "log"
@@ -228,6 +230,7 @@ def test_killed_and_taken_back(moving: Moving, tmp_path: Path) -> None:
     moving.catch_up()
 
 
+@pytest.mark.either_server
 def test_interrupted(moving: Moving, tmp_path: Path) -> None:
     """At each of its steps: clients have only waited, and it is as if nothing had been begun."""
     log = tmp_path / "log"
@@ -276,6 +279,7 @@ def is_closed(moving: Moving) -> None:
             cursor.execute("INSERT INTO db00002.user_likes_pins VALUES (1, 1, 1)")
 
 
+@pytest.mark.either_server
 def test_cleanup(moving: Moving, tmp_path: Path) -> None:
     """Refused while somebody uses what is left over; killed and run again; then all is as it should be."""
     log = tmp_path / "log"
@@ -388,6 +392,7 @@ def kept(moving: Moving, tmp_path_factory: pytest.TempPathFactory) -> Iterator[K
         yield made
 
 
+@pytest.mark.either_server
 def test_zookeeper_is_restarted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the shards are fenced off: the tool waits for it, and takes back what goes wrong after that."""
     closing_databases = fence.close_databases
@@ -421,6 +426,7 @@ def test_zookeeper_is_restarted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> 
     kept.moving.catch_up()
 
 
+@pytest.mark.either_server
 def test_proxies_that_do_not_follow(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """One is cut off from ZooKeeper, one stopped, through the whole split; ZooKeeper is away in the middle of
     it, and the tool dies when it has published. No write is lost, and none lands on the old master.
@@ -483,6 +489,7 @@ def rows_of(*some: Writers) -> list[str]:
     ]
 
 
+@pytest.mark.either_server
 def test_the_new_master_dies(kept: Kept) -> None:
     """Before the tool has ended: it says what to do, and lets the promotion go first."""
     new, slave = kept.moving.new, kept.moving.slave

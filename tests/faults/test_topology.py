@@ -287,6 +287,7 @@ def live_schema(zookeeper: LocalZooKeeper, demo: Demo, proxies: list[OwnProxy]) 
         wait_until(partial(knows, one, "cars2"), "the table")
 
 
+@pytest.mark.either_server
 def test_read_only_stops_the_proxy(demo: Demo, flavour: str) -> None:
     """A planned promotion begins with it: the proxy's account must not be above it."""
     name = "read_only" if flavour == "mariadb" else "super_read_only"

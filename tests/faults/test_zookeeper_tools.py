@@ -15,6 +15,8 @@ from tests.faults.writers import Writers, place
 from tests.integration.own import OwnProxy
 from tests.support.demo import running_demo
 
+pytestmark = pytest.mark.either_server
+
 
 class InZooKeeper(Pairs):
     @property

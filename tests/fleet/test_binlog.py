@@ -270,6 +270,7 @@ def all_printed(folder: Path, writer: Writer) -> bool:
     return counted == writer.counters and writer.made[-1] in {one["id"] for one in found}
 
 
+@pytest.mark.either_server
 def test_masters_and_shards_that_move_lose_no_change(cluster: Demo, tmp_path: Path) -> None:
     """Last: it changes the cluster."""
     reader = Reader(cluster, tmp_path)

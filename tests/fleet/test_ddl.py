@@ -81,6 +81,7 @@ def test_on_all_shards(world: World) -> None:
     assert [held for held in world.state() if altering.COPIES in held] == []
 
 
+@pytest.mark.either_server
 def test_killed_anywhere_and_run_again(world: World, tmp_path: Path, servers: list[LocalServer]) -> None:
     """An index without a name: a second time it would be a second index."""
     World(tmp_path, servers, 2)
@@ -147,6 +148,7 @@ def test_given_up(world: World) -> None:
     assert ("given up" in told, "failed" in told, "unfinished" in told) == (True, False, False)
 
 
+@pytest.mark.either_server
 def test_given_up_of_a_table_that_is_gone(world: World) -> None:
     """Also when neither the schema nor a host knows it, and when a host cannot be asked or is still at it."""
     world.execute(0, "INSERT INTO db00001.likes VALUES (1, 2, 3), (1, 2, 4)")
@@ -170,6 +172,7 @@ def test_given_up_of_a_table_that_is_gone(world: World) -> None:
     assert "given up" in world.run("status")[1]
 
 
+@pytest.mark.either_server
 def test_shards_that_it_does_not_fit(world: World, servers: list[LocalServer]) -> None:
     """Without the table, without the column, without the host; done by hand before."""
     world.execute(0, "DROP TABLE db00000.pins", "ALTER TABLE db00001.pins ADD note INT, ADD note2 INT")
@@ -196,6 +199,7 @@ def test_shards_that_it_does_not_fit(world: World, servers: list[LocalServer]) -
     assert columns(world)[:3] == BEFORE[:3]
 
 
+@pytest.mark.either_server
 def test_a_table_in_use(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ALTER waits shortly, again and again, and holds nobody up meanwhile."""
     monkeypatch.setattr(altering, "LOCK_SECONDS", 1)
@@ -256,6 +260,7 @@ with pymysql.connect(host=place["h"], port=int(place["P"]), user=user, password=
 """
 
 
+@pytest.mark.either_server
 def test_by_a_program(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     status, output = ddl(world, ADD, "--online", "--yes")

@@ -68,6 +68,7 @@ def assert_nothing_left(demo: Demo) -> None:
 # --- what it is ----------------------------------------------------------------------------------
 
 
+@pytest.mark.either_server
 def test_the_ready_file_is_complete(demo: Demo) -> None:
     assert demo.ready.keys() == {
         "config", "proxy", "read_user", "status_url", "zookeeper", "topology", "hosts"
@@ -179,6 +180,7 @@ def take_the_tour(demo: Demo) -> None:
     assert masters == [slave, slave, spare, spare]
 
 
+@pytest.mark.either_server
 def test_zookeeper_and_slaves(start_demo: StartDemo) -> None:
     demo = start_demo("--shards", "4", "--zookeeper", "--slaves", "--hosts", "1", "--spares", "1")
     assert demo.ready["topology"] == ZOOKEEPER_NODE

@@ -203,6 +203,7 @@ def empty(place: Place) -> None:
             cursor.execute(f"DELETE FROM {name}")
 
 
+@pytest.mark.either_server
 def test_killed_and_written_meanwhile(place: Place, tmp_path: Path) -> None:
     """Wherever it is killed, and whatever happens to the source meanwhile, the same command ends it."""
     empty(place)
@@ -281,6 +282,7 @@ def everything(place: Place) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.either_server
 def test_ids_of_rows_that_are_not_there(place: Place) -> None:
     """It is told, and the plan says what is done with them."""
     empty(place)
@@ -342,6 +344,7 @@ def test_what_is_refused_before_anything_is_changed(place: Place) -> None:
         cursor.execute("DELETE FROM messages WHERE message_id < 0")
 
 
+@pytest.mark.either_server
 def test_what_changes_at_a_bad_moment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that goes together with the one that it refers to is no error; a table that is made while all is
     verified is one.
@@ -403,6 +406,7 @@ def reader(target: Demo, servers: list[LocalServer], tmp_path: Path) -> Iterator
         cursor.execute("DROP DATABASE ttrss")
 
 
+@pytest.mark.either_server
 def test_an_application_that_is_in_use(reader: Place) -> None:
     """The proposal is taken as it is."""
     status, text = reader.run()

@@ -14,6 +14,8 @@ from tests.fleet.killed import Killer
 from tests.fleet.world import World
 from tests.support.servers import LocalServer
 
+pytestmark = pytest.mark.either_server
+
 TABLES = {"db": ["likes", "pins"], "ms": ["emails"]}
 
 

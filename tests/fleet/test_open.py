@@ -56,6 +56,7 @@ def test_new_shards(world: World) -> None:
         assert world.run(*arguments(world, shards), "--yes") == (0, done)
 
 
+@pytest.mark.either_server
 def test_killed_and_run_again(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time a bit farther; then taken back at each of some points."""
     before, there = ranges(world), world.state()

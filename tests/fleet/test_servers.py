@@ -37,6 +37,7 @@ def test_two_servers_listen_on_loopback_with_one_account(servers: list[LocalServ
             server.connect(port=server.port, password="wrong")
 
 
+@pytest.mark.either_server
 def test_a_killed_server_starts_again_with_its_port_and_rows(
     program: Program, template: Path, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_killed_server_starts_again_with_its_port_and_rows(
     assert not shelter.exists()  # stopping what is dead already is fine
 
 
+@pytest.mark.either_server
 def test_a_port_taken_meanwhile_is_changed(program: Program, template: Path, tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

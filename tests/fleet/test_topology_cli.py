@@ -18,6 +18,8 @@ from fleet.core import publish
 from tests.fleet.world import World
 from tests.support.servers import LocalServer
 
+pytestmark = pytest.mark.either_server
+
 
 @pytest.fixture(params=["file", "zookeeper"])
 def world(request: pytest.FixtureRequest, tmp_path: Path, servers: list[LocalServer]) -> Iterator[World]:

@@ -24,6 +24,8 @@ from tests.support.demo import Demo
 from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.either_server
+
 LEASE = 2.0
 
 

@@ -176,6 +176,7 @@ def test_killed_midway(small: Demo, tied: bool) -> None:
             assert rows(connection, "SELECT IS_FREE_LOCK('x'), RELEASE_LOCK('x')") == [(0, 1)]
 
 
+@pytest.mark.either_server
 def test_a_host_lost_midway(start_demo: StartDemo) -> None:
     small = start_demo("--shards", "8")
     with small.connect() as connection, holding(small, 5):

@@ -451,6 +451,7 @@ def test_servers_that_begin_with_autocommit_off(demo: Demo, own: MakeOwn, marks:
                 cursor.execute("SET GLOBAL autocommit = 1")
 
 
+@pytest.mark.either_server
 def test_connections_that_are_silent(demo: Demo, quick: OwnProxy, marks: Connection) -> None:
     """One that has a branch, one that was about to decide, and one that has the resolvers' lock: they are of
     proxies that are gone, and are ended.

@@ -18,6 +18,8 @@ from tests.support.demo import Demo
 from tests.support.servers import Connection
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.either_server
+
 
 @contextmanager
 def no_connections_left(demo: Demo) -> Iterator[None]:

@@ -14,6 +14,8 @@ from tests.support.waiting import wait_until
 
 from .test_ddl import Connection, rows
 
+pytestmark = pytest.mark.either_server
+
 
 def fails(connection: Connection, sql: str, code: int) -> list[tuple[object, ...]]:
     """What SHOW WARNINGS has behind the error."""

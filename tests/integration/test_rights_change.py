@@ -15,6 +15,8 @@ from tests.integration.raw import Raw
 from tests.integration.replies import error_of
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.either_server
+
 DEMO = {"name": "demo", "password": "demo", "role": "admin"}
 
 

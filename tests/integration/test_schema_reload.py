@@ -17,6 +17,8 @@ from tests.support.waiting import wait_until
 
 from .test_ddl import Connection, rows
 
+pytestmark = pytest.mark.either_server
+
 CARS = {"kind": "object", "keyspace": "main", "type": 77}
 DEFINITION = """CREATE TABLE cars (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, data JSON NOT NULL,
     ts TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)"""

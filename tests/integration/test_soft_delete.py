@@ -18,6 +18,8 @@ from tests.integration.binary import Binary
 from tests.integration.own import OwnProxy
 from tests.support.demo import Demo, running_demo
 
+pytestmark = pytest.mark.either_server
+
 Connection = pymysql.connections.Connection
 
 FLAG = {"columns": {"owner": "BIGINT", "n": "INT", "data": "LONGTEXT", "active": "BOOLEAN"}}

@@ -184,6 +184,7 @@ def proxy(own: MakeOwn) -> OwnProxy:
     return own({"backends": {"max_connections": 4, "queue_length": 1000, "queue_timeout": "20s"}})
 
 
+@pytest.mark.either_server
 def test_nobody_sees_what_another_has_set(proxy: OwnProxy, flavour: str) -> None:
     isolation = "tx_isolation" if flavour == "mariadb" else "transaction_isolation"
     with proxy.connect() as connection, connection.cursor() as cursor:

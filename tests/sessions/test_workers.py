@@ -18,6 +18,8 @@ from tests.support.demo import Demo
 from tests.support.servers import Connection
 from tests.support.waiting import wait_until, wait_until_is
 
+pytestmark = pytest.mark.either_server
+
 
 @pytest.fixture
 def pair(own: MakeOwn) -> tuple[OwnProxy, Raw, Raw]:
