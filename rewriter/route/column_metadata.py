@@ -7,13 +7,19 @@ expression there. Drivers show the origins, and make updates of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rewriter.text.facts import Block, Projection, Query
 from rewriter.text.spans import unwrapped
 
 from .scope import Scope, chain_at
 from .values import slot_at
+
+_VALUES: Final = frozenset(
+    {"NULL", "TRUE", "FALSE", "LOCALTIME", "LOCALTIMESTAMP", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP"}
+    | {"CURRENT_DATE", "CURRENT_ROLE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER"}
+)
+"""Words that are expressions by themselves: no columns, unless they are quoted."""
 
 
 class Virtual(NamedTuple):
@@ -86,7 +92,9 @@ def _virtual(block: Block, scope: Scope) -> dict[int, Virtual]:
 def _is_column(projection: Projection, scope: Scope) -> bool:
     span = unwrapped(scope.source, projection.span)  # a server forgets parentheses
     chain = chain_at(scope.source, span.first)
-    return chain is not None and chain.end == span.end and slot_at(scope.source, chain.first) is None
+    if chain is None or chain.end != span.end or slot_at(scope.source, chain.first) is not None:
+        return False
+    return not scope.source.is_word(span.first, *_VALUES) or len(chain.parts) > 1
 
 
 def _virtual_id(projection: Projection, block: Block, scope: Scope) -> Virtual | None:

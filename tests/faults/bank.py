@@ -225,13 +225,13 @@ class Bank:
             if connection is not None:
                 connection.close()
 
-    def serves(self, first: int) -> bool:
-        """Whether a transfer is done. (A host that was away is tried again after a while.)"""
+    def serves(self, cursor: Any, first: int) -> bool:
+        """Whether this client's worker does a transfer. (Each tries a host again in its own time.)"""
         number = self.number()
         try:
-            with self.connect() as connection, connection.cursor() as cursor:
-                self.transfer(cursor, number, first)
+            self.transfer(cursor, number, first)
         except pymysql.MySQLError:
+            cursor.execute("ROLLBACK")
             return False
         self.acknowledged.add(number)
         return True

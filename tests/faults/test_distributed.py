@@ -63,8 +63,8 @@ def test_answers_that_are_lost(bank: Bank) -> None:
         (branch, b"XA COMMIT", False, 0, 1),
     )
     for trap, pattern, before, code, warnings in cases:
-        wait_until(lambda: bank.serves(0), "it serves")
         with bank.connect() as connection, connection.cursor() as cursor:
+            wait_until(partial(bank.serves, cursor, 0), "it serves")
             trap.arm(pattern, nothing, before=before)
             number = bank.number()
             try:
@@ -87,8 +87,8 @@ def test_what_nobody_knows(bank: Bank) -> None:
     is one and the same for both hosts when it is back.
     """
     for before in (True, False):
-        wait_until(lambda: bank.serves(0), "it serves")
         with bank.connect() as connection, connection.cursor() as cursor:
+            wait_until(partial(bank.serves, cursor, 0), "it serves")
             bank.traps[0].arm(b"COMMIT AND NO CHAIN", partial(bank.kill, "first", 0), before=before)
             number = bank.number()
             with pytest.raises(pymysql.MySQLError, match="It is so on all of its hosts or on none") as told:

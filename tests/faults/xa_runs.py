@@ -106,7 +106,8 @@ def run(bank: Bank, one: Run, first: int, *, clients: int = 3) -> float:
     bank.revive()
     bank.proxy.wait()
     took = bank.check()
-    wait_until(lambda: bank.serves(first), "it serves")
+    with bank.connect() as connection, connection.cursor() as cursor:
+        wait_until(partial(bank.serves, cursor, first), "it serves")
     return took
 
 

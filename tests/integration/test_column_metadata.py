@@ -60,6 +60,7 @@ def statements(pins: list[int], board: int) -> list[str]:
         f"SELECT (data), (id), ((pins.`id`)), ts, (ID) AS x FROM pins WHERE id = {one}",
         f"SELECT (data), (id), ((pins.`id`)), ts, (ID) AS x FROM pins WHERE id IN ({several})",
         f"SELECT id, data FROM pins WHERE id IN ({several})",
+        f"SELECT TRUE id, id, NULL AS n, CURRENT_DATE, id AS x FROM pins WHERE id = {one}",
         "SELECT id, ts, data FROM pins ORDER BY id LIMIT 3",
         f"SELECT * FROM pins WHERE id IN ({several}) ORDER BY ts",
         f"SELECT * FROM pins WHERE id = {1 << 62}",
