@@ -23,7 +23,7 @@ from .general import START
 
 HEAD: Final = re.compile(rb"# (?:Time: \d|User@Host: )")
 _FIGURE: Final = re.compile(rb"(Query_time|Rows_sent|Rows_examined): *([\d.]+)")
-_SCHEMA: Final = re.compile(rb"\bSchema: *(\S*)(?:  |$)")
+_SCHEMA: Final = re.compile(rb"\bSchema: *+(\S{0,300}+)(?:  |$)")
 _USE: Final = re.compile(rb"use (`(?:[^`]|``)+`|[^;]+);", re.IGNORECASE)
 _ADDED: Final = re.compile(
     rb"SET (?:last_insert_id=\d+,)?(?:insert_id=\d+,)?timestamp=[\d.]+;", re.IGNORECASE
