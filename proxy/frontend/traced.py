@@ -7,6 +7,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from proxy.engine.observe import LONG, as_read
 from proxy.session.outcome import RESULT_SET
 from proxy.session.state import Session
 from proxy.tracing.spans import Query, Trace
@@ -106,7 +107,7 @@ class TracedClient(Client):
                 monotonic(),
                 session.env.flavour.name,
                 session.database or "",
-                self.traces.text_of(trace.plan, self.sql, session.env),
+                self._text_of(trace),
                 self.kind,
                 outcome,
                 error.code if error is not None and error.level == "Error" else 0,
@@ -118,3 +119,8 @@ class TracedClient(Client):
                 session.id,
             )
         )
+
+    def _text_of(self, trace: Trace) -> str:
+        """The statement without its literals; "" for one that is very long, or cannot be told of."""
+        read = as_read(self) if len(self.sql) <= LONG else None
+        return "" if read is None else self.traces.text_of(trace.plan, *read)
