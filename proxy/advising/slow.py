@@ -31,6 +31,10 @@ _ADDED: Final = re.compile(
 _BY_SQL: Final = re.compile(rb"\s*(?:PREPARE|EXECUTE|DEALLOCATE|DROP\s+PREPARE)\b", re.IGNORECASE)
 
 
+_DIGITS: Final = 30
+"""A figure has fewer."""
+
+
 class Slow:
     """Reads one."""
 
@@ -108,7 +112,8 @@ class Slow:
 
 
 def _number(text: bytes) -> float:
+    """What is no number that a server writes counts as 0."""
     try:
-        return float(text)
+        return float(text) if len(text) < _DIGITS else 0.0
     except ValueError:
         return 0.0

@@ -32,12 +32,13 @@ def client_for(services: Services) -> Client:
 class TracedClient(Client):
     """`trace`: of the command at work, if it is traced; servers' connections look for it."""
 
-    __slots__ = ("trace", "traces")
+    __slots__ = ("asked", "trace", "traces")
 
     def __init__(self, services: Services, traces: Traces) -> None:
         super().__init__(services)
         self.traces = traces
         self.trace: Trace | None = None
+        self.asked = False  # whether the command that comes is traced is known
 
     def begin_session(self, session: Session) -> None:
         super().begin_session(session)
@@ -49,7 +50,8 @@ class TracedClient(Client):
         super().query(sql)
 
     def command(self, payload: bytes) -> None:
-        if self.trace is None and payload:
+        asked, self.asked = self.asked, False
+        if self.trace is None and payload and not asked:
             if payload[0] in _EXECUTES:
                 self._execute(payload)
             elif payload[0] == _PREPARE:
@@ -59,7 +61,9 @@ class TracedClient(Client):
     def execute_again(self, packet: bytes) -> bool:
         if self.trace is None:
             self._execute(packet[4:])
-        return Client.execute_again(self, packet)
+        done = Client.execute_again(self, packet)
+        self.asked = not done  # else a part of them is taken twice
+        return done
 
     def _execute(self, payload: bytes) -> None:
         session, number = self.session, int.from_bytes(payload[1:5], "little")

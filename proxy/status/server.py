@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from config.address import Address
 from . import page, snapshot
 from .apart import PATIENCE as LOOP_PATIENCE
 from .apart import Home, here
+from .calls import NOT_MINE, may_call
 from .combine import Workers
 from .doors import Doors, Site
 from .live import PATIENCE, History, Live
@@ -55,7 +56,8 @@ class StatusServer:
 
     `services` gives the worker's services, None before they exist; `ready` whether clients are welcome;
     `source` one line about where the topology comes from, `loaded` whether it has given one; `trouble` why
-    no server could be asked; `peers` the other workers, who are asked each time.
+    no server could be asked; `peers` the other workers, who are asked each time; `names` what the address
+    may be called by (see `calls.may_call`).
     """
 
     def __init__(
@@ -70,7 +72,9 @@ class StatusServer:
         trouble: Callable[[], str] = lambda: "",
         history: History | None = None,
         home: Home = here,
+        names: Collection[str] | None = None,
     ) -> None:
+        self._names = None if names is None else frozenset(name.lower() for name in names)
         self._services = services
         self._ready = ready
         self._source = source
@@ -183,8 +187,11 @@ class StatusServer:
 
     @web.middleware
     async def _one_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """A connection serves one request."""
-        response = await handler(request)
+        """A connection serves one request, for who calls the server by a name of its own."""
+        if may_call(request.headers.get("Host", ""), self._listen, self._names):
+            response = await handler(request)
+        else:
+            response = web.Response(status=421, text=NOT_MINE, headers=_HEADERS)
         response.force_close()
         return response
 

@@ -16,6 +16,7 @@ import pytest
 
 from config.address import Address
 from proxy.stats import Use
+from proxy.status.calls import may_call
 from proxy.status.server import StatusServer
 
 ANYWHERE = Address("127.0.0.1", 0)
@@ -303,3 +304,41 @@ async def test_news_before_there_is_a_server(running: Running) -> None:
     running.services = None
     status, text, _ = await running.get("/live.json")
     assert (status, json.loads(text)["points"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    ("host", "listen", "names", "answered"),
+    [
+        *(
+            (host, "127.0.0.1", None, True)
+            for host in ("", "127.0.0.1:9307", "[::1]:9307", "10.0.0.5", "::1")
+        ),
+        *((host, "127.0.0.1", None, True) for host in ("localhost", "LocalHost:1", "a.localhost.", "proxy1")),
+        *(
+            (host, "127.0.0.1", None, False)
+            for host in ("evil.example", "evil.example:9307", "127.0.0.1.evil")
+        ),
+        *((host, "::1", None, False) for host in ("evil.example", "1.2.3", "0x7f.1", "a.b]", "\xff.x")),
+        ("evil.example", "localhost", None, False),
+        ("evil.example", "0.0.0.0", None, True),
+        ("evil.example", "10.0.0.5", None, True),
+        ("Status.Example:80", "127.0.0.1", {"status.example"}, True),
+        ("status.example", "0.0.0.0", {"status.example"}, True),
+        ("evil.example", "0.0.0.0", {"status.example"}, False),
+        ("proxy1", "0.0.0.0", {"status.example"}, False),
+        ("10.0.0.5:9307", "0.0.0.0", {"status.example"}, True),
+    ],
+)
+def test_who_calls_it_how(host: str, listen: str, names: set[str] | None, answered: bool) -> None:
+    assert may_call(host, Address(listen, 9307), names) is answered
+    assert may_call(host, Address(path="/run/status.sock"), None)
+
+
+async def test_a_page_of_others_cannot_read_it_through_a_browser(running: Running) -> None:
+    """Its own name leads to this address by then: DNS rebinding."""
+    async with aiohttp.ClientSession() as session:
+        for path in PATHS:
+            url, named = f"http://{running.server.address}{path}", {"Host": "evil.example:9307"}
+            async with session.get(url, headers=named) as answer:
+                assert answer.status == 421
+                assert "status.names" in await answer.text()

@@ -1,4 +1,4 @@
-"""Whatever a collector answers, spans are counted, the next are sent, and the end is none with an exception."""
+"""Whatever a collector answers, spans are counted, and nothing ends with an exception."""
 
 from __future__ import annotations
 
