@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Collection
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from config.address import Address
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from proxy.peers import Peers
 
 log = structlog.get_logger("proxy")
+#: Not that of other servers of the kind: the filter is for this one's.
+_requests = logging.getLogger("aiohttp.server.status")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Page = Callable[[web.Request], Awaitable[web.Response]]
@@ -144,7 +148,9 @@ class StatusServer:
         app.router.add_get("/metrics", partial(self._in_turn, self._scrape))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_GRACE)
+        runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=_GRACE, logger=_requests
+        )
         await runner.setup()
         try:
             await Site(runner, listen, self._doors).start()
@@ -245,6 +251,14 @@ class StatusServer:
             ready, reason = False, f"busy for longer than {LOOP_PATIENCE:g} s"
         body = {"status": "ready"} if ready else {"status": "not ready", "reason": reason}
         return web.json_response(body, status=200 if ready else 503, headers=_HEADERS)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a line is for who runs the proxy: a request that is none is its sender's mistake."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_requests.addFilter(_is_ours)
 
 
 async def _turn() -> None:
