@@ -185,6 +185,11 @@ async def test_garbage_gets_an_answer_and_harms_nobody(
     async with asyncio.timeout(5):
         assert (await reader.readline()).startswith(b"HTTP/1.")
     writer.close()
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET /\0 HTTP/1.1\r\nX: " + b"a" * 10_000 + b"\r\n\r\n")
+    async with asyncio.timeout(5):
+        assert b"400" in await reader.readline()
+    writer.close()
     assert (await running.get("/healthz"))[0] == 200
     assert not caplog.records
 
@@ -269,11 +274,12 @@ async def test_the_page_is_self_contained(running: Running) -> None:
 async def test_what_others_have_written_is_escaped(running: Running) -> None:
     running.services.backends.pool("db3.example:3306").last_error = "<script>alert(1)</script>"
     running.services.stats.refused("<b>")
-    running.services.stats.digests["<script>alert(2)</script>", "", "select"] = use = Use()
+    running.services.stats.digests["<script>alert(2)</script>\x1b[2J\x9b", "", "select"] = use = Use()
     use.count, use.seconds = 1, 9.0
     text = (await running.get("/"))[1]
     assert "&lt;script&gt;alert(2)" in text
     assert text.count("<script") == 1
+    assert not {"\x1b", "\x9b"} & set(text)  # who reads it with curl has a terminal
     outline(text)
 
 
