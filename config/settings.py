@@ -198,9 +198,10 @@ class TopologySettings(Model):
 
 
 class StatusSettings(Model):
-    """Metrics, health and the status page; no address: none."""
+    """Metrics, health and the status page; no address: none. `names`: what browsers may call the address."""
 
     listen: ListenAddress | None = Address("127.0.0.1", 9307)
+    names: tuple[Annotated[str, Field(min_length=1, max_length=255)], ...] | None = None
 
 
 class Limits(Model):

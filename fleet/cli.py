@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from fleet.options import (
     CONFIG,
@@ -340,9 +341,8 @@ def status(
     table = Table("operation", "begun", "by", "steps", "outcome", "command", box=None, pad_edge=False)
     for one in operations:
         unfinished = "[red]failed[/]" if one.problems else "[yellow]unfinished[/]"
-        table.add_row(
-            str(one.number), one.began[:19], one.by, one.progress, one.outcome or unfinished, one.command
-        )
+        said = (str(one.number), one.began[:19], Text(one.by), one.progress, one.outcome or unfinished)
+        table.add_row(*said, Text(one.command))
     if operations:
         console.print(table)
     for one in operations:

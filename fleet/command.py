@@ -27,6 +27,7 @@ import aiomysql
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from config.document import ConfigError
 from config.load import load_schema, load_settings, load_topology
@@ -68,9 +69,8 @@ def history_table(number: str, found: Iterable[Version], used: Collection[int]) 
     """What was published; `number`: what its numbers are called; `used`: those in use."""
     table = Table(number, "published", "by", "command", "", box=None, pad_edge=False)
     for one in found:
-        table.add_row(
-            str(one.number), one.at[:19], one.by, one.reason, "in use" if one.number in used else ""
-        )
+        said = (Text(one.at[:19]), Text(one.by), Text(one.reason))  # brackets in them are no markup
+        table.add_row(str(one.number), *said, "in use" if one.number in used else "")
     return table
 
 

@@ -421,6 +421,7 @@ class Worker:
                 trouble=lambda: self._trouble,
                 history=self._history,
                 home=Away(asyncio.get_running_loop()),
+                names=self.settings.status.names,
             )
             self.status = Apart(server)
             await self.status.start(listen)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from config.checks import access_problems, fit_problems
 from config.document import ConfigError
@@ -28,6 +29,7 @@ from fleet.topology_cli import app as topology_app
 
 from .advising.cli import advise
 from .offline import DEFAULT, ConfigOption, SchemaOption, TopologyOption, fail, loaded, only_sharded
+from .printable import printable, printable_lines
 
 app = typer.Typer(
     name="shardgate",
@@ -338,7 +340,7 @@ def explain(
     table.add_column(style="bold cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for section, detail in rows:
-        table.add_row(section, detail)
+        table.add_row(Text(printable(section)), Text(printable_lines(detail)))
     console.print(table)
 
 

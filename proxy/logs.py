@@ -239,7 +239,8 @@ def _arrange(logger: Any, method: str, event: Event) -> Event:
 
 
 def _to_json(event: Event, **options: Any) -> str:
-    return json.dumps(event, ensure_ascii=False, default=_plain)
+    text = json.dumps(event, ensure_ascii=False, default=_plain)
+    return text if text.isprintable() else _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _plain(value: object) -> str:

@@ -7,6 +7,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from http.client import HTTPException
 from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
@@ -15,7 +16,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from .printable import all_printable, printable
+
 _TIMEOUT: Final = 5.0
+"""Seconds without a byte."""
+_PATIENCE: Final = 15.0
+"""Seconds for a whole page."""
+_LARGEST: Final = 64 << 20
+"""Bytes of a page: those of the largest fleets have a few MB."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _STYLES: Final = {"failing": "bold red", "slow": "bold yellow", "": ""}
 _WIDTH: Final = 60
@@ -27,18 +35,39 @@ class TopError(Exception):
 
 
 def fetch(url: str) -> dict[str, Any]:
-    """A JSON page of the proxy. Raises TopError."""
+    """A JSON page of the proxy, all of its texts printable. Raises TopError, whatever answers there."""
+    if not url.startswith(("http://", "https://")):
+        raise TopError(f"{url} is no address of a page: it begins with http:// or https://")
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
-            found = json.load(answer)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
+            found = json.loads(_whole(answer))
+    except (OSError, ValueError, HTTPException, RecursionError) as error:
+        reason = printable(str(getattr(error, "reason", None) or error))
         raise TopError(
             f"{url} does not answer: {reason}. Is the proxy up, and is this its status.listen?"
         ) from None
     if not isinstance(found, dict):
-        raise TopError(f"{url} is not the status page of a shardgate")
-    return found
+        raise _not_ours(url)
+    return all_printable(found)  # type: ignore[no-any-return]
+
+
+def _whole(answer: Any) -> bytes:
+    """All of an answer that is neither endless nor comes byte by byte. Raises ValueError."""
+    pieces, size, end = [], 0, time.monotonic() + _PATIENCE
+    while piece := answer.read1(1 << 20):
+        pieces.append(piece)
+        size += len(piece)
+        if size > _LARGEST:
+            raise ValueError(f"its page has more than {_LARGEST >> 20} MB")
+        if time.monotonic() > end:
+            raise ValueError(f"its page takes longer than {_PATIENCE:g} s")
+    if answer.length:
+        raise ValueError("its page is cut short")
+    return b"".join(pieces)
+
+
+def _not_ours(url: str) -> TopError:
+    return TopError(f"{url} is not the status page of a shardgate, or of one of another version")
 
 
 def news(base: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -46,27 +75,35 @@ def news(base: str) -> tuple[dict[str, Any], dict[str, Any]]:
     base = base.rstrip("/")
     live, status = fetch(f"{base}/live.json"), fetch(f"{base}/status.json")
     if "points" not in live or "slowest" not in status:
-        raise TopError(f"{base} is not the status page of a shardgate")
+        raise _not_ours(base)
     return live, status
+
+
+def _look(console: Console, base: str) -> RenderableType:
+    """What is shown of now. Raises TopError."""
+    live, status = news(base)
+    try:
+        return screen(live, status, console.height)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        raise _not_ours(base) from None
 
 
 def watch(console: Console, base: str, interval: float, *, once: bool = False) -> None:
     """Show it until Ctrl-C. Raises TopError when there is no answer at the beginning; later it waits for
     one.
     """
-    live, status = news(base)
+    look = _look(console, base)
     if once:
-        console.print(screen(live, status, console.height))
+        console.print(look)
         return
     with Live(console=console, screen=True, auto_refresh=False) as shown, suppress(KeyboardInterrupt):
         while True:
-            shown.update(screen(live, status, console.height), refresh=True)
+            shown.update(look, refresh=True)
             time.sleep(interval)
             try:
-                live, status = news(base)
+                look = _look(console, base)
             except TopError as error:
-                shown.update(Panel(Text(str(error), "yellow"), title="no answer"), refresh=True)
-                time.sleep(interval)
+                look = Panel(Text(str(error), "yellow"), title="no answer")
 
 
 def screen(live: dict[str, Any], status: dict[str, Any], height: int = 40) -> RenderableType:
@@ -83,11 +120,6 @@ def screen(live: dict[str, Any], status: dict[str, Any], height: int = 40) -> Re
 def ms(seconds: float) -> str:
     """Milliseconds with as many digits as matter."""
     return "–" if seconds <= 0 else f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would obey: the text is a client's."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
 
 
 def rate(value: float) -> str:
@@ -131,6 +163,11 @@ def _head(live: dict[str, Any], status: dict[str, Any]) -> RenderableType:
     return Panel(Group(Text(" · ".join(facts), "dim"), table), title=title, title_align="left")
 
 
+def _add(table: Table, *cells: str | Text, style: str = "") -> None:
+    """A row of what it is: rich would read brackets in a text, as of an IPv6 address, as markup."""
+    table.add_row(*(Text(one) if isinstance(one, str) else one for one in cells), style=style)
+
+
 def _table(title: str, *columns: str) -> Table:
     """With the last columns, from the first that begins with >, to the right."""
     table = Table(
@@ -166,7 +203,8 @@ def _hosts(live: dict[str, Any], status: dict[str, Any]) -> Table:
         load = live["hosts"].get(one["host"], {})
         down = one["failures"] > 0
         state = "unreachable" if down else load.get("state") or ("up" if one["up"] else "not used yet")
-        table.add_row(
+        _add(
+            table,
             one["host"],
             Text(state, "bold red" if down else _STYLES.get(load.get("state", ""), "")),
             rate(load.get("per_second", 0.0)),
@@ -187,7 +225,8 @@ def _shards(hot: Sequence[dict[str, Any]]) -> Table:
     )
     for one in hot:
         style = _STYLES.get(one["state"], "")
-        table.add_row(
+        _add(
+            table,
             f"{one['keyspace']} {one['shard']}",
             one["host"],
             one["state"] or "well",
@@ -209,8 +248,9 @@ def _statements(queries: Sequence[dict[str, Any]]) -> Table:
     )  # fmt: skip
     for one in queries:
         count = one["count"]
-        table.add_row(
-            Text(printable(one["digest"])),
+        _add(
+            table,
+            one["digest"],
             f"{count:,}",
             ms(one["seconds"]),
             ms(one["seconds"] / count),

@@ -228,22 +228,66 @@ def _without(found: re.Match[bytes]) -> bytes:
     return found[1] or b""
 
 
-def digest(sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500) -> str:
+_LONGEST_NAME: Final = 300
+"""Bytes of a name in quotes, and more."""
+
+_FIRST: Final = re.compile(rb"[\s(]*+([A-Za-z]{1,20})")
+
+_VALUES: Final = re.compile(
+    rb"(`[^`]*`|\"[^\"]*\"|@'[^']*')"
+    rb"|'[^']*'"
+    rb"|(?<![" + _NAME + rb"@`.])(?:"
+    rb"\.?[0-9][0-9.]*[eE][-+]?(?:[0-9]+|\?)"  # what stands behind a float need not be apart from it
+    rb"|(?:0[xX][0-9a-fA-F]++|0[bB][01]++|\.[0-9]++|[0-9][0-9.]*+)(?![" + _NAME + rb"]))"
+)
+"""Values that stay in a fingerprint, not lifted: 1.5e0, .5, 0b11, texts in hints; and names."""
+
+
+def first_word(sql: bytes) -> str:
+    """The word that a statement begins with; "" when there is none."""
+    found = _FIRST.match(sql)
+    return found[1].decode() if found is not None else ""
+
+
+def digest(
+    sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500, most: int | None = None
+) -> str:
     """`sql` for people, without its literals: `SELECT * FROM pins WHERE id = ?`, at most `limit` characters.
+    `most`: of a longer one only so many bytes are looked at, and "…" ends it.
 
     A statement that has no fingerprint gives only its first word.
     """
+    if most is not None and len(sql) > most:
+        return _of_beginning(sql[:most], cut, limit)
     fingerprint = lift(sql, cut)[0]
-    if not fingerprint:
-        words = sql.split(None, 1)
-        return words[0][:20].decode("latin-1") if words else ""
-    return digest_of(fingerprint, limit)
+    return digest_of(fingerprint, limit) if fingerprint else first_word(sql)
+
+
+def _of_beginning(sql: bytes, cut: Findall, limit: int) -> str:
+    """The digest of a statement that begins so. A literal that is cut through has no end; a name that is
+    stands behind the last blank, and is left out.
+    """
+    blank = sql.rfind(b" ", -_LONGEST_NAME)
+    pairs = cut((sql if blank < 0 else sql[: blank + 1]) + b"\0")
+    texts = [text for text, _ in pairs]
+    if not all(literal for _, literal in pairs[:-1]):
+        return first_word(sql)
+    if pairs[-1][1]:
+        texts.append(b"")
+    texts[-1] = texts[-1].removesuffix(b"\0")
+    return _told(texts, limit - 2) + " …"
 
 
 def digest_of(fingerprint: bytes, limit: int = 500) -> str:
     """What `digest` gives for statements of this fingerprint, which is not empty."""
-    texts = [_LINES.sub(_without, text) for text in fingerprint[:-1].split(b"\0")]
+    return _told(fingerprint[:-1].split(b"\0"), limit)
+
+
+def _told(texts: list[bytes], limit: int) -> str:
+    """These texts, with a literal between each two."""
+    texts = [_LINES.sub(_without, text) for text in texts]
     for number, text in enumerate(texts[:-1]):
         if text.endswith((b"'", b'"')):
             texts[number] = text[:-1]  # the quote that opens the literal
-    return " ".join(b"?".join(texts).decode("utf-8", "replace").split())[:limit]
+    told = _VALUES.sub(lambda found: found[1] or b"?", b"?".join(texts))
+    return " ".join(told.decode("utf-8", "replace").split())[:limit]

@@ -24,11 +24,11 @@ ENTRY: Final = re.compile(
     rb"\t *(\d+) ([A-Z][A-Za-z_]*(?: [A-Za-z]+){0,3})(?:\t(.*)|\s*)",
     re.DOTALL,
 )
-START: Final = re.compile(rb".*?,? Version: (\S+).* started with:\s*")
+START: Final = re.compile(rb".{0,1000}?,? Version: (\S{1,200}).{0,1000} started with:\s*+")
 """What a server writes first, in three lines."""
 
 _ON: Final = re.compile(rb".*? on (\S*)(?: using .*)?", re.DOTALL)
-_USE: Final = re.compile(rb"\s*USE\s+(`(?:[^`]|``)+`|[^\s;]+)\s*;?\s*", re.IGNORECASE)
+_USE: Final = re.compile(rb"\s*USE\s+(`(?:[^`]|``)+`|[^\s;]+)\s*+;?\s*+", re.IGNORECASE)
 _BY_SQL: Final = re.compile(rb"\s*(?:PREPARE|EXECUTE|DEALLOCATE|DROP\s+PREPARE)\b", re.IGNORECASE)
 
 MAX_CONNECTIONS: Final = 100_000

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from proxy.errors import error_lines
+from proxy.printable import printable
 from rewriter.advice.cost import Way
 
 from .findings import Finding, Findings, Group, Helps
@@ -37,6 +39,7 @@ _ORDER = (
 )
 _STYLES = {Group.REFUSED: "bold red", Group.GATHER: "bold yellow", Group.SCATTER: "bold yellow"}
 _LONGEST = 400
+_WHITE = re.compile(r"\s")
 
 
 class Report:
@@ -63,7 +66,7 @@ class Report:
 
     def _wrapped(self, text: str, first: str, then: str, style: str = "") -> Iterator[Line]:
         for line in textwrap.wrap(
-            text,
+            printable(_WHITE.sub(" ", text)),
             self._width - 1,
             initial_indent=first,
             subsequent_indent=then,

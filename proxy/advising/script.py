@@ -15,7 +15,9 @@ _INSIDE: Final = {
     b"`": re.compile(rb"``|`"),
     b"/*": re.compile(rb"\*/"),
 }
-_DELIMITER: Final = re.compile(rb"\s*DELIMITER\s+(\S+)\s*", re.IGNORECASE)
+_DELIMITER: Final = re.compile(
+    rb"\s*+DELIMITER\s++(\S{1,15})\s*+", re.IGNORECASE
+)  # `mysql` takes no longer one
 _USE: Final = re.compile(rb"\s*USE\s+(`(?:[^`]|``)+`|[^\s;]+)\s*", re.IGNORECASE)
 _COMMENTS: Final = re.compile(
     rb"(?:\s++|--(?:\s[^\n]*+|\Z|(?=\n))|#[^\n]*+|/\*(?![!+]|M!)(?:[^*]++|\*(?!/))*+\*/)*+"

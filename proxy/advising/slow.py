@@ -23,12 +23,16 @@ from .general import START
 
 HEAD: Final = re.compile(rb"# (?:Time: \d|User@Host: )")
 _FIGURE: Final = re.compile(rb"(Query_time|Rows_sent|Rows_examined): *([\d.]+)")
-_SCHEMA: Final = re.compile(rb"\bSchema: *(\S*)(?:  |$)")
+_SCHEMA: Final = re.compile(rb"\bSchema: *+(\S{0,300}+)(?:  |$)")
 _USE: Final = re.compile(rb"use (`(?:[^`]|``)+`|[^;]+);", re.IGNORECASE)
 _ADDED: Final = re.compile(
     rb"SET (?:last_insert_id=\d+,)?(?:insert_id=\d+,)?timestamp=[\d.]+;", re.IGNORECASE
 )
 _BY_SQL: Final = re.compile(rb"\s*(?:PREPARE|EXECUTE|DEALLOCATE|DROP\s+PREPARE)\b", re.IGNORECASE)
+
+
+_DIGITS: Final = 30
+"""A figure has fewer."""
 
 
 class Slow:
@@ -108,7 +112,8 @@ class Slow:
 
 
 def _number(text: bytes) -> float:
+    """What is no number that a server writes counts as 0."""
     try:
-        return float(text)
+        return float(text) if len(text) < _DIGITS else 0.0
     except ValueError:
         return 0.0

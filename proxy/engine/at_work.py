@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from proxy.load import Load
     from proxy.session.state import Session
     from proxy.stats import Visit
+    from rewriter.env import Env
     from rewriter.plan import Plan
 
     from .services import Services
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 class AtWork(Protocol):
     """A command at work. `kind`: of its plan; `sql`: b"" where it is no COM_QUERY. `host` and `shard`, or
     `visits`: where it has been; `first` and `last`: from when to when (monotonic); `queued`: seconds that it
-    has waited for connections.
+    has waited for connections. `reading`: a text and the settings that it was read with, if it was with
+    others than the session's: a prepared statement's.
     """
 
     first: float
@@ -27,6 +29,7 @@ class AtWork(Protocol):
     observe_after: float
     plan: Plan | None
     queued: float
+    reading: tuple[bytes, Env] | None
     services: Services
     session: Session
     shard: Load | None

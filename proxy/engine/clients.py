@@ -19,6 +19,7 @@ from .work import Leaving, Phase, Work
 
 if TYPE_CHECKING:
     from proxy.wire.packets import Err
+    from rewriter.env import Env
     from rewriter.plans import Plan
 
 _PER_WORKER = 24
@@ -35,6 +36,7 @@ class Connected(Protocol):
     leaving: Leaving
     phase: Phase | None
     plan: Plan | None
+    reading: tuple[bytes, Env] | None
     ready: bool
     session: Session
     sql: bytes

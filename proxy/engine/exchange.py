@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from proxy.backends.connection import BackendConnection
     from proxy.load import Load
     from proxy.session.state import Session
+    from rewriter.env import Env
     from rewriter.plan import Plan
     from rewriter.plans import Gather, Values
 
@@ -81,6 +82,7 @@ class Exchange(ABC):
         "phase",
         "plan",
         "queued",
+        "reading",
         "ready",
         "relay",
         "seq",
@@ -125,6 +127,7 @@ class Exchange(ABC):
         self.kind = ""  # kind of plan at work, for the metrics
         self.plan: Plan | None = None  # of the statement at work
         self.sql = b""
+        self.reading: tuple[bytes, Env] | None = None  # a prepared text, and the settings it was read with
         #: Where the command has been: a host, and the shard if it was for one; `visits` if there was more.
         self.host: str | None = None
         self.shard: Load | None = None

@@ -3,21 +3,71 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
 from proxy.session.counters import counter_of
 from proxy.stats import Visit
-from rewriter.fingerprint import digest
+from proxy.wire.charsets import NOT_ASCII
+from rewriter.env import Env
+from rewriter.fingerprint import digest, first_word
+from rewriter.plans.builtins import SetVariables
+from rewriter.text.masks import can_mask, mask
 
 if TYPE_CHECKING:
+    from proxy.session.state import Session
+    from rewriter.plan import Plan
+
     from .at_work import AtWork
 
 log = structlog.get_logger("session")
 
 _SHARDS: Final = 20
 """So many shards are named in the slow-query log."""
+
+LONG: Final = 1 << 15
+"""Of a longer statement only so many bytes are told of: more would keep everybody waiting."""
+
+_AMBIGUOUS: Final = frozenset(b'"\\')
+
+
+class Told(Protocol):
+    """Whose statement is told of without its literals. `reading`: a text and what it was read with, of which
+    the statement may be none.
+    """
+
+    plan: Plan | None
+    reading: tuple[bytes, Env] | None
+    session: Session
+    sql: bytes
+
+
+def as_read(client: Told, most: int = LONG) -> tuple[bytes, Env] | None:
+    """The statement (of a long one the beginning) as the rewriter reads it, and with which settings: which
+    bytes are literals depends on them. None when they are not known: it has changed them itself.
+    """
+    sql, reading = client.sql[:most], client.reading
+    if reading is not None and reading[0] is client.sql:
+        env = reading[1]
+    elif isinstance(client.plan, SetVariables) and not (sql.isascii() and _AMBIGUOUS.isdisjoint(sql)):
+        return None
+    else:
+        env = client.session.env
+    if env.charset not in NOT_ASCII or sql.isascii():
+        return sql, env
+    if not can_mask(env.charset):
+        return None
+    return mask(sql, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes), env
+
+
+def shown(client: Told, most: int = LONG) -> str:
+    """The digest of the client's statement, at work or the last one."""
+    read = as_read(client, most)
+    if read is None:
+        return first_word(client.sql)
+    sql, env = read
+    return digest(sql, env.findall, most=None if len(client.sql) <= most else len(sql) - 1)
 
 
 def count_statements(client: AtWork) -> Counter[bytes]:
@@ -57,7 +107,7 @@ def _log_slow(client: AtWork, outcome: str, seconds: float) -> None:
         hosts=hosts,
         shards=shards[:_SHARDS],
         shard_count=len(shards),
-        digest=digest(client.sql, session.env.findall),
+        digest=shown(client),
     )
 
 

@@ -247,7 +247,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.drop_input()
         self.sql = b""
         self.named = NOTHING
-        self.phase = self.plan = self.again = self._next_up = None
+        self.phase = self.plan = self.again = self._next_up = self.reading = None
         self.relay.forget()
         if self.session is not None:
             self.session.let_go()
@@ -288,7 +288,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.session.keep()
         self.sql = b""
         self.named = NOTHING
-        self.again = None
+        self.again = self.reading = None
         self.relay.forget()
         self.session.prepared.values = ()
 

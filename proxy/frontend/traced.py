@@ -7,6 +7,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from proxy.engine.observe import LONG, as_read
 from proxy.session.outcome import RESULT_SET
 from proxy.session.state import Session
 from proxy.tracing.spans import Query, Trace
@@ -31,12 +32,13 @@ def client_for(services: Services) -> Client:
 class TracedClient(Client):
     """`trace`: of the command at work, if it is traced; servers' connections look for it."""
 
-    __slots__ = ("trace", "traces")
+    __slots__ = ("asked", "trace", "traces")
 
     def __init__(self, services: Services, traces: Traces) -> None:
         super().__init__(services)
         self.traces = traces
         self.trace: Trace | None = None
+        self.asked = False  # whether the command that comes is traced is known
 
     def begin_session(self, session: Session) -> None:
         super().begin_session(session)
@@ -48,7 +50,8 @@ class TracedClient(Client):
         super().query(sql)
 
     def command(self, payload: bytes) -> None:
-        if self.trace is None and payload:
+        asked, self.asked = self.asked, False
+        if self.trace is None and payload and not asked:
             if payload[0] in _EXECUTES:
                 self._execute(payload)
             elif payload[0] == _PREPARE:
@@ -58,7 +61,9 @@ class TracedClient(Client):
     def execute_again(self, packet: bytes) -> bool:
         if self.trace is None:
             self._execute(packet[4:])
-        return Client.execute_again(self, packet)
+        done = Client.execute_again(self, packet)
+        self.asked = not done  # else a part of them is taken twice
+        return done
 
     def _execute(self, payload: bytes) -> None:
         session, number = self.session, int.from_bytes(payload[1:5], "little")
@@ -106,7 +111,7 @@ class TracedClient(Client):
                 monotonic(),
                 session.env.flavour.name,
                 session.database or "",
-                self.traces.text_of(trace.plan, self.sql, session.env),
+                self._text_of(trace),
                 self.kind,
                 outcome,
                 error.code if error is not None and error.level == "Error" else 0,
@@ -118,3 +123,8 @@ class TracedClient(Client):
                 session.id,
             )
         )
+
+    def _text_of(self, trace: Trace) -> str:
+        """The statement without its literals; "" for one that is very long, or cannot be told of."""
+        read = as_read(self) if len(self.sql) <= LONG else None
+        return "" if read is None else self.traces.text_of(trace.plan, *read)

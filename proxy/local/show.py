@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from config.flavour import Flavour
 from config.topology import Keyspace
+from proxy.engine.observe import shown
 from proxy.engine.seen import places_now
 from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
@@ -27,7 +28,6 @@ from proxy.wire.resultset import (
     text_column,
     text_resultset,
 )
-from rewriter.fingerprint import digest
 from rewriter.plans import Values
 from rewriter.plans.builtins import Empty, Listing, ShowDiagnostics, ShowErrors, ShowWarnings
 
@@ -180,15 +180,12 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
 
 
 _LONGEST_SHOWN = 4096
-"""Bytes of the longest statement whose digest is made for a list of sessions."""
+"""Bytes of a statement that are looked at for a list of sessions."""
 
 
 def last_statement(client: Connected) -> str | None:
-    """The digest of the client's statement; of a very long one the first word."""
-    sql: bytes = client.sql
-    if len(sql) > _LONGEST_SHOWN:
-        return sql[:40].split(None, 1)[0].decode("latin-1") + " …"
-    return digest(sql, client.session.env.findall) or None
+    """The digest of the client's statement; of a very long one its beginning."""
+    return shown(client, _LONGEST_SHOWN) or None
 
 
 def transaction_age(transaction: Transaction, now: float) -> float | None:

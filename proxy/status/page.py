@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from . import figures
 from .snapshot import Segment, Snapshot, Statements, TopologyState
+
+_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 #: Seconds between reloads that a reader may ask for.
 REFRESHES = (0, 5, 30)
@@ -20,7 +24,7 @@ def render(taken: Snapshot, refresh: int = 0) -> str:
     count = sum(figures.total(one) for one in taken["statements"])
     cache = taken["plan_cache"]
     asked = cache["hits"] + cache["misses"] if cache else 0
-    return _template().render(
+    text = _template().render(
         s=taken,
         refresh=refresh,
         refreshes=REFRESHES,
@@ -33,6 +37,7 @@ def render(taken: Snapshot, refresh: int = 0) -> str:
         within=figures.within,
         total=figures.total,
     )
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)  # somebody may look at it in a terminal
 
 
 def refresh_of(text: str) -> int:

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from config.address import Address
 
 from . import page, snapshot
 from .apart import PATIENCE as LOOP_PATIENCE
 from .apart import Home, here
+from .calls import NOT_MINE, may_call
 from .combine import Workers
 from .doors import Doors, Site
 from .live import PATIENCE, History, Live
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from proxy.peers import Peers
 
 log = structlog.get_logger("proxy")
+#: Not that of other servers of the kind: the filter is for this one's.
+_requests = logging.getLogger("aiohttp.server.status")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Page = Callable[[web.Request], Awaitable[web.Response]]
@@ -55,7 +60,8 @@ class StatusServer:
 
     `services` gives the worker's services, None before they exist; `ready` whether clients are welcome;
     `source` one line about where the topology comes from, `loaded` whether it has given one; `trouble` why
-    no server could be asked; `peers` the other workers, who are asked each time.
+    no server could be asked; `peers` the other workers, who are asked each time; `names` what the address
+    may be called by (see `calls.may_call`).
     """
 
     def __init__(
@@ -70,7 +76,9 @@ class StatusServer:
         trouble: Callable[[], str] = lambda: "",
         history: History | None = None,
         home: Home = here,
+        names: Collection[str] | None = None,
     ) -> None:
+        self._names = None if names is None else frozenset(name.lower() for name in names)
         self._services = services
         self._ready = ready
         self._source = source
@@ -140,7 +148,9 @@ class StatusServer:
         app.router.add_get("/metrics", partial(self._in_turn, self._scrape))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_GRACE)
+        runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=_GRACE, logger=_requests
+        )
         await runner.setup()
         try:
             await Site(runner, listen, self._doors).start()
@@ -183,8 +193,11 @@ class StatusServer:
 
     @web.middleware
     async def _one_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """A connection serves one request."""
-        response = await handler(request)
+        """A connection serves one request, for who calls the server by a name of its own."""
+        if may_call(request.headers.get("Host", ""), self._listen, self._names):
+            response = await handler(request)
+        else:
+            response = web.Response(status=421, text=NOT_MINE, headers=_HEADERS)
         response.force_close()
         return response
 
@@ -238,6 +251,14 @@ class StatusServer:
             ready, reason = False, f"busy for longer than {LOOP_PATIENCE:g} s"
         body = {"status": "ready"} if ready else {"status": "not ready", "reason": reason}
         return web.json_response(body, status=200 if ready else 503, headers=_HEADERS)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a line is for who runs the proxy: a request that is none is its sender's mistake."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_requests.addFilter(_is_ours)
 
 
 async def _turn() -> None:

@@ -177,7 +177,8 @@ class Exporter:
         ) as response:
             wanted = response.headers.get("Retry-After", "")
             answer = await response.content.read(_REPLY)
-            return response.status, answer, float(wanted) if wanted.isdigit() else 0.0
+            seconds = float(wanted) if wanted.isascii() and wanted.isdigit() else 0.0
+            return response.status, answer, seconds
 
     def _arrived(self, count: int, answer: bytes) -> None:
         refused = min(_refused(answer), count)
@@ -198,5 +199,5 @@ def _refused(answer: bytes) -> int:
     """How many of the spans a collector has not taken, of those that it has answered 200."""
     try:
         return max(0, int(json.loads(answer)["partialSuccess"].get("rejectedSpans", 0)))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return 0

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _TEXTS: Final = 2000
 """So many statements' texts without literals are kept."""
-_LONGEST: Final = 1 << 15
-"""Bytes of a statement whose text is told."""
 
 
 class Traces:
@@ -66,9 +64,7 @@ class Traces:
         return Trace(self.exporter.put, parent, hands_on=self._hands_on, at=at)
 
     def text_of(self, plan: Plan | None, sql: bytes, env: Env) -> str:
-        """The statement without its literals; "" for one that is very long."""
-        if len(sql) > _LONGEST:
-            return ""
+        """The statement without its literals."""
         if plan is None:
             return digest(sql, env.findall)
         found = self._texts.get(plan)

@@ -38,8 +38,9 @@ def _literal(before: bytes) -> bytes:
 
 
 _ROWS: Final = re.compile(rb"/\* , \.\.\. \*/")
-_DOTS: Final = re.compile(rb"(`(?:[^`]|``)*`|[A-Za-z_]\w*) ?\. ?(?=[`*A-Za-z_])")
-_CALL: Final = re.compile(rb"(\S+\s+)?`(\w+)` (?=\()")
+# Each takes a name as a whole, so that none is tried from its middle on: logs may have names of a megabyte.
+_DOTS: Final = re.compile(rb"(`(?:[^`]|``)*+`|(?<!\w)[A-Za-z_]\w*+)( ?\. ?(?=[`*A-Za-z_]))?")
+_CALL: Final = re.compile(rb"((?<!\S)\S++\s++)?`(\w+)` (?=\()")
 _NO_CALL: Final = frozenset(
     b"INTO TABLE FROM JOIN UPDATE EXISTS AS KEY INDEX CALL WITH RECURSIVE ON REFERENCES UNIQUE".split()
 )
@@ -50,6 +51,8 @@ _LIST: Final = re.compile(rb"\(\s*\.\.\.\s*\)")
 _INSERT: Final = re.compile(rb"\s*(?:INSERT|REPLACE)\b[^()?]*", re.IGNORECASE)
 _ROW: Final = re.compile(rb"\(([^()]*)\) VALUES? *(\(\.\.\.\))", re.IGNORECASE)
 _WITHOUT: Final = re.compile(rb"(`(?:[^`]|``)*`|\w+) VALUES? *\Z", re.IGNORECASE)
+_NAME: Final = 600
+"""Bytes at the end of an INSERT's first words in which its table's name is looked for."""
 
 
 class Cut(Exception):
@@ -69,7 +72,7 @@ def of_digest(text: bytes, width: int = 0) -> bytes:
     if text.rstrip().endswith(b"...") and not text.rstrip().endswith(b"(...)"):
         raise Cut
     text = _VARIABLE.sub(b"@v", _UNIT.sub(b"", _ROWS.sub(b"", text).rstrip()))
-    text = _DOTS.sub(lambda found: found[1] + b".", text)
+    text = _DOTS.sub(lambda found: found[1] + (b"." if found[2] else b""), text)
     head = _INSERT.match(text)
     if head is not None:
         found = _ROW.match(text, head.end())
@@ -84,7 +87,7 @@ def of_digest(text: bytes, width: int = 0) -> bytes:
 def into_of(text: bytes) -> bytes:
     """The table of an INSERT whose digest names no columns; b"" for another."""
     head = _INSERT.match(text)
-    found = None if head is None else _WITHOUT.search(head[0])
+    found = None if head is None else _WITHOUT.search(head[0][-_NAME:])
     return b"" if found is None else found[1].strip(b"`")
 
 

@@ -135,3 +135,26 @@ def test_what_is_in_zookeeper_is_asked_for(config: Path, tmp_path: Path) -> None
     config.write_text(text)
     assert "give --topology FILE" in run(config, str(LOG), status=2)
     assert "46 executions" in run(config, str(LOG), "--topology", str(tmp_path / "topology.json"))
+
+
+def test_a_terminal_obeys_nothing_of_the_log(config: Path, tmp_path: Path) -> None:
+    """Applications' users have their words in a log."""
+    log = tmp_path / "evil.sql"
+    log.write_bytes(
+        b"SELECT \x1b]0;x\x07 1;\nSELECT * FROM `t\x1b[2J\xe2\x80\xae` JOIN pins;\n"
+        b"SELECT * FROM orders\n WHERE `x\xc2\x9b31m` = 1;\n"
+    )
+    for arguments in ((), ("--all",)):
+        shown = run(config, str(log), *arguments)
+        assert all(one.isprintable() for one in shown.split("\n"))
+        assert "FROM `t\ufffd[2J\ufffd` JOIN pins" in shown
+
+
+def test_explain_shows_the_very_text(config: Path) -> None:
+    """Brackets and colons in a statement are none of the terminal's."""
+    said = "'[/b]', ':smile:', `x[bold]`, JSON_EXTRACT(data, '$.a[last]')"
+    for sql, shows in ((f"SELECT {said} FROM users WHERE id = 1", True), ("SELECT \x1b[2J", False)):
+        result = CliRunner().invoke(app, ["explain", "--config", str(config), sql])
+        assert result.exit_code == 0, result.output
+        assert (said in " ".join(result.output.split())) is shows
+        assert "\x1b" not in result.output

@@ -16,6 +16,7 @@ from proxy.advising.entries import CUT_SHORT, MAX_STATEMENT, Entry, Notes
 from proxy.advising.lines import MAX_LINE, PEEK, Lines
 from proxy.advising.logs import READERS, Format, format_of
 from rewriter.advice.cost import Way
+from rewriter.advice.samples import into_of, of_digest
 
 from .world import Read
 
@@ -230,3 +231,52 @@ def test_garbage_stops_nothing(
     found = Read(log, format)
     assert found.tally.statements == sum(one.count for one in found.tally.kinds.values())
     assert all(one.measured > 0 and sum(one.ways.values()) == one.measured for one in found.kinds.values())
+
+
+_MEGA = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("format", "line"),
+    [
+        (Format.GENERAL, b"a Version: a" * (_MEGA // 12)),
+        (Format.GENERAL, b"\t\t    8 Query\tUSE a" + b" " * (_MEGA - 100) + b"x"),
+        (Format.GENERAL, b"\t\t    8 Query\tUSE `" + b"``" * (_MEGA // 2 - 100) + b"x"),
+        (Format.GENERAL, b"\t\t    8 Connect\ta" + b" on a" * (_MEGA // 5 - 100)),
+        (Format.SLOW, b"# User@Host: " + b"Schema:a" * (_MEGA // 8)),
+        (Format.SLOW, b"# Query_time: " + b"1." * (_MEGA // 2)),
+        (Format.SLOW, b"# Query_time: 1  Rows_sent: 1  Rows_examined: " + b"9" * (_MEGA - 100)),
+        (Format.SQL, b"DELIMITER " + b"a" * 5000 + b"b\n" + b"a" * _MEGA),
+        (Format.SQL, b"SELECT " + b"'`" * (_MEGA // 2)),
+    ],
+)
+def test_a_line_of_a_megabyte_is_passed_once(format: Format, line: bytes) -> None:
+    """Whatever is in it: what is looked for from each of its bytes to its end would take hours."""
+    list(READERS[format](Notes()).read([b"# Time: 2026", line, b"SELECT 1;"]))
+    format_of(line[:PEEK])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"SELECT " + b"x" * _MEGA,
+        b"SELECT " + b"`a" * (_MEGA // 2),
+        b"SELECT " + b"``" * (_MEGA // 2) + b"`",
+        b"SELECT " + b"a" * _MEGA + b" `f` ( 1 )",
+        b"INSERT INTO " + b"x" * _MEGA,
+        b"INSERT INTO " + b"``" * (_MEGA // 2) + b"`a VALUES (...)",
+    ],
+)
+def test_a_digest_of_a_megabyte_is_passed_once(text: bytes) -> None:
+    of_digest(text)
+    into_of(text)
+
+
+def test_names_of_a_digest() -> None:
+    assert of_digest(b"SELECT a . `b . c` , `d` . * , x1.y . `z` FROM `a``b` . `t`") == (
+        b"SELECT a.`b . c` , `d`.* , x1.y.`z` FROM `a``b`.`t`"
+    )
+    assert of_digest(b"SELECT `left` ( `a` . `b` , ? ) , `x` FROM `t` WHERE `f` ( )") == (
+        b"SELECT left( `a`.`b` , ? ) , `x` FROM `t` WHERE f()"
+    )
+    assert into_of(b"INSERT INTO `my t` VALUES (...)") == b"my t"

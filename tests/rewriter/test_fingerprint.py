@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter.env import Env
-from rewriter.fingerprint import lift
+from rewriter.fingerprint import digest, lift
 from rewriter.text.tokens import LIST, Unreadable, read
 
 MODES = [Env(ansi_quotes=ansi, no_backslash_escapes=raw) for ansi in (False, True) for raw in (False, True)]
@@ -205,3 +205,70 @@ def test_stars_beside_comments(sql: bytes, plain: bytes) -> None:
         [(token.kind, token.text) for token in read(one, lift(one)[1], Env()).tokens] for one in (sql, plain)
     ]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SELECT 12.5e0, 4111111111111111E0, 1e-5, .5, 5., -.5e+3", "SELECT ?, ?, ?, ?, ?, -?"),
+        ("SELECT 0b1101, 0X7365, b'01', N'x'", "SELECT ?, ?, b?, N?"),
+        ("SELECT /*+ SET_VAR(a = 'secret') */ 1", "SELECT /*+ SET_VAR(a = ?) */ ?"),
+        ("SELECT 1e5FROM t1", "SELECT ?FROM t1"),
+        (
+            "SELECT 12abc, 1_000, a$5, t.1e5, t.5, @a1, @`5`, `5 e`, @'5 x', db03429.t",
+            "SELECT 12abc, 1_000, a$5, t.1e5, t.5, @a1, @`5`, `5 e`, @'5 x', db03429.t",
+        ),
+        ("SELECT'secret", "SELECT"),
+        (" (SELECT \"secret', 1", "SELECT"),
+        ("'secret", ""),
+    ],
+)
+def test_digests_have_no_values(sql: str, shown: str) -> None:
+    assert digest(sql.encode()) == shown
+
+
+SECRETS = st.sampled_from(
+    [
+        *(
+            "'secret'",
+            "'a''secret'",
+            "'a\\'secret'",
+            '"secret"',
+            '"a""secret"',
+            "/* secret */",
+            "-- secret\n",
+        ),
+        *(
+            "'a\\\\', ' secret",
+            "IN ('secret', 'secret')",
+            "/*+ x('secret') */",
+            "`a 'b`",
+            " , ",
+            "a",
+            "1 ",
+            "'",
+            "`",
+        ),
+    ]
+)
+
+
+@given(st.lists(SECRETS, max_size=12), st.sampled_from(MODES))
+def test_the_digest_of_a_beginning_tells_no_more(pieces: list[str], env: Env) -> None:
+    """Wherever a statement is cut through, what is a literal of the whole is none of the digest's."""
+    sql = f"SELECT {' '.join(pieces)}".encode()
+    if not lift(sql, env.findall)[0] or "secret" in digest(sql, env.findall, 10_000):
+        return
+    for most in range(6, len(sql)):
+        assert "secret" not in digest(sql, env.findall, 10_000, most)
+
+
+def test_the_beginning_of_a_long_statement() -> None:
+    sql = b"SELECT a FROM t WHERE id IN (1, 2, 3) AND name = 'x y' AND b = " + b"1 + " * 100_000 + b"1"
+    assert digest(sql, limit=80, most=30) == "SELECT a FROM t WHERE id IN …"
+    assert digest(sql, limit=80, most=55) == "SELECT a FROM t WHERE id IN (?) AND name = ? …"
+    assert digest(sql, limit=80, most=1 << 15).startswith(
+        "SELECT a FROM t WHERE id IN (?) AND name = ? AND b"
+    )
+    assert len(digest(sql, limit=80, most=1 << 15)) <= 80
+    assert digest(b"SELECT a", most=8) == "SELECT a"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeOwn, shard_of
 from tests.integration.own import OwnProxy
 from tests.integration.raw import Raw, query
@@ -142,3 +143,35 @@ def test_digests_survive_a_change_of_the_topology(proxy: OwnProxy) -> None:
     assert counted() == [4]
     after = rows(clients[1], f"SHOW SHARDS LIKE 'db{shard_of(board):05d}'")[0]["Total"]
     assert int(after) == int(before) + 2
+
+
+def test_values_are_none_of_a_digest_s_whatever_it_was_read_with(proxy: OwnProxy) -> None:
+    """Which bytes are literals depends on settings, which may be others by the time that it is told of."""
+    other, client = proxy.raw(), proxy.raw()
+    client.ask("SET NAMES gbk")
+    sql = b"SELECT SLEEP(0.4), '\xbf\\', 'secret', 'it\\'s' AS chinese"
+    client.write(query(sql))
+    wait_until(lambda: session(other, client.id)["Statement"] is not None, "it is shown")
+    assert session(other, client.id)["Statement"] == b"SELECT SLEEP(?.?), ?, ?, ? AS chinese"
+    assert client.reply().kind == "rows"
+    assert slow(proxy, "chinese")["digest"] == "SELECT SLEEP(?.?), ?, ?, ? AS chinese"
+    client.ask("SET NAMES utf8mb4")
+    prepared = Binary(client)
+    statement = prepared.statement('SELECT "secret", SLEEP(0) AS quoted')
+    client.ask("SET sql_mode = 'ANSI_QUOTES', @x = \"secret\"")
+    assert prepared.execute(statement.id).kind in ("rows", "err")  # MySQL asks for another PREPARE
+    assert slow(proxy, "AS quoted")["digest"] == "SELECT ?, SLEEP(?) AS quoted"
+    client.ask("SELECT 12.5e0 + 4111111111111111e0 AS floating")
+    assert slow(proxy, "floating")["digest"] == "SELECT ? + ? AS floating"
+    wait_until(lambda: '"digest": "SET"' in proxy.log.read_text(), "the line of SET")
+    text = proxy.log.read_text()
+    assert not [value for value in ("secret", "4111111111111111") if value in text]
+
+
+def test_of_a_long_statement_the_beginning_is_told(proxy: OwnProxy) -> None:
+    """A worker that reads megabytes for a line of its log serves nobody meanwhile."""
+    client = proxy.raw()
+    client.ask("SELECT SLEEP(0) AS long, " + "1+" * 100_000 + "1")
+    found = slow(proxy, "AS long")["digest"]
+    assert found.startswith("SELECT SLEEP(?) AS long, ?+?+")
+    assert len(found) <= 500

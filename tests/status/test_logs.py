@@ -151,6 +151,15 @@ def test_nobody_forges_a_line_of_text(configure: Configure) -> None:
     assert "\x1b" not in stream.getvalue()
 
 
+def test_a_terminal_obeys_nothing_of_json_either(configure: Configure) -> None:
+    """CSI is one character, too, and JSON may have it as it is."""
+    stream = configure(format="json")
+    user = "a\x9b31m\x7f\u2028\x1b[2J é"
+    logger().warning("refused", user=user)
+    assert stream.getvalue().rstrip("\n").isprintable()
+    assert records(stream)[0]["user"] == user
+
+
 @pytest.mark.parametrize("key", ["password", "sql", "query", "literals", "user_password", "token", "SQL"])
 @pytest.mark.parametrize("wanted", ["json", "text"])
 def test_values_under_telling_names_are_masked(configure: Configure, key: str, wanted: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from config.address import Address
 from proxy.stats import Use
+from proxy.status.calls import may_call
 from proxy.status.server import StatusServer
 
 ANYWHERE = Address("127.0.0.1", 0)
@@ -174,14 +175,23 @@ async def test_stopping_ends_connections_and_frees_the_port(services: Any) -> No
         again.bind(("127.0.0.1", port))
 
 
-async def test_garbage_gets_an_answer_and_harms_nobody(running: Running) -> None:
+async def test_garbage_gets_an_answer_and_harms_nobody(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A log of what strangers send would bury the rest."""
     host, _, port = running.server.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n")
     async with asyncio.timeout(5):
         assert (await reader.readline()).startswith(b"HTTP/1.")
     writer.close()
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET /\0 HTTP/1.1\r\nX: " + b"a" * 10_000 + b"\r\n\r\n")
+    async with asyncio.timeout(5):
+        assert b"400" in await reader.readline()
+    writer.close()
     assert (await running.get("/healthz"))[0] == 200
+    assert not caplog.records
 
 
 # -- the page
@@ -264,11 +274,12 @@ async def test_the_page_is_self_contained(running: Running) -> None:
 async def test_what_others_have_written_is_escaped(running: Running) -> None:
     running.services.backends.pool("db3.example:3306").last_error = "<script>alert(1)</script>"
     running.services.stats.refused("<b>")
-    running.services.stats.digests["<script>alert(2)</script>", "", "select"] = use = Use()
+    running.services.stats.digests["<script>alert(2)</script>\x1b[2J\x9b", "", "select"] = use = Use()
     use.count, use.seconds = 1, 9.0
     text = (await running.get("/"))[1]
     assert "&lt;script&gt;alert(2)" in text
     assert text.count("<script") == 1
+    assert not {"\x1b", "\x9b"} & set(text)  # who reads it with curl has a terminal
     outline(text)
 
 
@@ -303,3 +314,41 @@ async def test_news_before_there_is_a_server(running: Running) -> None:
     running.services = None
     status, text, _ = await running.get("/live.json")
     assert (status, json.loads(text)["points"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    ("host", "listen", "names", "answered"),
+    [
+        *(
+            (host, "127.0.0.1", None, True)
+            for host in ("", "127.0.0.1:9307", "[::1]:9307", "10.0.0.5", "::1")
+        ),
+        *((host, "127.0.0.1", None, True) for host in ("localhost", "LocalHost:1", "a.localhost.", "proxy1")),
+        *(
+            (host, "127.0.0.1", None, False)
+            for host in ("evil.example", "evil.example:9307", "127.0.0.1.evil")
+        ),
+        *((host, "::1", None, False) for host in ("evil.example", "1.2.3", "0x7f.1", "a.b]", "\xff.x")),
+        ("evil.example", "localhost", None, False),
+        ("evil.example", "0.0.0.0", None, True),
+        ("evil.example", "10.0.0.5", None, True),
+        ("Status.Example:80", "127.0.0.1", {"status.example"}, True),
+        ("status.example", "0.0.0.0", {"status.example"}, True),
+        ("evil.example", "0.0.0.0", {"status.example"}, False),
+        ("proxy1", "0.0.0.0", {"status.example"}, False),
+        ("10.0.0.5:9307", "0.0.0.0", {"status.example"}, True),
+    ],
+)
+def test_who_calls_it_how(host: str, listen: str, names: set[str] | None, answered: bool) -> None:
+    assert may_call(host, Address(listen, 9307), names) is answered
+    assert may_call(host, Address(path="/run/status.sock"), None)
+
+
+async def test_a_page_of_others_cannot_read_it_through_a_browser(running: Running) -> None:
+    """Its own name leads to this address by then: DNS rebinding."""
+    async with aiohttp.ClientSession() as session:
+        for path in PATHS:
+            url, named = f"http://{running.server.address}{path}", {"Host": "evil.example:9307"}
+            async with session.get(url, headers=named) as answer:
+                assert answer.status == 421
+                assert "status.names" in await answer.text()

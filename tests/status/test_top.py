@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import io
-from collections.abc import AsyncIterator
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,6 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from config.address import Address
+from proxy import top
 from proxy.cli import app
 from proxy.load import bucket_of
 from proxy.stats import Use
@@ -88,3 +94,94 @@ def test_nobody_answers() -> None:
 async def test_something_else_answers(page: str) -> None:
     with pytest.raises(TopError, match=r"not the status page|does not answer"):
         await asyncio.to_thread(news, f"{page}metrics?")
+
+
+@contextmanager
+def answering(answer: Callable[[bytes], bytes]) -> Iterator[str]:
+    """The address of what answers a request so, and closes; what it is asked is given to `answer`."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.sendall(answer(connection.recv(65536)))
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def page_of(body: bytes, more: bytes = b"") -> bytes:
+    return b"HTTP/1.1 200 OK\r\n" + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def plain_look(url: str) -> str:
+    """`shardgate top --once`, as it ends well or badly, but never with a traceback."""
+    console = Console(file=io.StringIO(), width=160, height=60, color_system=None)
+    try:
+        watch(console, url, 1.0, once=True)
+    except TopError as error:
+        return str(error)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\0\1 garbage \x1b[2J\r\n\r\n",
+        b"HTTP/1.1 500 \x1b[2J\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{",
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 500 + b"\r\n",
+        page_of(b"\xff\xfe\x1b[2J"),
+        page_of(b"[" * 100_000),
+        page_of(b'{"points": 1, "slowest": 1}'),
+        page_of(b'{"points": [], "slowest": [], "hot": [], "hosts": 3}'),
+    ],
+)
+def test_a_page_that_answers_garbage_ends_with_one_line(answer: bytes) -> None:
+    with answering(lambda _: answer) as url:
+        told = plain_look(url)
+    assert "not the status page" in told or "does not answer" in told
+    assert "\x1b" not in told
+
+
+def test_a_page_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(top, "_LARGEST", 1 << 20)
+    with answering(lambda _: page_of(b"[" * (2 << 20))) as url:
+        assert "more than 1 MB" in plain_look(url)
+    monkeypatch.setattr(top, "_PATIENCE", -1.0)
+    with answering(lambda _: page_of(b"{}")) as url:
+        assert "longer than" in plain_look(url)
+    with pytest.raises(TopError, match="http://"):
+        watch(Console(), "file:///etc/passwd", 1.0, once=True)
+
+
+async def test_texts_are_shown_and_not_obeyed(page: str) -> None:
+    """Servers and clients have their words in it: brackets are no markup, escape sequences none of ours."""
+    live, status = await asyncio.to_thread(news, page)
+    evil = "\x1b]0;x\x07\x1b[2J\u202e"
+    status = copy.deepcopy(status)
+    status["ready"], status["reason"], status["version"] = False, f"refused {evil}", evil
+    first = status["hosts"][0]
+    live["hosts"]["[fe80::1]:3306"] = live["hosts"].get(first["host"], {})
+    first["host"] = "[fe80::1]:3306"
+    live["hot"][0]["host"] = f"[/nothing]{evil}:smile:"
+
+    def answer(request: bytes) -> bytes:
+        return page_of(json.dumps(live if b"live" in request else status).encode())
+
+    with answering(answer) as url:
+        lines = await asyncio.to_thread(plain_look, url)
+    assert "[fe80::1]:3306" in lines
+    assert "[/nothing]" in lines
+    assert ":smile:" in lines
+    assert not {"\x1b", "\x07", "\u202e"} & set(lines)

@@ -39,6 +39,7 @@ def bulk_execute(client: Exchange, payload: bytes) -> None:
         return
     plan = prepare.plan_for(client, statement)
     client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
+    client.reading = statement.sql, statement.env
     admit_plan(session, plan, statement.sql)
     try:
         request = parse_bulk(payload, statement.parameters)

@@ -303,6 +303,7 @@ def execute(client: Exchange, payload: bytes) -> None:
             return
         plan = plan_for(client, statement)
     client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
+    client.reading = statement.sql, statement.env
     if session.counts is not None:
         session.counts[counters.EXECUTE] += 1
     if plan.access > session.user.role or session.user.databases is not None or session.transaction.lost:
@@ -385,6 +386,7 @@ def _run_again(client: Exchange, statement: Statement, request: Execute, sent: d
         return
     plan = plan_for(client, statement)
     client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
+    client.reading = statement.sql, statement.env
     if isinstance(plan, _LEARNT) and statement.learnt is not client.snapshot.rewriter.generation:
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:

@@ -78,6 +78,7 @@ def fetch(client: Exchange, payload: bytes) -> None:
     if conn is None or conn.closed:
         raise ProxyError("no_open_cursor", id=statement.id)
     client.sql, client.kind = statement.sql, statement.plan.kind
+    client.reading = statement.sql, statement.env
     StatementRequest(client, statement).fetch_rows(conn, payload[5:9])
 
 
