@@ -67,6 +67,8 @@ class Following:
         self._seen: tuple[bytes, bytes] | None = None
         self._turn = _Turn()
         self._again: dict[Host, float] = {}
+        self._away: dict[Host, str] = {}
+        """What was said last of those that do not answer."""
         self._ends: dict[Host, str] = {}
         """What is to be read of each, with `once`."""
         self._inside: set[Host] = set()
@@ -202,6 +204,8 @@ class Following:
         elif not isinstance(item, Read):
             self._ended(host, item)
             return
+        if self._away.pop(host, None) is not None:
+            say(f"{host} is read again")
         gtid = item.gtid if isinstance(item, Rows | Read) else ""
         if gtid:
             self._inside.discard(host)
@@ -220,8 +224,8 @@ class Following:
         self._inside.discard(host)
         if isinstance(error, HostError) and error.code == _PURGED:
             raise Failed(
-                f"{host}: {error.text}. What its binary log has no more cannot be told of: to go on without "
-                f"it, --skip {host}"
+                f"{host}: {error.text.rstrip('.')}. What its binary log has no more cannot be told of: to "
+                f"go on without it, --skip {host}"
             )
         if not (isinstance(error, HostError) and error.lost):
             raise error
@@ -233,7 +237,8 @@ class Following:
             return
         if self._wanted.once:
             raise error
-        if host not in self._again:
+        if self._away.get(host) != str(error):  # said once, not at every try
+            self._away[host] = str(error)
             say(f"{host}: {error}: it is tried again")
         self._again[host] = time.monotonic() + LOOK_SECONDS
 
