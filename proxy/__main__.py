@@ -1,5 +1,6 @@
 """The `shardgate` command, and `python -m proxy`."""
 
+import signal
 import sys
 
 INTERRUPTED = 130
@@ -15,6 +16,8 @@ def main() -> None:
     except KeyboardInterrupt:
         print("shardgate: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
+    finally:  # what was done is done, and its exit status is to say so: the interpreter's end takes a while
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

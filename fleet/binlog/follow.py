@@ -31,6 +31,7 @@ from fleet.binlog.stream import Stream
 from fleet.binlog.transactions import Change, Decided, Item, Prepared, Read, Rows, Transactions
 from fleet.command import Fleet, say, schema_text
 from fleet.core.errors import Failed, HostError, Refused
+from fleet.core.store import Stored
 
 LOOK_SECONDS: Final = 1.0
 """Between two looks at the topology, and between two attempts to reach a host."""
@@ -75,6 +76,9 @@ class Following:
         """Within a transaction of theirs, part of which is told of."""
         self._unsaved = False
         self._looked = 0.0
+        self._looking: asyncio.Task[tuple[Stored | None, bytes]] | None = None
+        self._unseen = ""
+        """Why the documents could not be read, at the last look."""
 
     async def run(self) -> None:
         """Until it is cancelled, or with `once` to the end of each log. Refused, Failed, HostError."""
@@ -257,8 +261,19 @@ class Following:
     async def _look(self) -> None:
         """Is there another topology, or schema? One that cannot be used is left to others to complain of."""
         fleet = self._fleet
-        stored = await asyncio.to_thread(fleet.store.topology)
-        text = await asyncio.to_thread(schema_text, fleet.settings, fleet.store)
+        if self._looking is None:
+            self._looking = asyncio.create_task(asyncio.to_thread(self._documents))
+        if not (await asyncio.wait({self._looking}, timeout=LOOK_SECONDS / 4))[0]:
+            return  # what the hosts have is told of meanwhile
+        looking, self._looking = self._looking, None
+        try:
+            stored, text = looking.result()
+        except (Failed, Refused) as error:
+            if self._unseen != str(error):  # said once, not at every look
+                self._unseen = str(error)
+                say(f"goes on with version {self._topology.version} of the topology: {error}")
+            return
+        self._unseen = ""
         if stored is None or (stored.content, text) == self._seen:
             return
         self._seen = stored.content, text
@@ -273,6 +288,11 @@ class Following:
         for stream in self._streams.values():
             stream.transactions.names = self._names
         await self._changed(topology)
+
+    def _documents(self) -> tuple[Stored | None, bytes]:
+        """Topology and schema, in a thread: where they are may not answer for long. Failed, Refused."""
+        fleet = self._fleet
+        return fleet.store.topology(), schema_text(fleet.settings, fleet.store)
 
     async def _changed(self, topology: Topology) -> None:
         """Begin a turn, if hosts come or go."""

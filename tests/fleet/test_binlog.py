@@ -345,6 +345,33 @@ def all_printed(folder: Path, writer: Writer) -> bool:
 
 
 @pytest.mark.either_server
+def test_documents_that_are_away_stop_nothing(cluster: Demo, reader: Reader, tmp_path: Path) -> None:
+    aside = tmp_path / "schema"
+    with followed(reader, tmp_path) as process:
+        execute(cluster, "REPLACE INTO countries VALUES ('ZW', 'There')")
+        wait_until(lambda: len(printed_in(tmp_path)) >= 1, "the first change")
+        cluster.schema.rename(aside)
+        try:
+            wait_until(
+                lambda: process.poll() is not None or "cannot be read" in (tmp_path / "told").read_text(),
+                "a look at the schema",
+            )
+            with cluster.direct(0) as connection, connection.cursor() as cursor:
+                cursor.execute("INSERT INTO db00001.user_likes_pins VALUES (1, 37, 5)")
+            wait_until(
+                lambda: process.poll() is not None or "user_likes_pins" in tables_of(tmp_path),
+                "changes meanwhile",
+            )
+        finally:
+            aside.rename(cluster.schema)
+    assert "user_likes_pins" in tables_of(tmp_path)
+
+
+def tables_of(folder: Path) -> set[str]:
+    return {one["table"] for one in printed_in(folder)}
+
+
+@pytest.mark.either_server
 def test_masters_and_shards_that_move_lose_no_change(cluster: Demo, tmp_path: Path) -> None:
     """Last: it changes the cluster."""
     reader = Reader(cluster, tmp_path)
