@@ -47,6 +47,24 @@ def test_while_the_program_is_imported() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "shardgate: interrupted\n")
 
 
+def test_no_import_swallows_it() -> None:
+    """Libraries import within callbacks whose exceptions are ignored; then the command would go on."""
+    code = (
+        "import builtins, contextlib, signal, sys, proxy.__main__ as program\n"
+        "real = builtins.__import__\n"
+        "def imported(name, *rest):\n"
+        "    if name.startswith('fleet'):\n"
+        "        with contextlib.suppress(KeyboardInterrupt): signal.raise_signal(signal.SIGINT)\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = imported\n"
+        "sys.argv = ['shardgate', 'id', '1']\n"
+        "program.main()"
+    )
+    command = ["env", "--default-signal=INT", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "shardgate: interrupted\n")
+
+
 def test_ctrl_c_when_all_is_done_changes_no_exit_status() -> None:
     """While the interpreter ends, which takes a while: a script would take what was done for not begun."""
     code = (
