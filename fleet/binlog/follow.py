@@ -76,7 +76,7 @@ class Following:
         """Within a transaction of theirs, part of which is told of."""
         self._unsaved = False
         self._looked = 0.0
-        self._looking: asyncio.Task[tuple[Stored | None, bytes]] | None = None
+        self._looking: asyncio.Future[tuple[Stored | None, bytes]] | None = None
         self._unseen = ""
         """Why the documents could not be read, at the last look."""
 
@@ -96,6 +96,8 @@ class Following:
         finally:
             for stream in self._streams.values():
                 stream.stop()
+            if self._looking is not None:
+                self._looking.cancel()
             self._save()
 
     async def _open(self) -> None:
@@ -262,7 +264,7 @@ class Following:
         """Is there another topology, or schema? One that cannot be used is left to others to complain of."""
         fleet = self._fleet
         if self._looking is None:
-            self._looking = asyncio.create_task(asyncio.to_thread(self._documents))
+            self._looking = self._loop.run_in_executor(None, self._documents)
         if not (await asyncio.wait({self._looking}, timeout=LOOK_SECONDS / 4))[0]:
             return  # what the hosts have is told of meanwhile
         looking, self._looking = self._looking, None
