@@ -1,5 +1,7 @@
 """The `shardgate` command, and `python -m proxy`."""
 
+import os
+import signal
 import sys
 
 INTERRUPTED = 130
@@ -8,13 +10,24 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Entry point of the command. Its imports take a while, in which Ctrl-C is no error of ours."""
+    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heeds:  # an exception might be raised where a library swallows it, and the command would go on
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_interrupted()))
     try:
         from .cli import main as run
 
+        if heeds:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         run()
     except KeyboardInterrupt:
-        print("shardgate: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        sys.exit(_interrupted())
+    finally:  # what was done is done, and its exit status is to say so: the interpreter's end takes a while
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _interrupted() -> int:
+    print("shardgate: interrupted", file=sys.stderr, flush=True)
+    return INTERRUPTED
 
 
 if __name__ == "__main__":

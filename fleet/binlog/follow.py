@@ -31,6 +31,7 @@ from fleet.binlog.stream import Stream
 from fleet.binlog.transactions import Change, Decided, Item, Prepared, Read, Rows, Transactions
 from fleet.command import Fleet, say, schema_text
 from fleet.core.errors import Failed, HostError, Refused
+from fleet.core.store import Stored
 
 LOOK_SECONDS: Final = 1.0
 """Between two looks at the topology, and between two attempts to reach a host."""
@@ -67,12 +68,17 @@ class Following:
         self._seen: tuple[bytes, bytes] | None = None
         self._turn = _Turn()
         self._again: dict[Host, float] = {}
+        self._away: dict[Host, str] = {}
+        """What was said last of those that do not answer."""
         self._ends: dict[Host, str] = {}
         """What is to be read of each, with `once`."""
         self._inside: set[Host] = set()
         """Within a transaction of theirs, part of which is told of."""
         self._unsaved = False
         self._looked = 0.0
+        self._looking: asyncio.Future[tuple[Stored | None, bytes]] | None = None
+        self._unseen = ""
+        """Why the documents could not be read, at the last look."""
 
     async def run(self) -> None:
         """Until it is cancelled, or with `once` to the end of each log. Refused, Failed, HostError."""
@@ -90,6 +96,8 @@ class Following:
         finally:
             for stream in self._streams.values():
                 stream.stop()
+            if self._looking is not None:
+                self._looking.cancel()
             self._save()
 
     async def _open(self) -> None:
@@ -202,6 +210,8 @@ class Following:
         elif not isinstance(item, Read):
             self._ended(host, item)
             return
+        if self._away.pop(host, None) is not None:
+            say(f"{host} is read again")
         gtid = item.gtid if isinstance(item, Rows | Read) else ""
         if gtid:
             self._inside.discard(host)
@@ -220,8 +230,8 @@ class Following:
         self._inside.discard(host)
         if isinstance(error, HostError) and error.code == _PURGED:
             raise Failed(
-                f"{host}: {error.text}. What its binary log has no more cannot be told of: to go on without "
-                f"it, --skip {host}"
+                f"{host}: {error.text.rstrip('.')}. What its binary log has no more cannot be told of: to "
+                f"go on without it, --skip {host}"
             )
         if not (isinstance(error, HostError) and error.lost):
             raise error
@@ -233,7 +243,8 @@ class Following:
             return
         if self._wanted.once:
             raise error
-        if host not in self._again:
+        if self._away.get(host) != str(error):  # said once, not at every try
+            self._away[host] = str(error)
             say(f"{host}: {error}: it is tried again")
         self._again[host] = time.monotonic() + LOOK_SECONDS
 
@@ -252,8 +263,19 @@ class Following:
     async def _look(self) -> None:
         """Is there another topology, or schema? One that cannot be used is left to others to complain of."""
         fleet = self._fleet
-        stored = await asyncio.to_thread(fleet.store.topology)
-        text = await asyncio.to_thread(schema_text, fleet.settings, fleet.store)
+        if self._looking is None:
+            self._looking = self._loop.run_in_executor(None, self._documents)
+        if not (await asyncio.wait({self._looking}, timeout=LOOK_SECONDS / 4))[0]:
+            return  # what the hosts have is told of meanwhile
+        looking, self._looking = self._looking, None
+        try:
+            stored, text = looking.result()
+        except (Failed, Refused) as error:
+            if self._unseen != str(error):  # said once, not at every look
+                self._unseen = str(error)
+                say(f"goes on with version {self._topology.version} of the topology: {error}")
+            return
+        self._unseen = ""
         if stored is None or (stored.content, text) == self._seen:
             return
         self._seen = stored.content, text
@@ -268,6 +290,11 @@ class Following:
         for stream in self._streams.values():
             stream.transactions.names = self._names
         await self._changed(topology)
+
+    def _documents(self) -> tuple[Stored | None, bytes]:
+        """Topology and schema, in a thread: where they are may not answer for long. Failed, Refused."""
+        fleet = self._fleet
+        return fleet.store.topology(), schema_text(fleet.settings, fleet.store)
 
     async def _changed(self, topology: Topology) -> None:
         """Begin a turn, if hosts come or go."""

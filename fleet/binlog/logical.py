@@ -14,10 +14,14 @@ from typing import Any, Final
 
 from config.schema import Kind, Schema, Table
 from config.topology import Host, Keyspace, Topology
+from fleet.binlog.library import Null
 
-BIT, JSON, SET = 16, 245, 248
+BIT, JSON, SET, YEAR = 16, 245, 248, 13
+TIMESTAMPS = frozenset({7, 17})
 """Types of columns, by the protocol's numbers, whose values are shown in another way than they come."""
 _LOCAL_ID: Final = "local_id"
+_NO_YEAR, _NO_TIME = 1900, dt.datetime(1970, 1, 1)
+"""What zero is read as: no YEAR or TIMESTAMP has this value."""
 Values = Mapping[str, Any]
 
 
@@ -98,11 +102,17 @@ def value_of(type_: int, members: Iterable[str], value: Any) -> Any:
     if value is None:
         return None
     if type_ == JSON:
+        if isinstance(value, Null):
+            return "null"
         return json.dumps(_decoded(value), ensure_ascii=False, default=_text)
     if type_ == BIT:
         return int(value, 2)
     if type_ == SET:
         return ",".join(one for one in members if one in value)
+    if type_ == YEAR and value == _NO_YEAR:
+        return 0
+    if type_ in TIMESTAMPS and value == _NO_TIME:
+        return None
     if isinstance(value, int | float | str):
         return value
     return _text(value)

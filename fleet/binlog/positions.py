@@ -69,4 +69,7 @@ def load(file: Path) -> Positions | None:
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refused(f"{file} is no file that this command has written: {error!r}") from None
+        raise Refused(
+            f"{file} is no file that this command has written ({error!r}): give another, or "
+            "remove it to begin with now, or with --from-oldest at what the binary logs still have"
+        ) from None

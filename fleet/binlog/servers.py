@@ -9,7 +9,7 @@ from typing import Final
 from config.flavour import Flavour
 from config.topology import Host
 from fleet import replication
-from fleet.binlog.gtids import Gtids, GtidState, each, parts
+from fleet.binlog.gtids import Gtids, GtidSet, GtidState, each, parts
 from fleet.binlog.positions import Positions
 from fleet.core.errors import Failed, Refused
 from fleet.core.hosts import Hosts
@@ -59,7 +59,10 @@ async def check(hosts: Hosts, flavour: Flavour, host: Host) -> None:
 async def end_of(hosts: Hosts, flavour: Flavour, host: Host) -> str:
     """What its log has at its end, for `covers`."""
     variable = "gtid_binlog_pos" if flavour.gtid_positions else "gtid_executed"
-    return await _variable(hosts, host, variable)
+    end = await _variable(hosts, host, variable)
+    if not flavour.gtid_positions:
+        _merge(GtidSet(), host, end)
+    return end
 
 
 async def begin_now(hosts: Hosts, flavour: Flavour, host: Host, positions: Positions) -> None:

@@ -12,6 +12,7 @@ from aiomysql import MySQLError
 
 from config.tls import BackendTls
 from config.topology import Host
+from fleet.binlog.library import mend
 from fleet.binlog.transactions import Item, Transactions
 from fleet.core.errors import Failed, HostError
 from fleet.core.hosts import address_of, problem
@@ -83,15 +84,14 @@ class Stream:
             else:
                 end = problem(self.host, error)
         except Exception as error:
-            end = error if isinstance(error, Failed) else Failed(f"{self.host}: {_unread(error)}")
+            end = error if isinstance(error, Failed) else self.transactions.unread(error)
         if not self._stopping.is_set():
             self._put(self, end)
 
     def _read(self) -> None:
         from pymysqlreplication import BinLogStreamReader
-        from pymysqlreplication.event import QueryEvent
 
-        QueryEvent._read_status_vars_value_for_key = _leave_out
+        mend()
         # it prints how to set up servers, and what it is given, passwords included
         logging.getLogger("pymysqlreplication").setLevel(logging.CRITICAL)
         reader = BinLogStreamReader(
@@ -116,13 +116,6 @@ class Stream:
             reader.close()
 
 
-def _leave_out(event: Any, key: int) -> None:
-    """All that is said of a statement's session before its text: servers say more than the library knows, and
-    then it would not read the statement at all. Called with the first key.
-    """
-    event.packet.advance(event.status_vars_length - 1)
-
-
 class _Once:
     """Connects for the library: once for the log, and once to ask."""
 
@@ -139,7 +132,3 @@ class _Once:
         if "db" in settings:  # which PyMySQL calls otherwise by now
             settings["database"] = settings.pop("db")
         return pymysql.connect(**settings)
-
-
-def _unread(error: Exception) -> str:
-    return f"its binary log cannot be read: {type(error).__name__}: {error}"

@@ -48,7 +48,11 @@ _PREPARES: Final = 0x40
 _COMMENT = re.compile(r"\A(?:\s|/\*.*?\*/|--\s[^\n]*\n|#[^\n]*\n)+", re.S)
 _NAME = r"(?:(?:`((?:[^`]|``)+)`|([\w$]+))\s*\.\s*)?(?:`((?:[^`]|``)+)`|([\w$]+))"
 _TRUNCATE = re.compile(rf"TRUNCATE\s+(?:TABLE\s+)?{_NAME}", re.I)
-_ROWS = re.compile(r"(?:INSERT|REPLACE|UPDATE|DELETE|LOAD)\b", re.I)
+_ROWS = re.compile(r"(?:INSERT|REPLACE|UPDATE|DELETE|LOAD|WITH|SELECT|DO|CALL)\b", re.I)
+"""What changes rows, or may by a function."""
+_SEVERAL = re.compile(r"(?:UPDATE|DELETE)\b", re.I)
+_ONE = re.compile(r"\s*(?:\Z|PARTITION|(?:(?:AS\s+)?[\w$`]+\s+)?(?:SET|WHERE|ORDER|LIMIT|RETURNING)\b)", re.I)
+"""What follows the name of a table that is the only one of its UPDATE or DELETE."""
 _TARGET = re.compile(
     r"(?:(?:INSERT|REPLACE|UPDATE|DELETE)\s+|(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|QUICK|INTO|FROM)\s+)+"
     + _NAME,
@@ -140,6 +144,10 @@ class Transactions:
         else:
             raise self._lost(f"an event of the unknown kind {kind}")
 
+    def unread(self, error: Exception) -> Failed:
+        """What is said of an event that nobody can make anything of."""
+        return self._lost(f"{type(error).__name__}: {error}")
+
     def _lost(self, why: str) -> Failed:
         at, skip = "the binary log", self._host
         if self._open is not None:
@@ -199,7 +207,8 @@ class Transactions:
             return
         target = _TARGET.match(text)
         database, name = _named(target, event) if target is not None else (_default(event), "")
-        if self.names.place(self._host, database, name) is not None or target is None:
+        sure = target is not None and not (_SEVERAL.match(text) and not _ONE.match(text, target.end()))
+        if not sure or self.names.place(self._host, database, name) is not None:
             raise self._lost("its rows were logged as a statement: binlog_format is not ROW in some session")
 
     def _end(self, now: _Open) -> Iterator[Item]:

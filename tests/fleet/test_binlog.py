@@ -141,6 +141,52 @@ def test_what_was_asked_for_and_once_each(cluster: Demo, reader: Reader) -> None
     assert reader.read() == []
 
 
+#: Columns, what is written to them, and what is told.
+SELDOM: dict[str, tuple[str, str, Any]] = {
+    "below_zero": ("TIME(6)", "'-00:00:00.000001'", "-00:00:00.000001"),
+    "far_below": ("TIME(3)", "'-838:59:58.999'", "-838:59:58.999000"),
+    "no_year": ("YEAR", "0", 0),
+    "no_time": ("TIMESTAMP NULL", "'0000-00-00 00:00:00'", None),
+    "half_a_date": ("DATE", "'2024-00-15'", None),
+    "padded": ("BINARY(4)", "x'ff00'", {"base64": "/wAAAA=="}),
+    "no_bytes": ("VARBINARY(4)", "''", {"base64": ""}),
+    "controls": ("VARCHAR(9) CHARACTER SET latin1", "x'6181'", "a\x81"),
+    "wide": ("VARCHAR(9) CHARACTER SET utf16", "'a😀'", "a😀"),
+    "wider": ("VARCHAR(9) CHARACTER SET utf32", "'a😀'", "a😀"),
+}
+ON_SETS: dict[str, tuple[str, str, Any]] = {
+    "nothing": ("JSON", "'null'", "null"),
+    "opaque": (
+        "JSON",
+        "JSON_ARRAY(CAST('2024-01-02' AS DATE), CAST('2024-01-02 03:04:05.678' AS DATETIME(3)),"
+        " CAST('-01:02:03.5' AS TIME(1)), CAST(1.50 AS DECIMAL(5, 2)), x'00ff')",
+        '["2024-01-02", "2024-01-02 03:04:05.678000", "-01:02:03.500000", 1.5, "base64:type15:AP8="]',
+    ),
+    "vector": ("VECTOR(1)", "x'0000803F'", {"base64": "AACAPw=="}),
+}
+ON_DOMAINS: dict[str, tuple[str, str, Any]] = {
+    "packed": ("VARCHAR(300) COMPRESSED", "REPEAT('ü', 200)", "ü" * 200),
+    "packed_short": ("VARCHAR(10) COMPRESSED", "'ü'", "ü"),
+    "packed_bytes": ("BLOB COMPRESSED", "REPEAT(x'00', 3)", {"base64": "AAAA"}),
+    "address": ("INET6", "'1::'", {"base64": "AAEAAAAAAAAAAAAAAAAAAA=="}),
+}
+
+
+def test_values_that_are_seldom(cluster: Demo, reader: Reader) -> None:
+    domains = json.loads(reader.file.read_text())["kind"] == "domains"
+    columns = SELDOM | (ON_DOMAINS if domains else ON_SETS)
+    defined = ", ".join(f"{name} {type_}" for name, (type_, _, _) in columns.items())
+    values = ", ".join(value for _, value, _ in columns.values())
+    with cluster.direct(0) as connection, connection.cursor() as cursor:
+        cursor.execute("SET NAMES utf8mb4, SESSION sql_mode = ''")
+        cursor.execute(f"CREATE TABLE legacy.seldom (a INT PRIMARY KEY, {defined}, z INT)")
+        cursor.execute(f"INSERT INTO legacy.seldom VALUES (1, {values}, 3)")
+        cursor.execute("DROP TABLE legacy.seldom")
+    (told,) = reader.read()
+    wanted = {name: value for name, (_, _, value) in columns.items()}
+    assert told["after"] == {"a": 1, **wanted, "z": 3}
+
+
 def test_prepared_transactions_are_told_of_when_they_commit(cluster: Demo, reader: Reader) -> None:
     with ExitStack() as stack:
         cursors = {}
@@ -196,6 +242,33 @@ def test_changes_that_were_logged_as_a_statement_stop_it(cluster: Demo, reader: 
     assert [one["after"]["pin_id"] for one in found] == [34]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "WITH one AS (SELECT 36 AS pin) UPDATE {0} JOIN one ON pin_id = pin SET sequence = 1",
+        "UPDATE mysql.shardgate_checks JOIN {0} ON a = pin_id SET sequence = 1",
+        "DELETE found FROM {0} AS found WHERE found.pin_id = 36",
+    ],
+)
+def test_no_statement_hides_the_rows_it_changes(cluster: Demo, reader: Reader, statement: str) -> None:
+    if statement.startswith("WITH") and json.loads(reader.file.read_text())["kind"] == "domains":
+        pytest.skip("it has no such statement")
+    with cluster.direct(0) as connection, connection.cursor() as cursor:
+        cursor.execute("USE db00001")
+        cursor.execute("CREATE TABLE IF NOT EXISTS mysql.shardgate_checks (a INT)")
+        cursor.execute("INSERT INTO mysql.shardgate_checks VALUES (36)")
+        cursor.execute("INSERT INTO user_likes_pins VALUES (1, 36, 5)")
+        assert [one["after"]["pin_id"] for one in reader.read()] == [36]
+        cursor.execute("SET SESSION binlog_format = STATEMENT")
+        cursor.execute(statement.format("db00001.user_likes_pins"))
+        cursor.execute("SET SESSION binlog_format = ROW")
+        cursor.execute("DELETE FROM user_likes_pins WHERE pin_id = 36")
+        cursor.execute("DROP TABLE mysql.shardgate_checks")
+    status, printed, told = reader.run()
+    assert (status, printed) == (1, "")
+    assert "binlog_format is not ROW" in told
+
+
 def test_another_kind_of_positions(cluster: Demo, reader: Reader, tmp_path: Path) -> None:
     document = json.loads(reader.file.read_text())
     other = {"sets": "domains", "domains": "sets"}[document["kind"]]
@@ -205,6 +278,7 @@ def test_another_kind_of_positions(cluster: Demo, reader: Reader, tmp_path: Path
     status, _, told = reader.run()
     assert status == 2
     assert "is no file that this command has written" in told
+    assert "--from-oldest" in told
 
 
 class Writer:
@@ -268,6 +342,33 @@ def all_printed(folder: Path, writer: Writer) -> bool:
     found = printed_in(folder)
     counted = {one["id"]: json.loads(one["after"]["data"])["n"] for one in found if one["op"] == "update"}
     return counted == writer.counters and writer.made[-1] in {one["id"] for one in found}
+
+
+@pytest.mark.either_server
+def test_documents_that_are_away_stop_nothing(cluster: Demo, reader: Reader, tmp_path: Path) -> None:
+    aside = tmp_path / "schema"
+    with followed(reader, tmp_path) as process:
+        execute(cluster, "REPLACE INTO countries VALUES ('ZW', 'There')")
+        wait_until(lambda: len(printed_in(tmp_path)) >= 1, "the first change")
+        cluster.schema.rename(aside)
+        try:
+            wait_until(
+                lambda: process.poll() is not None or "cannot be read" in (tmp_path / "told").read_text(),
+                "a look at the schema",
+            )
+            with cluster.direct(0) as connection, connection.cursor() as cursor:
+                cursor.execute("INSERT INTO db00001.user_likes_pins VALUES (1, 37, 5)")
+            wait_until(
+                lambda: process.poll() is not None or "user_likes_pins" in tables_of(tmp_path),
+                "changes meanwhile",
+            )
+        finally:
+            aside.rename(cluster.schema)
+    assert "user_likes_pins" in tables_of(tmp_path)
+
+
+def tables_of(folder: Path) -> set[str]:
+    return {one["table"] for one in printed_in(folder)}
 
 
 @pytest.mark.either_server

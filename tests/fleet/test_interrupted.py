@@ -47,6 +47,42 @@ def test_while_the_program_is_imported() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "shardgate: interrupted\n")
 
 
+def test_no_import_swallows_it() -> None:
+    """Libraries import within callbacks whose exceptions are ignored; then the command would go on."""
+    code = (
+        "import builtins, contextlib, signal, sys, proxy.__main__ as program\n"
+        "real = builtins.__import__\n"
+        "def imported(name, *rest):\n"
+        "    if name.startswith('fleet'):\n"
+        "        with contextlib.suppress(KeyboardInterrupt): signal.raise_signal(signal.SIGINT)\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = imported\n"
+        "sys.argv = ['shardgate', 'id', '1']\n"
+        "program.main()"
+    )
+    command = ["env", "--default-signal=INT", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "shardgate: interrupted\n")
+
+
+def test_ctrl_c_when_all_is_done_changes_no_exit_status() -> None:
+    """While the interpreter ends, which takes a while: a script would take what was done for not begun."""
+    code = (
+        "import atexit, os, signal, sys\n"
+        "from proxy.__main__ import main\n"
+        "atexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
+        "sys.argv = ['shardgate', 'id', '1']\n"
+        "main()"
+    )
+    done = subprocess.run(
+        ["env", "--default-signal=INT", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_before_and_between_steps(world: World, tmp_path: Path) -> None:
     """Nothing is said to be unfinished that was not begun; what was begun is finished by the same command."""
     log, before = tmp_path / "log", world.state()
