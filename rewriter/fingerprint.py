@@ -229,7 +229,8 @@ def _without(found: re.Match[bytes]) -> bytes:
 
 
 def digest(sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500) -> str:
-    """`sql` for people, without its literals: `SELECT * FROM pins WHERE id = ?`, at most `limit` characters.
+    """`sql` for people, without its literals and comments: `SELECT * FROM pins WHERE id = ?`, at most `limit`
+    characters.
 
     A statement that has no fingerprint gives only its first word.
     """
@@ -242,8 +243,14 @@ def digest(sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500) 
 
 def digest_of(fingerprint: bytes, limit: int = 500) -> str:
     """What `digest` gives for statements of this fingerprint, which is not empty."""
-    texts = [_LINES.sub(_without, text) for text in fingerprint[:-1].split(b"\0")]
-    for number, text in enumerate(texts[:-1]):
-        if text.endswith((b"'", b'"')):
-            texts[number] = text[:-1]  # the quote that opens the literal
-    return " ".join(b"?".join(texts).decode("utf-8", "replace").split())[:limit]
+    *texts, last = [_LINES.sub(_without, text) for text in fingerprint[:-1].split(b"\0")]
+    parts: list[bytes] = []
+    for text in texts:
+        if text.endswith(b"/*"):
+            parts += text[:-2], b" "  # a comment stands where white space may
+        elif text.endswith((b"'", b'"')):
+            parts += text[:-1], b"?"  # without the quote that opens the literal
+        else:
+            parts += text, b"?"
+    shown = b"".join((*parts, last)).decode("utf-8", "replace")
+    return " ".join(shown.split())[:limit] or "/* */"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter.env import Env
-from rewriter.fingerprint import lift
+from rewriter.fingerprint import digest, lift
 from rewriter.text.tokens import LIST, Unreadable, read
 
 MODES = [Env(ansi_quotes=ansi, no_backslash_escapes=raw) for ansi in (False, True) for raw in (False, True)]
@@ -205,3 +205,18 @@ def test_stars_beside_comments(sql: bytes, plain: bytes) -> None:
         [(token.kind, token.text) for token in read(one, lift(one)[1], Env()).tokens] for one in (sql, plain)
     ]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SELECT a FROM t WHERE b = 5 /* page 7 */", "SELECT a FROM t WHERE b = ?"),
+        ("/*traceparent='00-ab-cd-01'*/ SELECT 'x'", "SELECT ?"),
+        ("SELECT/**/a, 0x1F /* one *//* two */ FROM t", "SELECT a, 0x? FROM t"),
+        ("SELECT /*+ NO_ICP(t) */ a FROM t # 5", "SELECT /*+ NO_ICP(t) */ a FROM t"),
+        ("SELECT '/*', a FROM t WHERE b = 'x*/'", "SELECT ?, a FROM t WHERE b = ?"),
+        ("/* ping */", "/* */"),
+    ],
+)
+def test_digests_have_no_comments(sql: str, shown: str) -> None:
+    assert digest(sql.encode()) == shown
