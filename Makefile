@@ -8,7 +8,7 @@
 #              WHAT=readings: texts that a server may read otherwise than the proxy, with other rights or routes
 #              WHAT=conditions: random conditions, whose shards must hold all that they are true for; ARGS="--count 100000"
 # make soak    mixed traffic with faults for a while, every answer checked; ARGS="--minutes 60 --flavour mysql9 --seed 7"
-# make clean   what setup and the tools have made
+# make clean   what setup and the tools have made       make help    this
 
 PYTHON_BIN := .venv/bin
 ARGS ?=
@@ -20,8 +20,11 @@ FUZZ_packets := fuzz
 FUZZ_readings := fuzz.readings
 FUZZ_conditions := fuzz.conditions
 
-.PHONY: setup demo pinboard photos fuzz soak test lint format bench clean
+.PHONY: help setup demo pinboard photos fuzz soak test lint format bench clean
 .DEFAULT_GOAL := setup
+
+help:
+	@sed -n 's/^# //p; /^$$/q' Makefile
 
 setup:
 	@.ci/setup

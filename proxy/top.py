@@ -155,7 +155,7 @@ def _head(live: dict[str, Any], status: dict[str, Any]) -> RenderableType:
         f"{clients.get('in_transaction', 0)} in a transaction",
         f"{clients.get('waiting', 0)} wait for another topology",
         f"topology version {topology.get('version', '–')}",
-        f"{status['workers']} processes",
+        f"{status['workers']} process{'' if status['workers'] == 1 else 'es'}",
     ]
     reason = status["reason"]
     ready = Text("ready", "green") if status["ready"] else Text(reason or "not ready", "yellow")
@@ -169,20 +169,33 @@ def _add(table: Table, *cells: str | Text, style: str = "") -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
-    """With the last columns, from the first that begins with >, to the right."""
+    """With the last columns, from the first that begins with >, to the right. Where a terminal is narrow, the
+    others are shortened: their cells are of `_name`.
+    """
     table = Table(
-        title=title, title_justify="left", title_style="bold", expand=True, box=None, pad_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        expand=True,
+        box=None,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for column in columns:
         right = column.startswith(">")
         table.add_column(
-            column.removeprefix(">"),
+            column.removeprefix(">") if right else _name(column),
             justify="right" if right else "left",
-            no_wrap=True,
+            no_wrap=right,
             overflow="ellipsis",
             header_style="dim",
         )
     return table
+
+
+def _name(text: str, style: str = "") -> Text:
+    """What may be shortened, and stays in its line."""
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
 def _hosts(live: dict[str, Any], status: dict[str, Any]) -> Table:
@@ -205,8 +218,8 @@ def _hosts(live: dict[str, Any], status: dict[str, Any]) -> Table:
         state = "unreachable" if down else load.get("state") or ("up" if one["up"] else "not used yet")
         _add(
             table,
-            one["host"],
-            Text(state, "bold red" if down else _STYLES.get(load.get("state", ""), "")),
+            _name(one["host"]),
+            _name(state, "bold red" if down else _STYLES.get(load.get("state", ""), "")),
             rate(load.get("per_second", 0.0)),
             ms(load.get("mean", 0.0)),
             ms(load.get("p95", 0.0)),
@@ -227,9 +240,9 @@ def _shards(hot: Sequence[dict[str, Any]]) -> Table:
         style = _STYLES.get(one["state"], "")
         _add(
             table,
-            f"{one['keyspace']} {one['shard']}",
-            one["host"],
-            one["state"] or "well",
+            _name(f"{one['keyspace']} {one['shard']}"),
+            _name(one["host"]),
+            _name(one["state"] or "well"),
             rate(one["per_second"]),
             ms(one["mean"]),
             ms(one["p95"]),
@@ -250,7 +263,7 @@ def _statements(queries: Sequence[dict[str, Any]]) -> Table:
         count = one["count"]
         _add(
             table,
-            one["digest"],
+            _name(one["digest"]),
             f"{count:,}",
             ms(one["seconds"]),
             ms(one["seconds"] / count),

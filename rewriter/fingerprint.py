@@ -252,8 +252,8 @@ def first_word(sql: bytes) -> str:
 def digest(
     sql: bytes, cut: Findall = _FINDALL[False, False], limit: int = 500, most: int | None = None
 ) -> str:
-    """`sql` for people, without its literals: `SELECT * FROM pins WHERE id = ?`, at most `limit` characters.
-    `most`: of a longer one only so many bytes are looked at, and "…" ends it.
+    """`sql` for people, without its literals and comments: `SELECT * FROM pins WHERE id = ?`, at most `limit`
+    characters. `most`: of a longer one only so many bytes are looked at, and "…" ends it.
 
     A statement that has no fingerprint gives only its first word.
     """
@@ -285,9 +285,14 @@ def digest_of(fingerprint: bytes, limit: int = 500) -> str:
 
 def _told(texts: list[bytes], limit: int) -> str:
     """These texts, with a literal between each two."""
-    texts = [_LINES.sub(_without, text) for text in texts]
-    for number, text in enumerate(texts[:-1]):
-        if text.endswith((b"'", b'"')):
-            texts[number] = text[:-1]  # the quote that opens the literal
-    told = _VALUES.sub(lambda found: found[1] or b"?", b"?".join(texts))
-    return " ".join(told.decode("utf-8", "replace").split())[:limit]
+    *texts, last = [_LINES.sub(_without, text) for text in texts]
+    parts: list[bytes] = []
+    for text in texts:
+        if text.endswith(b"/*"):
+            parts += text[:-2], b" "  # a comment stands where white space may
+        elif text.endswith((b"'", b'"')):
+            parts += text[:-1], b"?"  # without the quote that opens the literal
+        else:
+            parts += text, b"?"
+    told = _VALUES.sub(lambda found: found[1] or b"?", b"".join((*parts, last)))
+    return " ".join(told.decode("utf-8", "replace").split())[:limit] or "/* */"

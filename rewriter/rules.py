@@ -246,7 +246,8 @@ def _why(names: Names, verb: str, second: str) -> tuple[str, str]:
         return reason, f"Name a database that is not sharded, or a shard's ({place})."
     if verb in ("PREPARE", "EXECUTE"):
         advice = (
-            f"Prepare it by the protocol, as drivers do; or USE {place} first, and it sees that shard alone."
+            "Prepare it by the protocol, as drivers do; or USE a database that is not sharded first, "
+            f"for its tables, or {place}, for that shard alone."
         )
         return reason, advice
     return reason, f"USE {place} first: then it is for that shard and its host alone."

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rewriter.plan import Plan
-from rewriter.plans import Insert, Sharded
+from rewriter.plans import Ddl, Gather, Insert, Reorder, Sharded
 
 from .spans import Call, Query, Span
 
@@ -42,9 +42,18 @@ def summary(plan: Plan | None, verb: str = "") -> tuple[str, str]:
 
 
 def tables_of(plan: Plan) -> Sequence[str]:
-    """The sharded tables of a plan, each once."""
-    if isinstance(plan, Sharded | Insert):
-        return list(dict.fromkeys(plan.tables))
+    """The sharded tables of a plan, each once; none of one that is a SELECT and further statements."""
+    match plan:
+        case Sharded() | Insert():
+            return list(dict.fromkeys(plan.tables))
+        case Gather():
+            sharded = [one for one in plan.pieces if one.routing]
+            names = [f"{one.database.decode('utf-8', 'replace')}.{one.home.table}" for one in sharded]
+            return list(dict.fromkeys(names))
+        case Reorder():
+            return [plan.table]
+        case Ddl() if plan.keyspace:
+            return [plan.table]
     return ()
 
 

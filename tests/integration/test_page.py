@@ -75,3 +75,13 @@ async def test_tables_are_sorted_and_stay_so(demo: Demo, raw: MakeRaw, browser: 
     await page.click("#live")
     assert await page.texts("#live") == ["paused"]
     assert page.complaints == []
+
+
+async def test_a_long_statement_leaves_room_for_its_costs(demo: Demo, raw: MakeRaw, browser: Browser) -> None:
+    shown = ", ".join(f"data AS long_{number}" for number in "abcdefgh")
+    client = raw()
+    assert client.ask(f"SELECT {shown} FROM boards WHERE id = {board(client)}").kind == "rows"
+    page = await browser.page(demo.ready["status_url"], size=WIDE)
+    await page.wait_for("document.querySelector('#digests').textContent.includes('long_h')")
+    places = "[...document.querySelectorAll('#digests th')].map(one => one.getBoundingClientRect().right)"
+    assert (await page.evaluate(places))[5] < WIDE[0]  # the mean time

@@ -272,3 +272,18 @@ def test_the_beginning_of_a_long_statement() -> None:
     )
     assert len(digest(sql, limit=80, most=1 << 15)) <= 80
     assert digest(b"SELECT a", most=8) == "SELECT a"
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SELECT a FROM t WHERE b = 5 /* page 7 */", "SELECT a FROM t WHERE b = ?"),
+        ("/*traceparent='00-ab-cd-01'*/ SELECT 'x'", "SELECT ?"),
+        ("SELECT/**/a, 0x1F /* one *//* two */ FROM t", "SELECT a, 0x? FROM t"),
+        ("SELECT /*+ NO_ICP(t) */ a FROM t # 5", "SELECT /*+ NO_ICP(t) */ a FROM t"),
+        ("SELECT '/*', a FROM t WHERE b = 'x*/'", "SELECT ?, a FROM t WHERE b = ?"),
+        ("/* ping */", "/* */"),
+    ],
+)
+def test_digests_have_no_comments(sql: str, shown: str) -> None:
+    assert digest(sql.encode()) == shown

@@ -44,8 +44,8 @@ async def page(services: Any) -> AsyncIterator[str]:
     await server.stop()
 
 
-def shown(live: dict[str, Any], status: dict[str, Any]) -> list[str]:
-    console = Console(file=io.StringIO(), width=160, height=60)
+def shown(live: dict[str, Any], status: dict[str, Any], width: int = 160) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, height=60)
     console.print(screen(live, status))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
@@ -64,6 +64,19 @@ async def test_a_look(page: str) -> None:
     assert [one[1] for one in shards] == ["1030", "4", "3"]
     assert [one[3] for one in shards] == ["failing", "slow", "well"]
     assert FIRST in shards[1]
+
+
+async def test_a_narrow_terminal(page: str) -> None:
+    """Names are shortened, figures are not."""
+    live, status = await asyncio.to_thread(news, page)
+    status["slowest"][0]["digest"] = "SELECT a_long_statement " + ", ".join(["x"] * 99)
+    lines = shown(live, status, 80)
+    (statement,) = [line for line in lines if "SELECT a_" in line]
+    assert statement.split()[-9:] == ["2", "s", "500", "ms", "750", "ms", "0", "8", "1"]
+    assert any(line.startswith(THIRD[:6]) and "unreach" in line for line in lines)
+    (head,) = [line for line in lines if line.startswith("host ")]
+    assert head.split()[-9:] == ["a", "second", "mean", "p95", "errors", "busy", "idle", "waiting", "limit"]
+    assert max(map(len, lines)) <= 80
 
 
 async def test_charts_of_two_minutes(page: str) -> None:

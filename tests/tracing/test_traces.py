@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from config.tracing import Tracing
 from proxy.tracing.context import KEY
+from proxy.tracing.otlp import summary
 from proxy.tracing.spans import MOST, Call, Span, Trace
 from proxy.tracing.traces import Traces, traces_of
 from proxy.wire.binary import Attributes, parse_execute
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import lenenc_bytes
+from rewriter.env import Env
+from tests.rewriter.support import expand, rewriter
 
 VALUE = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 COMMENT = b" /*traceparent='" + VALUE + b"'*/"
@@ -85,6 +88,27 @@ def test_a_statement_has_only_so_many_spans() -> None:
     for _ in range(MOST + 5):
         trace.called(Call(trace, trace.new(), "SELECT", 0.0, 0.0, "h:1", "mysql", (), 0, 1, True))
     assert (len(spans), trace.left_out) == (MOST, 5)
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SELECT id FROM pins WHERE id = <pins 2 7>", "SELECT demo.pins"),
+        (
+            "SELECT p.id FROM board_has_pins m JOIN pins p ON p.id = pin_id WHERE board_id = <boards 1 3>",
+            "SELECT demo.board_has_pins demo.pins",
+        ),
+        ("SELECT p.id FROM pins p, boards b, usernames u WHERE p.ts = b.ts", "SELECT demo.pins demo.boards"),
+        ("INSERT INTO pins (data) VALUES ('{}')", "INSERT demo.pins"),
+        ("CALL reorder_board_pin(<boards 1 3>, 5, 6, NULL)", "CALL demo.board_has_pins"),
+        ("ALTER TABLE boards ADD COLUMN x INT", "ALTER TABLE demo.boards"),
+        ("ANALYZE TABLE countries", "ANALYZE TABLE"),
+        ("SELECT 1", "SELECT"),
+    ],
+)
+def test_summaries_name_the_sharded_tables(sql: str, shown: str) -> None:
+    plan, _ = rewriter().plan(expand(sql).encode(), Env(database="demo"))
+    assert summary(plan)[1] == shown
 
 
 def test_the_queue_has_an_end() -> None:
