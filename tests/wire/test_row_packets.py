@@ -185,13 +185,14 @@ def agree(data: bytes, pos: int, seq: int, most: int) -> None:
         expected = outcome(mine, data, number, most)
         assert outcome(others, data, number, most) == expected
         assert outcome(others, window, number, most) == expected
-    for mine, others in (
+    pairs: tuple[tuple[Callable[..., object], Callable[..., object]], ...] = (
         (row_packets.PYTHON[4], row_packets.split_rows),
         (row_packets.PYTHON[5], row_packets.whole_rows),
-    ):
-        expected = outcome(mine, data, pos, most)
-        assert outcome(others, data, pos, most) == expected
-        assert outcome(others, window, pos, most) == expected
+    )
+    for one, other in pairs:
+        expected = outcome(one, data, pos, most)
+        assert outcome(other, data, pos, most) == expected
+        assert outcome(other, window, pos, most) == expected
 
 
 def packets() -> st.SearchStrategy[bytes]:
