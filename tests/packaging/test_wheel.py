@@ -77,6 +77,7 @@ def test_with_a_compiler_the_loops_are_compiled(tmp_path: Path) -> None:
     names = zipfile.ZipFile(build(tmp_path)).namelist()
     assert sorted(re.sub(r"\..*", "", name) for name in names if name.endswith(".so")) == [
         "proxy/wire/_row_packets",
+        "rewriter/route/_by_id",
         "rewriter/route/_id_lists",
     ]
     assert not [name for name in names if name.endswith((".c", ".h"))]
