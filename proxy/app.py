@@ -30,7 +30,7 @@ from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users, set_users
 from proxy.frontend.traced import client_for
-from rewriter.route import id_lists
+from rewriter.route import by_id, id_lists
 from rewriter.tree.start import load
 
 from . import memory, open_files
@@ -156,7 +156,7 @@ class Worker:
                 version=facts.version,
                 topology=version,
                 listen=self.addresses(),
-                compiled=row_packets.COMPILED and id_lists.COMPILED,
+                compiled=row_packets.COMPILED and id_lists.COMPILED and by_id.COMPILED,
             )
             await self._stopping.wait()
             await self._drain(services)

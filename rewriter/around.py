@@ -21,7 +21,7 @@ MAX_AROUND: Final = 1000
 _LONGEST: Final = 2000
 """Their texts have at most so many bytes."""
 
-_BEGINS: Final = b"SUDsud"
+_BEGINS: Final = frozenset((b"S", b"U", b"D", b"s", b"u", b"d"))
 """What they begin with (SELECT, UPDATE, DELETE): others are not looked for."""
 
 _DIGITS: Final = b"0123456789"

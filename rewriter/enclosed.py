@@ -15,13 +15,15 @@ Enclosed = tuple[tuple[bytes, ...], bytes]
 """The texts and the literal, as `lift` would give them if that is the only one."""
 
 _NUMBERS: Final = b"xXbB"
-"""What stands before the quotes of a number. (Nothing at all is among these bytes, too.)"""
+"""What stands before the quotes of a number."""
+_QUOTE, _ESCAPE, _COMMA = b"'\\,"
+"""As integers: Python looks for bytes within bytes by way of an exception, which costs 1,900 instructions."""
 _NOTHING: Final[Enclosed] = ((), b"")
 
 
 def enclosed(sql: bytes) -> Enclosed:
     """What may be the statement's only literal, and the texts around it; nothing where that is not plain."""
-    return _string(sql) if b"'" in sql else _list(sql)
+    return _string(sql) if _QUOTE in sql else _list(sql)
 
 
 def _string(sql: bytes) -> Enclosed:
@@ -31,7 +33,9 @@ def _string(sql: bytes) -> Enclosed:
     """
     before, _, rest = sql.partition(b"'")
     inside, quote, behind = rest.rpartition(b"'")
-    if not quote or b"'" in inside or b"\\" in inside or b"\0" in inside or before[-1:] in _NUMBERS:
+    if not quote or _QUOTE in inside or _ESCAPE in inside or 0 in inside:
+        return _NOTHING
+    if not before or before[-1] in _NUMBERS:
         return _NOTHING
     return (before + b"'", behind + b"\0"), inside + b"'"
 
@@ -40,6 +44,6 @@ def _list(sql: bytes) -> Enclosed:
     """Integers in the last parentheses, at least two: they are lifted as one only where they are a list."""
     before, _, rest = sql.rpartition(b"(")
     inside, closed, behind = rest.partition(b")")
-    if not closed or b"," not in inside or not is_list(inside):
+    if not closed or _COMMA not in inside or not is_list(inside):
         return _NOTHING
     return (before + b"(", b")" + behind + b"\0"), inside

@@ -277,16 +277,21 @@ class Rewriter:
             if short is not None:
                 self.hits += 1
                 return short, (last, b"")
+            around = self._around.find(sql, env.key)
+            if around is not None:  # LIMIT 50
+                self.hits += 1
+                return around
         outside, literal = enclosed(sql)
         if outside:
             plan = self._enclosed.get((outside, env.key))
             if plan is not None:
                 self.hits += 1
                 return plan, (literal, b"")
-        around = self._around.find(sql, env.key)
-        if around is not None:
-            self.hits += 1
-            return around
+        if not last.isdigit():
+            around = self._around.find(sql, env.key)
+            if around is not None:
+                self.hits += 1
+                return around
         texts, literals = zip(*env.findall(sql + b"\0"), strict=True)
         if not literals[-1] and literals.count(b"") == 1:
             entry = self._cache.get((b"\0".join(texts), env.key))

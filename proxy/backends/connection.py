@@ -256,13 +256,13 @@ class BackendConnection(asyncio.Protocol):
             self.transport.write(packets)
 
     def ask(self, sql: bytes, receiver: Receiver) -> None:
-        """`send` for one COM_QUERY: the usual case."""
+        """`send` for one COM_QUERY of a client's: the usual case."""
         size = len(sql) + 1
         if self.receiver is not None or self.closed or size >= MAX_PAYLOAD:
             self.send(query_packet(sql), receiver)
             return
         self.receiver = receiver
-        self.sent = 0.0 if receiver.own else monotonic()
+        self.sent = monotonic()
         self.replies = 1
         self._plain = True
         self._numbers = None

@@ -63,14 +63,6 @@ class Connector(Protocol):
     async def __call__(self, host: str, owner: HostPool, capability_set: int) -> BackendConnection: ...
 
 
-class Take(Protocol):
-    """`PoolState.take`."""
-
-    def __call__(
-        self, settings: Settings, database: str | None, capability_set: int, user: str = NOBODY
-    ) -> BackendConnection | None: ...
-
-
 #: Bytes of user variables that an unused connection may have.
 _HEAVY = 1 << 16
 #: Seconds that a server gets to notice that a connection is closed, when another is to take its place.
@@ -119,8 +111,6 @@ class HostPool:
         self.state: PoolState[BackendConnection] = PoolState(
             limits.max_connections, limits.max_waiting, limits.user_share
         )
-        #: An idle connection for (settings, database, variant, user), or None: then `wait`.
-        self.take: Take = self.state.take
         self.version = ""
         self.failures = 0
         self.last_error = ""
@@ -176,7 +166,7 @@ class HostPool:
         refused: Callable[[Exception], None],
         user: str = NOBODY,
     ) -> Waiter[BackendConnection]:
-        """Queue for a connection. `refused` may be called before this returns."""
+        """Queue for a connection, when `state.take` has none. `refused` may be called before this returns."""
         now = self._now()
         deadline = now + self.limits.wait_timeout
         waiter = Waiter(settings, database, capability_set, deadline, granted, refused, user, now)
@@ -193,7 +183,7 @@ class HostPool:
     async def connection(
         self, settings: Settings, database: str | None, capability_set: int, user: str = NOBODY
     ) -> BackendConnection:
-        """`take` or `wait` for a coroutine. Cancelling it leaves the queue or gives the connection back."""
+        """One that is free, or `wait`, for a coroutine. Cancelling it leaves the queue or gives it back."""
         conn = self.state.take(settings, database, capability_set, user)
         if conn is not None:
             return conn

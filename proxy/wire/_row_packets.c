@@ -4,6 +4,8 @@
  * the buffer, and `pos` never exceeds the buffer's size: what is added is compared with what is left first. */
 #include "_row_packets.h"
 
+#define EOF_SIZE 9 /* with its header */
+
 /* The second and third argument, which are integers; the second one of any size where `wraps`. */
 static int read_integers(PyObject *const *args, Py_ssize_t count, int wraps, Py_ssize_t *one, Py_ssize_t *most)
 {
@@ -40,6 +42,42 @@ static PyObject *walk_rows(PyObject *module, PyObject *const *args, Py_ssize_t c
     }
     PyBuffer_Release(&view);
     return Py_BuildValue("nnk", pos, rows, header);
+}
+
+static PyObject *whole_rows(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t pos, most, rows = 0;
+    Py_buffer view;
+    unsigned long numbers[2] = {0, 0}; /* warnings and status */
+
+    if (!read_integers(args, count, 0, &pos, &most))
+        return NULL;
+    if (pos < 0) {
+        PyErr_SetString(PyExc_ValueError, "the position is negative");
+        return NULL;
+    }
+    if (PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    const unsigned char *data = view.buf;
+    for (Py_ssize_t length; (length = plain_row(data, view.len, pos, most)) > 0; rows++)
+        pos += HEADER + length;
+    const int ends = view.len - pos == EOF_SIZE && payload_length(data + pos) == EOF_SIZE - HEADER &&
+                     data[pos + HEADER] == 0xFE;
+    for (int one = 0; ends && one < 2; one++)
+        numbers[one] = (unsigned long)data[pos + 5 + 2 * one] | (unsigned long)data[pos + 6 + 2 * one] << 8;
+    PyBuffer_Release(&view);
+    if (!ends)
+        Py_RETURN_NONE;
+    PyObject *found = PyTuple_New(3), *made = PyLong_FromSsize_t(rows);
+    for (Py_ssize_t one = 0; found != NULL && made != NULL; one++) {
+        PyTuple_SET_ITEM(found, one, made);
+        if (one == 2)
+            return found;
+        made = PyLong_FromUnsignedLong(numbers[one]);
+    }
+    Py_XDECREF(found);
+    Py_XDECREF(made);
+    return NULL;
 }
 
 static PyObject *renumber(PyObject *module, PyObject *const *args, Py_ssize_t count)
@@ -283,6 +321,7 @@ static PyMethodDef methods[] = {
     {"renumber", (PyCFunction)(void (*)(void))renumber, METH_FASTCALL, NULL},
     {"binary_rows", (PyCFunction)(void (*)(void))binary_rows, METH_FASTCALL, NULL},
     {"split_rows", (PyCFunction)(void (*)(void))split_rows, METH_FASTCALL, NULL},
+    {"whole_rows", (PyCFunction)(void (*)(void))whole_rows, METH_FASTCALL, NULL},
     {"keyed_rows", (PyCFunction)(void (*)(void))keyed_rows, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

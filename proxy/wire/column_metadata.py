@@ -5,6 +5,7 @@ columns that have none there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
 
@@ -25,7 +26,8 @@ class Origin(NamedTuple):
     org_name: bytes
 
 
-class Header(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Header:
     """What a result set began with once, and what the client got instead. `key` is it without the shard's
     database; `size` its length.
     """

@@ -25,11 +25,10 @@ from struct import Struct
 from .column_metadata import Header
 from .constants import MAX_PAYLOAD, Status
 from .packets import Err, Ok, ProtocolError, parse_err, parse_ok, read_lenenc
-from .row_packets import walk_rows
+from .row_packets import walk_rows, whole_rows
 
 _U32 = Struct("<I")
 _EOF = Struct("<HH")
-_EOF_PACKET = Struct("<IBHH")
 
 FIRST, COLUMNS, COLUMNS_END, ROWS, DONE, PREPARED = range(6)
 _HEADER_LIMIT = 1 << 13
@@ -135,14 +134,10 @@ class ReplyScanner:
             expected = None
             pos = len(self._header) if data.startswith(self._header) else 0
         if pos:
-            pos, rows, _ = walk_rows(data, pos, MAX_PAYLOAD)
-            if pos != last:
+            found = whole_rows(data, pos, MAX_PAYLOAD)
+            if found is None or found[2] & _MORE:
                 return False
-            header, first, warnings, status = _EOF_PACKET.unpack_from(data, last)
-            if header & 0xFFFFFF != 5 or first != 0xFE or status & _MORE:
-                return False
-            self.warnings, self.status = warnings, status
-            self.rows = rows
+            self.rows, self.warnings, self.status = found
             self.rows_begun = True
             self.ending = 9
             self.matched = expected

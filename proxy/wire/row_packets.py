@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 Bytes = bytes | bytearray | memoryview
 
+_EOF = Struct("<IBHH")
 _HEADER = Struct("<I").unpack_from
 _HEADER_AND_BYTE = Struct("<IB").unpack_from
 
@@ -44,6 +45,19 @@ def walk_rows(data: Bytes, pos: int, most: int) -> tuple[int, int, int]:
         pos = stop
         rows += 1
     return pos, rows, header
+
+
+def whole_rows(data: Bytes, pos: int, most: int) -> tuple[int, int, int] | None:
+    """How many rows, the warnings and the status, when all from `pos` on is plain rows (see `walk_rows`) and
+    one EOF packet; else None.
+
+    Raises ValueError when `pos` is negative.
+    """
+    end, rows, _ = walk_rows(data, pos, most)
+    if len(data) - end != _EOF.size:
+        return None
+    header, first, warnings, status = _EOF.unpack_from(data, end)
+    return (rows, warnings, status) if header & 0xFFFFFF == 5 and first == 0xFE else None
 
 
 def renumber(block: Bytes, seq: int, most: int) -> tuple[bytes, int, int]:
@@ -119,11 +133,11 @@ def keyed_rows(
     return [], [], pos
 
 
-PYTHON: Final = (walk_rows, renumber, binary_rows, keyed_rows, split_rows)
+PYTHON: Final = (walk_rows, renumber, binary_rows, keyed_rows, split_rows, whole_rows)
 """Those of this file."""
 
 if not TYPE_CHECKING:
     with suppress(ImportError):
-        from ._row_packets import binary_rows, keyed_rows, renumber, split_rows, walk_rows
+        from ._row_packets import binary_rows, keyed_rows, renumber, split_rows, walk_rows, whole_rows
 
 COMPILED: Final = walk_rows is not PYTHON[0]

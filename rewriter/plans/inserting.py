@@ -25,6 +25,7 @@ from rewriter.text.literals import NotPlain
 from .unchanged import Stays, same_text
 
 _VALUES: Final = re.compile(rb"VALUES?\s*$", re.IGNORECASE)
+_BACKSLASH: Final = ord("\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,7 +510,7 @@ def _in_object(raw: bytes, path: tuple[str | int, ...]) -> int | None:
     """
     name = path[0]
     known = _members(name) if len(path) == 1 and isinstance(name, str) else None
-    if known is None or b"\\" in raw or raw.count(known[0]) != 1:
+    if known is None or _BACKSLASH in raw or raw.count(known[0]) != 1:
         return None
     found = known[1].match(raw)
     return None if found is None else int(found[1] or found[2])

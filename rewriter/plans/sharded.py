@@ -35,6 +35,7 @@ from rewriter.route.binding import (
     some_shard,
 )
 from rewriter.route.binding import host as host_of
+from rewriter.route.by_id import text_by_id
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.route.id_lists import Bits, Most, Texts, texts_by_host
 from rewriter.route.routing import Placed
@@ -55,20 +56,17 @@ Groups = dict[Host, list[int]]
 """Shards by the host that has them."""
 
 
-class Point(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Point:
     """A statement routed by one ID that is one literal or parameter: bound without further ado.
 
-    A valid ID has `id & mask == expected`. `template` has holes for three values behind the literals: the
-    shard's database, the local id, and K. `parameter`: the ID is one, which may be any literal.
+    `template` has holes for three values behind the literals: the shard's database, the local id, and K.
+    `parameter`: the ID is one, which may be any literal.
     """
 
     keyspace: str
     literal: int
-    mask: int
-    expected: int
-    shard_shift: int
-    shard_mask: int
-    local_mask: int
+    bits: Bits
     template: Template
     parameter: bool
 
@@ -134,23 +132,11 @@ class Sharded(Plan):
         """Host, shard, SQL and the shard's database of a statement that one ID routes to a shard that exists;
         None: ask `bind`.
         """
-        if self.point is None:
+        point = self.point
+        if point is None:
             return None
-        keyspace, literal, mask, expected, shift, shard_mask, local_mask, template, parameter = self.point
-        raw = values[literal]
-        if parameter and not raw.isdigit():
-            return None
-        number = int(raw) if len(raw) < 40 else -1
-        if number & mask != expected:
-            return None
-        shard = number >> shift & shard_mask
-        place = topology.keyspaces[keyspace].places.get(shard)
-        if place is None:
-            return None
-        host, database = place
-        local = number & local_mask
-        sql = template.text % template.pick((*values, database, local, number - local))  # `render`
-        return host, shard, sql, database
+        places = topology.keyspaces[point.keyspace].places
+        return text_by_id(values[point.literal], values, point.bits, places, point.template)
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         found = self.at_point(values, topology)

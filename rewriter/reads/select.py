@@ -192,11 +192,7 @@ def point(routing: Routing, template: Template, first: int) -> Point | None:
     return Point(
         keyspace=routing.keyspace,
         literal=comparison.values[0].index,
-        mask=key.mask,
-        expected=key.expected,
-        shard_shift=layout.shard_shift,
-        shard_mask=layout.shard_mask,
-        local_mask=layout.local_mask,
+        bits=Bits(key.mask & _WHOLE, key.expected, layout.shard_shift, layout.shard_mask, layout.local_mask),
         template=Template(parts, integers=(first + 1, first + 2)),
         parameter=kind == "parameter",
     )

@@ -35,8 +35,8 @@ async def test_connections_of_another_account_are_never_given(world: World) -> N
     conn = await world.lent(READ)
     world.pool.release(conn)
     for capability_set in (0, WRITE, READ | FOUND_ROWS):
-        assert world.pool.take(LOGIN, None, capability_set) is None
-    assert world.pool.take(LOGIN, None, READ) is conn
+        assert world.pool.state.take(LOGIN, None, capability_set) is None
+    assert world.pool.state.take(LOGIN, None, READ) is conn
 
 
 async def test_an_idle_one_of_another_account_makes_room(world: World) -> None:
@@ -104,7 +104,7 @@ async def test_a_kill_goes_as_the_same_account(world: World) -> None:
 async def test_numbers_of_accounts() -> None:
     world = World()
     backends = Backends(lambda host: world.pool)
-    assert backends.pool("h1").take(LOGIN, None, 0) is None
+    assert backends.pool("h1").state.take(LOGIN, None, 0) is None
     assert [backends.capability_set_of(name) for name in ("", "a", "b", "a")] == [0, READ, WRITE, READ]
     assert [backends.account_of(one) for one in (0, 1, READ, READ | FOUND_ROWS, WRITE)] == [
         "",
@@ -113,5 +113,5 @@ async def test_numbers_of_accounts() -> None:
         "a",
         "b",
     ]
-    assert backends.pool("h1").take(LOGIN, None, WRITE | FOUND_ROWS) is None
+    assert backends.pool("h1").state.take(LOGIN, None, WRITE | FOUND_ROWS) is None
     world.pool.close()

@@ -49,7 +49,7 @@ async def test_release_goes_to_the_pool_it_came_from(worlds: Worlds) -> None:
     worlds.backends.pool("h1")
     worlds.backends.release(conn)
     assert conn.closed
-    assert worlds.backends.pool("h1").take(LOGIN, None, False) is None
+    assert worlds.backends.pool("h1").state.take(LOGIN, None, False) is None
 
 
 async def test_connections_for_gathering_are_known_and_renewed(worlds: Worlds) -> None:

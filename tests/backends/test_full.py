@@ -101,7 +101,7 @@ async def test_a_host_that_answers_is_up(world: World) -> None:
     world.pool.state.all_waiting()
     before = world.pool.up
     assert not before, "nothing is known but that it takes no connections"
-    conn = world.pool.take(LOGIN, None, READ)
+    conn = world.pool.state.take(LOGIN, None, READ)
     assert conn is not None
     world.tick(0.3)
     world.pool.release(conn)

@@ -19,12 +19,12 @@ from tests.backends.hosts import ERROR, LIMITS, RESET, World
 
 
 async def test_open_lend_and_lend_again(world: World) -> None:
-    assert world.pool.take(LOGIN, None, False) is None
+    assert world.pool.state.take(LOGIN, None, False) is None
     conn = await world.lent()
     assert conn in world.pool.state.busy
     assert (world.pool.version, world.pool.opened_total) == ("9.7.0", 1)
     world.pool.release(conn)
-    assert world.pool.take(LOGIN, None, False) is conn
+    assert world.pool.state.take(LOGIN, None, False) is conn
 
 
 async def test_given_back_to_the_next_in_the_queue(world: World) -> None:
@@ -82,7 +82,7 @@ async def test_an_idle_connection_that_the_server_closes_is_forgotten(world: Wor
     world.pool.release(conn)
     conn.data_received(ERROR)
     assert conn.closed
-    assert world.pool.take(LOGIN, None, False) is None
+    assert world.pool.state.take(LOGIN, None, False) is None
     assert world.pool.state.size == 0
 
 
@@ -143,7 +143,7 @@ async def test_cancelled_in_the_very_turn_it_is_granted(world: World, cancel_fir
     await world.settle()
     assert task.cancelled()
     assert world.pool.state.busy.keys() == {other}
-    assert world.pool.take(LOGIN, None, False) is conn
+    assert world.pool.state.take(LOGIN, None, False) is conn
 
 
 # -- a host that is away

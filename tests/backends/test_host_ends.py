@@ -25,11 +25,11 @@ async def test_a_pinned_connection_is_reset(world: World) -> None:
     conn.pinned = True
     conn.settings = Settings.of({"time_zone": b"'+00:00'"})
     world.pool.release(conn)
-    assert world.pool.take(LOGIN, None, False) is None
+    assert world.pool.state.take(LOGIN, None, False) is None
     await world.settle()
     assert world.answer(conn, OK + OK) == RESET
     await world.settle()
-    assert world.pool.take(LOGIN, None, False) is conn
+    assert world.pool.state.take(LOGIN, None, False) is conn
     assert (conn.pinned, conn.settings) == (False, LOGIN)
 
 

@@ -98,7 +98,7 @@ class HostMachine(RuleBasedStateMachine):
         client = Client(capability_set, user)
         self.clients.append(client)
         pool = self.world.pool
-        conn = pool.take(settings, None, capability_set, user)
+        conn = pool.state.take(settings, None, capability_set, user)
         if conn is not None:
             conn.settings = settings
             client.granted(conn)

@@ -121,7 +121,7 @@ def test_replies_are_counted_for_host_and_shard() -> None:
     conn.ask(b"Q", Anybody())
     conn.data_received(b"".join(reply_packets([Err(1054, "no")])))
     assert (owner.load.count, owner.load.errors, shard.count) == (3, 1, 2)
-    conn.ask(b"Q", Anybody(own=True))
+    conn.send(b"\x01\0\0\0\x0e", Anybody(own=True))
     conn.data_received(ok())
     assert owner.load.count == 3
 

@@ -317,7 +317,7 @@ async def test_another_topology_comes_while_it_waits_for_a_connection() -> None:
     host = TOPOLOGY.keyspaces["main"].places[3][0]
     pool = one.world.backends.pool(host)
     taken = []
-    while (conn := pool.take(one.session.settings, None, 0, "other")) is not None:
+    while (conn := pool.state.take(one.session.settings, None, 0, "other")) is not None:
         taken.append(conn)
     pool.limits = replace(pool.limits, max_connections=len(taken))
     pool.state.share.resize(len(taken))

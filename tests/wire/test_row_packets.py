@@ -40,6 +40,7 @@ def test_where_it_can_be_compiled_the_twin_is_used() -> None:
     assert row_packets.binary_rows is not row_packets.PYTHON[2]
     assert row_packets.keyed_rows is not row_packets.PYTHON[3]
     assert row_packets.split_rows is not row_packets.PYTHON[4]
+    assert row_packets.whole_rows is not row_packets.PYTHON[5]
 
 
 # -- what they do
@@ -81,6 +82,23 @@ def test_rows_are_split_up_to_what_is_none(split: Callable[..., tuple[list[bytes
     assert split(ROW, 1 << 40, SMALL) == ([], 1 << 40)
     with pytest.raises(ValueError, match="negative"):
         split(ROW, -1, SMALL)
+
+
+@pytest.mark.parametrize("whole", {row_packets.PYTHON[5], row_packets.whole_rows})
+def test_whole_rows_end_in_one_eof_packet(whole: Callable[..., tuple[int, int, int] | None]) -> None:
+    end = packet(b"\xfe\x01\x02\x22\x80", 9)
+    assert whole(b"xyz" + ROW * 300 + end, 3, SMALL) == (300, 0x201, 0x8022)
+    assert whole(end, 0, SMALL) == (0, 0x201, 0x8022)
+    assert whole(bytearray(ROW + EOF), 0, SMALL) == (1, 0, 2)
+    others = (
+        ROW, ROW + end[:-1], ROW + end + b"x", end + end, ROW + packet(b"\xff\x15\x04\0\0", 9), b"",
+        ROW + packet(b"\xfe\0\0\0\0\0", 9), ROW + b"\4\0\0\0\xfe\0\0\0\0", ROW + packet(b"", 9) + end[4:],
+    )  # fmt: skip
+    for other in others:
+        assert whole(other, 0, SMALL) is None
+    assert whole(end, 1 << 40, SMALL) is None
+    with pytest.raises(ValueError, match="negative"):
+        whole(end, -1, SMALL)
 
 
 @pytest.mark.parametrize("pos", [0, 6, 7, 1 << 40])
@@ -167,9 +185,14 @@ def agree(data: bytes, pos: int, seq: int, most: int) -> None:
         expected = outcome(mine, data, number, most)
         assert outcome(others, data, number, most) == expected
         assert outcome(others, window, number, most) == expected
-    expected = outcome(row_packets.PYTHON[4], data, pos, most)
-    assert outcome(row_packets.split_rows, data, pos, most) == expected
-    assert outcome(row_packets.split_rows, window, pos, most) == expected
+    pairs: tuple[tuple[Callable[..., object], Callable[..., object]], ...] = (
+        (row_packets.PYTHON[4], row_packets.split_rows),
+        (row_packets.PYTHON[5], row_packets.whole_rows),
+    )
+    for one, other in pairs:
+        expected = outcome(one, data, pos, most)
+        assert outcome(other, data, pos, most) == expected
+        assert outcome(other, window, pos, most) == expected
 
 
 def packets() -> st.SearchStrategy[bytes]:
