@@ -135,8 +135,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def either(nodeid: str, servers: Sequence[str]) -> str:
-    """Which of the servers a test runs on that holds for each alike: the same one always, by its name."""
-    return servers[zlib.crc32(FLAVOUR.sub("", nodeid).encode()) % len(servers)]
+    """Which of the servers a test runs on that holds for each alike: the same one always, by its name; in
+    `CLUSTERS` by its file's, as tests go on there with what the one before them has left.
+    """
+    file = nodeid.partition("::")[0]
+    name = file if file.split("/")[1] in CLUSTERS else FLAVOUR.sub("", nodeid)
+    return servers[zlib.crc32(name.encode()) % len(servers)]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

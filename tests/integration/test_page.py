@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.fixtures import MakeRaw, shard_of
+from tests.integration.fixtures import MakeOwn, MakeRaw, shard_of
 from tests.integration.raw import Raw
 from tests.support.browser import PHONE, WIDE, Browser, find_browser, running_browser
 from tests.support.demo import Demo
@@ -77,11 +77,14 @@ async def test_tables_are_sorted_and_stay_so(demo: Demo, raw: MakeRaw, browser: 
     assert page.complaints == []
 
 
-async def test_a_long_statement_leaves_room_for_its_costs(demo: Demo, raw: MakeRaw, browser: Browser) -> None:
+async def test_a_long_statement_leaves_room_for_its_costs(own: MakeOwn, browser: Browser) -> None:
     shown = ", ".join(f"data AS long_{number}" for number in "abcdefgh")
-    client = raw()
+    proxy = own()
+    client = proxy.raw()
     assert client.ask(f"SELECT {shown} FROM boards WHERE id = {board(client)}").kind == "rows"
-    page = await browser.page(demo.ready["status_url"], size=WIDE)
+    address = proxy.proxy.status_url
+    assert address is not None
+    page = await browser.page(address, size=WIDE)
     await page.wait_for("document.querySelector('#digests').textContent.includes('long_h')")
     places = "[...document.querySelectorAll('#digests th')].map(one => one.getBoundingClientRect().right)"
     assert (await page.evaluate(places))[5] < WIDE[0]  # the mean time

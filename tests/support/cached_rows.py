@@ -119,7 +119,7 @@ class CachedRows:
 
     def _read(self, connection: Connection, own: dict[str, int]) -> None:
         self._check(connection, random.choice(self.rows), own)
-        time.sleep(random.random() * 0.02)
+        time.sleep(random.random() * 0.04)
 
     def _check(self, connection: Connection, row: Row, own: dict[str, int]) -> None:
         known = own.get(row.read, row.before)
