@@ -83,6 +83,7 @@ async def _open_memcached(where: Address) -> Store:
     import emcache
 
     logging.getLogger("emcache").setLevel(logging.CRITICAL)  # what it meets, the proxy tells
+    logging.getLogger("asyncio").addFilter(_is_no_late_answer)
     node: Any
     if where.path is not None:
         node = emcache.MemcachedUnixSocketPath(where.path)
@@ -97,6 +98,14 @@ async def _open_memcached(where: Address) -> Store:
         purge_unused_connections_after=None,
     )
     return _Memcached(client, emcache)
+
+
+def _is_no_late_answer(record: logging.LogRecord) -> bool:
+    """Not of an answer that came in the very turn in which nobody waited for it any more: the library takes
+    it for an error, and the loop ends the connection, as it should.
+    """
+    late = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.InvalidStateError)
+    return not (late and "emcache" in record.getMessage())
 
 
 class _Memcached:

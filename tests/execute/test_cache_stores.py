@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from proxy.caching.stores import Item, Store, StoreError, open_store
 from tests.support.caches import LocalCache
@@ -76,3 +78,33 @@ async def test_nonsense_is_no_answer(kind: str, said: bytes) -> None:
                 await store.alter(b"a", lambda found: found + b"x")
         await store.close()
     server.close()
+
+
+async def give_up_as_the_answer_comes() -> None:
+    asked: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1000):
+            if b"set" in data:
+                asked.put_nowait(writer)
+            else:
+                writer.write(b"ERROR\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    store = await open_store("memcached", f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    for _ in range(5):
+        call = asyncio.create_task(store.put([Item(b"a", b"1", 60)]))
+        (await asked.get()).write(b"STORED\r\n")
+        call.cancel()
+        assert isinstance((await asyncio.gather(call, return_exceptions=True))[0], asyncio.CancelledError)
+        await asyncio.sleep(0.05)
+    await store.close()
+    server.close()
+
+
+def test_an_answer_for_which_nobody_waits_any_more(caplog: pytest.LogCaptureFixture) -> None:
+    """The library meets it in uvloop only, where data come before what is due; the log says nothing of it."""
+    with caplog.at_level(logging.DEBUG, "asyncio"):
+        uvloop.run(give_up_as_the_answer_comes())
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
