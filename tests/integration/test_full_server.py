@@ -83,10 +83,17 @@ def test_users_of_another_account_are_served(own: MakeOwn, demo: Demo, workers: 
         wait_until(lambda: proxy.host_state(host)["idle"] > 0, "the others' connections stay")
         before = proxy.host_state(host)
         assert before["idle"] >= 5, before
-        for client in [proxy.raw(database="legacy") for _ in range(12)]:
+        clients = [proxy.raw(database="legacy") for _ in range(12)]
+        for client in clients:
             client.write(query("SELECT SLEEP(0.5)"))
         wait_until(lambda: "Too many connections" in proxy.host_state(host)["error"], "it is told")
-        wait_until(lambda: proxy.host_state(host)["up"], "the host answers statements")
+        assert clients[0].reply().kind == "rows"
+
+        def up() -> bool:
+            assert clients[0].ask("SELECT COUNT(*) FROM customers").rows == [(b"60",)]
+            return bool(proxy.host_state(host)["up"])
+
+        wait_until(up, "the host answers statements")
     wait_until(lambda: proxy.host_state(host)["failures"] == 0, "a look finds it out")
     state = proxy.host_state(host)
     assert (state["error"], state["up"]) == ("", True)
