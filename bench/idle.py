@@ -32,7 +32,7 @@ from bench.usage import family, usage
 from demo.programs import ServerError, find_program
 from demo.proxy import LocalProxy
 
-AIM: Final = 300
+AIM: Final = 150
 """Megabytes for 10,000 clients."""
 
 SILENT: Final = 10.0

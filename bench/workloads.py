@@ -75,16 +75,24 @@ class Workload:
 WORKLOADS = {
     one.name: one
     for one in (
-        Workload("point", "point SELECT by ID of a 1.1 KB row", cpu_aim=1.35, others=OTHERS),
+        Workload("point", "point SELECT by ID of a 1.1 KB row", cpu_aim=1.15, others=OTHERS),
         Workload(
             "prepared",
             "the same by a prepared statement with a bound ID",
+            cpu_aim=1.4,
             others=(Route.ROUTER, Route.PROXYSQL),
         ),
-        Workload("ids", "50 IDs over 50 shards, one IN list", latency_aim=1.5, others=OTHERS),
-        Workload("mapping", "50-row mapping read, ORDER BY sequence DESC LIMIT 50", others=OTHERS),
-        Workload("insert", "INSERT of a 1.1 KB object, colocated by an ID in its JSON", writes="comments"),
-        Workload("scatter", "scatter read of 100,000 rows over 64 shards", max_threads=2),
+        Workload("ids", "50 IDs over 50 shards, one IN list", cpu_aim=2.0, latency_aim=1.2, others=OTHERS),
+        Workload(
+            "mapping", "50-row mapping read, ORDER BY sequence DESC LIMIT 50", cpu_aim=1.35, others=OTHERS
+        ),
+        Workload(
+            "insert",
+            "INSERT of a 1.1 KB object, colocated by an ID in its JSON",
+            writes="comments",
+            cpu_aim=1.6,
+        ),
+        Workload("scatter", "scatter read of 100,000 rows over 64 shards", max_threads=2, cpu_aim=2.0),
         Workload(
             "passthrough", "point SELECT of a 1.1 KB row from a database that is not sharded", usual=False
         ),

@@ -120,7 +120,7 @@ def test_the_tables_do_without_what_is_missing(result: Result) -> None:
     del result.cells[Route.HAPROXY]
     assert "1 client" in drawn(*report.workload_tables(bare))
     text = drawn(report.ratio_table([bare, result]))
-    assert "≤ 1.35" in text
+    assert "≤ 1.15" in text
     assert "1.50 (1.00–2.00)" in text
     assert failed([result, bare])
     assert not failed([result])
