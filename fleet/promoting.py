@@ -213,7 +213,14 @@ class Promoting:
 
     async def _check(self, topology: Topology) -> None:
         """Refused unless the new master can take the place of the old one."""
-        old, new = await asyncio.gather(*(servers.look(self._hosts, one) for one in (self._old, self._new)))
+        try:
+            old, new = await asyncio.gather(
+                *(servers.look(self._hosts, one) for one in (self._old, self._new))
+            )
+        except HostError as error:
+            if not error.lost or error.host != self._old:
+                raise
+            raise Refused(f"{error.host}: {error}. {self._if_dead(self._old)}") from error
         problems = list(promote.server_problems(old, new))
         if old.flavour is new.flavour:
             found = await asyncio.gather(*(self._replicates(old, one) for one in (self._new, *self._others)))
@@ -238,6 +245,9 @@ class Promoting:
         except Failed as error:
             return [str(error)]
         return []
+
+    def _if_dead(self, host: Host) -> str:
+        return f"If it is dead: shardgate fleet promote --host {host} --dead"
 
     def _refuse(self, problems: Sequence[str]) -> None:
         if problems:
@@ -344,9 +354,7 @@ class Promoting:
         except HostError as error:
             if not error.lost or error.host != self._new:
                 raise
-            raise Failed(
-                f"{error.host}: {error}. If it is dead: shardgate fleet promote --host {self._new} --dead"
-            ) from error
+            raise Failed(f"{error.host}: {error}. {self._if_dead(self._new)}") from error
         self._unnamed = await servers.unnamed_slaves(
             self._hosts, self._old, [self._old, self._new, *self._others]
         )

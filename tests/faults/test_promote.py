@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from signal import SIGHUP, SIGINT, SIGTERM
+from signal import SIGCONT, SIGHUP, SIGINT, SIGTERM
 from typing import Self
 
 import pytest
@@ -19,7 +20,7 @@ from tests.faults.writers import PAUSE, RETRY, Writers, place
 from tests.fleet.killed import Killer
 from tests.integration.own import patient
 from tests.integration.raw import Raw, Reply
-from tests.support.demo import DemoHost, running_demo
+from tests.support.demo import DemoHost, running_demo, stop_process
 from tests.support.waiting import wait_until
 
 FIRST, LAST = [place(1), place(2)], [place(6), place(7)]
@@ -246,6 +247,12 @@ def test_what_is_refused(pairs: Pairs) -> None:
             pairs.execute(old, solved[1])
         assert (status, text in output) == (2, True), (text, output)
         assert pairs.document == before
+    stop_process(old.pid)
+    status, output = pairs.run("promote", "--host", old.address, "--yes")
+    os.kill(old.pid, SIGCONT)
+    hint = f"If it is dead: shardgate fleet promote --host {old.address} --dead"
+    assert (status, hint in output) == (2, True), output
+    assert pairs.document == before
     pairs.execute(new, f"SET GLOBAL {'read_only' if slave == 'SLAVE' else 'super_read_only'} = ON")
     status, output = pairs.run("promote", "--host", new.address, "--yes")
     assert (status, "is no master of this topology" in output) == (2, True), output
