@@ -36,7 +36,7 @@ pinboard photos: setup
 	@exec $(PYTHON_BIN)/python -m examples.$@ $(ARGS)
 
 test: setup
-	@.ci/drivers
+	@.ci/bytecode & .ci/drivers; status=$$?; wait; exit $$status
 	@HELM=$$(.ci/helm) exec $(PYTHON_BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 lint: setup
