@@ -22,7 +22,7 @@ from config.topology import Host
 from demo.documents import PROXY_USERS, settings_document
 from demo.servers import account, hosts_of
 from fleet.create import create
-from tests.differential.answers import RAW, Answer, RawRow, ask
+from tests.differential.answers import RAW, Answer, Failure, RawRow, ask
 from tests.differential.catalog import Row, Value, literal
 from tests.differential.world import World
 from tests.support.plain import insert_rows, logical_sql
@@ -39,6 +39,14 @@ BACKEND_USER = "differential"
 
 Contents = tuple[Counter[RawRow], Counter[RawRow]]
 """The rows of a table: on the plain server, and on the shards together."""
+
+
+class NoSession(AssertionError):
+    """A fresh session could not be told `statement`."""
+
+    def __init__(self, statement: str, error: Failure) -> None:
+        super().__init__(f"{statement}: {error}")
+        self.error = error
 
 
 class Arena:
@@ -78,7 +86,8 @@ class Arena:
             self._sides.callback(_close, connection)
             for statement in SESSION:
                 answer = ask(connection, statement)
-                assert answer.error is None, f"{statement}: {answer.error}"
+                if answer.error is not None:
+                    raise NoSession(statement, answer.error)
             found.append(connection)
         self.proxy, self.plain = found
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from config.layout import INSTAGRAM
 from tests.examples.conftest import new_user, rows
 from tests.support.demo import Demo
 
 EPOCH_MS = 1_314_220_021_721
+
+pytestmark = pytest.mark.either_server
 
 
 def test_an_id_says_when_and_where(fleet: Demo, photos: str) -> None:

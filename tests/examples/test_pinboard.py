@@ -18,6 +18,8 @@ from tests.support.demo import Demo
 
 MS, NOW_MS = 10**25, 1_700_000_000_000
 
+pytestmark = pytest.mark.either_server
+
 
 def test_boards_and_pins_are_on_their_users_shard(fleet: Demo, pinboard: str) -> None:
     ada, user = new_user(pinboard)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import MISSING, fields, replace
+from typing import Any, TypeVar
 
 import pytest
 
@@ -38,6 +38,8 @@ from tests.execute.ends import done
 from tests.execute.world import RESET, Client, World, rows
 from tests.local.places import place
 from tests.wire.streams import Err, Ok
+
+Kind = TypeVar("Kind", bound=Plan)
 
 
 class Planned:
@@ -94,15 +96,24 @@ def ask(world: World, client: Client, plan: Plan, sql: bytes = b"SELECT 1") -> N
     client.send(sql)
 
 
+def bare(kind: type[Kind]) -> Kind:
+    """A plan of which nothing but the defaults is known."""
+    plan = kind.__new__(kind)
+    for one in fields(kind):
+        if one.default is not MISSING:
+            object.__setattr__(plan, one.name, one.default)
+    return plan
+
+
 def select(*hosts: str, merge: Merge | None = None, scatter: bool = False) -> Select:
-    plan = Select.__new__(Select)  # nothing but its binding is looked at
+    plan = bare(Select)
     statements = tuple(HostStatement(host, (1,), b"Q") for host in hosts)
     object.__setattr__(plan, "bound", Bound(statements, merge, scatter=scatter))
     return plan
 
 
 def write(*hosts: str) -> Write:
-    plan = Write.__new__(Write)
+    plan = bare(Write)
     statements = tuple(HostStatement(host, (1,), b"WRITE %d" % number) for number, host in enumerate(hosts))
     object.__setattr__(plan, "bound", Bound(statements))
     object.__setattr__(plan, "verb", "UPDATE")

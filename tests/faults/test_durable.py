@@ -78,6 +78,7 @@ def counted(demo: Demo) -> int:
         return 0
 
 
+@pytest.mark.either_server
 @pytest.mark.parametrize("options", [(), ("--slaves",)], ids=["alone", "with a binary log"])
 def test_kill_9_loses_no_acknowledged_row(
     start_demo: StartDemo, tmp_path: Path, options: tuple[str, ...]

@@ -21,6 +21,7 @@ from tests.fleet.killed import Killer
 from tests.integration.own import patient
 from tests.integration.raw import Raw, Reply
 from tests.support.demo import DemoHost, running_demo, stop_process
+from tests.support.links import linked
 from tests.support.waiting import wait_until
 
 FIRST, LAST = [place(1), place(2)], [place(6), place(7)]
@@ -238,6 +239,7 @@ def test_what_is_refused(pairs: Pairs) -> None:
     for plant, mend, more, text in cases:
         pairs.execute(new, *plant or ["DO 0"])
         if plant == late:
+            linked(pairs.demo, new)
             pairs.execute(old, "CREATE DATABASE late", "DROP DATABASE late")
         if plant == clash:
             pairs.execute(old, f"INSERT INTO {row}")
@@ -245,6 +247,7 @@ def test_what_is_refused(pairs: Pairs) -> None:
         pairs.execute(new, *mend or ["DO 0"])
         if plant == clash:
             pairs.execute(old, solved[1])
+        linked(pairs.demo, new)
         assert (status, text in output) == (2, True), (text, output)
         assert pairs.document == before
     stop_process(old.pid)

@@ -27,6 +27,7 @@ from tests.fleet.moving import Moving
 from tests.integration.fixtures import make_id
 from tests.integration.own import Document, OwnProxy, merged, patient
 from tests.support.demo import Demo, DemoHost, gone, running_demo, stop_process
+from tests.support.links import linked
 from tests.support.waiting import wait_until
 
 MOVED, STAY = (2, 3), (0, 5)
@@ -190,7 +191,7 @@ def test_what_is_refused(moving: Moving, flavour: str, monkeypatch: pytest.Monke
     for host, plant, mend, text in planted:
         moving.ask(host, *plant)
         if plant is delayed:
-            moving.linked(host)
+            linked(moving.demo, host)
         if plant in (delayed, twice):
             moving.ask(moving.old, *written)
         status, output = moving.run(*split(moving), "--yes")

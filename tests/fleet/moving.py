@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from time import monotonic
 from typing import Any
 
 from typer.testing import CliRunner
@@ -13,6 +12,7 @@ from fleet import replication
 from fleet.core.hosts import Hosts
 from proxy.cli import app
 from tests.support.demo import Demo, DemoHost
+from tests.support.links import until_linked
 
 
 class Moving:
@@ -29,13 +29,7 @@ class Moving:
         for source, host in ((self.old, self.new), (self.new, self.slave)):
             position = await replication.position(hosts, source.address)
             await replication.wait_until(hosts, host.address, position, 60.0)
-            await self._linked(hosts, host)
-
-    async def _linked(self, hosts: Hosts, host: DemoHost) -> None:
-        until = monotonic() + 60
-        while (now := await replication.replica(hosts, host.address)) is None or now.problem:
-            assert monotonic() < until, now
-            await asyncio.sleep(0.05)  # a thread that was started just now is not there at once
+            await until_linked(hosts, host)
 
     def arguments(self, keyspace: str, shards: str) -> list[str]:
         """Of `shardgate fleet`."""
@@ -63,15 +57,6 @@ class Moving:
         async def run() -> None:
             async with self.demo.as_hosts() as hosts:
                 await self.caught_up(hosts)
-
-        asyncio.run(run())
-
-    def linked(self, host: DemoHost) -> None:
-        """Until both threads of its replication run."""
-
-        async def run() -> None:
-            async with self.demo.as_hosts() as hosts:
-                await self._linked(hosts, host)
 
         asyncio.run(run())
 

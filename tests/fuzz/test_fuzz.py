@@ -19,6 +19,8 @@ from tests.fuzz.watch import Books, Canary, some_users
 from tests.integration.own import OwnProxy
 from tests.support.demo import Demo
 
+pytestmark = pytest.mark.either_server
+
 CASES = 800
 SERVER_CASES = 120
 #: Every so many bytes a conversation is cut.

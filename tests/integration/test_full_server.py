@@ -93,7 +93,8 @@ def test_users_of_another_account_are_served(own: MakeOwn, demo: Demo, workers: 
             assert clients[0].ask("SELECT COUNT(*) FROM customers").rows == [(b"60",)]
             return bool(proxy.host_state(host)["up"])
 
-        wait_until(up, "the host answers statements")
+        if workers == 1:  # of two, the other one may rightly say that it cannot connect
+            wait_until(up, "the host answers statements")
     wait_until(lambda: proxy.host_state(host)["failures"] == 0, "a look finds it out")
     state = proxy.host_state(host)
     assert (state["error"], state["up"]) == ("", True)

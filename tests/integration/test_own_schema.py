@@ -276,6 +276,7 @@ def test_tables_that_the_schema_does_not_name(client: Connection, proxy: OwnProx
     assert set(shown()) == set(TABLES)
 
 
+@pytest.mark.either_server
 def test_orms(proxy: OwnProxy) -> None:
     """Django's migrations and saves, SQLAlchemy's upserts: written without a word of shards."""
     command = [sys.executable, "-m", "tests.integration.orms", str(proxy.proxy.port)]

@@ -320,13 +320,17 @@ def test_odd_values(sides: Sides, flavour: str, strict: bool) -> None:
         for odd in ODD if strict else ODD[::3]:
             update = f"UPDATE everything SET `{name}` = ? WHERE id = ?"
             done = [what(side.run(update, odd, b.integer(number)))[:2] for side in sides]
-            read = [
-                what(side.run(f"SELECT `{name}` FROM everything WHERE id = ?", b.integer(number)))[2]
-                for side in sides
-            ]
+            read = (
+                []
+                if all(kind == "err" for kind, _ in done)
+                else [
+                    what(side.run(f"SELECT `{name}` FROM everything WHERE id = ?", b.integer(number)))[2]
+                    for side in sides
+                ]
+            )
             if flavour == "mysql9" and (name, odd) in strange:
                 done, read = done[:2], read[:2]
-            if any(one != done[0] for one in done) or any(one != read[0] for one in read):
+            if any(one != done[0] for one in done) or any(one != read[0] for one in read[1:]):
                 wrong.append((name, odd, done, read))
     assert not wrong, "\n".join(map(str, wrong))
 

@@ -9,7 +9,7 @@ from typing import Any
 import aiomysql
 import pymysql
 
-from tests.differential.arena import Arena
+from tests.differential.arena import Arena, NoSession
 from tests.differential.generator import Generator
 from tests.differential.parts import Case
 from tests.differential.report import describe
@@ -72,7 +72,10 @@ class Compared(Client):
     def check(self, number: int, text: str) -> None:
         assert self.arena is not None
         runner = Runner(self.arena, self.generator)
-        found = runner.check(self.generator.case(number))
+        try:
+            found = runner.check(self.generator.case(number))
+        except NoSession as told:  # a fault has met it there
+            raise Refused(told.error.code, told.error.message) from None
         if found is None:
             return
         aspects = {one.aspect for one in found.differences}
