@@ -31,7 +31,7 @@ COPY fleet fleet
 COPY demo demo
 RUN pip --python /opt/shardgate/bin/python install --no-deps . \
  && /opt/shardgate/bin/shardgate id 241294492511762325 \
- && cd / && /opt/shardgate/bin/python -c "from proxy.wire.row_packets import COMPILED; assert COMPILED; from rewriter.route.id_lists import COMPILED; assert COMPILED; from rewriter.route.by_id import COMPILED; assert COMPILED"
+ && cd / && /opt/shardgate/bin/python -c "from proxy.compiled import COMPILED; assert COMPILED"
 
 FROM python:${PYTHON}-slim-bookworm
 LABEL org.opencontainers.image.title="shardgate" \

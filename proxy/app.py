@@ -30,7 +30,6 @@ from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users, set_users
 from proxy.frontend.traced import client_for
-from rewriter.route import by_id, id_lists
 from rewriter.tree.start import load
 
 from . import memory, open_files
@@ -39,6 +38,7 @@ from .backends.connecting import LoginConnector
 from .backends.host import HostLimits, HostPool
 from .backends.own import own_connection
 from .certificates import CertificateStore
+from .compiled import COMPILED
 from .errors import ProxyError
 from .in_use import Agreement, InUse, Shared
 from .listening import Door, serve_clients
@@ -55,7 +55,6 @@ from .status.apart import Apart, Away
 from .status.live import History, own_part
 from .status.server import StatusServer
 from .tasks import Tasks
-from .wire import row_packets
 from .wire.auth import RsaKey
 from .wire.server_auth import Authority
 
@@ -156,7 +155,7 @@ class Worker:
                 version=facts.version,
                 topology=version,
                 listen=self.addresses(),
-                compiled=row_packets.COMPILED and id_lists.COMPILED and by_id.COMPILED,
+                compiled=COMPILED,
             )
             await self._stopping.wait()
             await self._drain(services)

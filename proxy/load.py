@@ -12,8 +12,9 @@ about which shard is slow now.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from config.topology import Keyspace, Topology
 
@@ -151,10 +152,21 @@ class Load:
         return self.count == self._before.statements and self.waits == self._before.waits
 
 
+_load: Any = None
+with suppress(ImportError):
+    from . import _load  # type: ignore[attr-defined, no-redef]
+
+    _load.bind(Load, UNIT)
+COMPILED: Final = _load is not None
+"""`share` and `Loads.of` are: they have a twin in C."""
+
+
 def share(loads: Sequence[Load], seconds: float, rows: int) -> None:
     """A statement on several shards was answered: nobody knows how long each of them took, so an equal part
     is told of each. As `Load.add`, without a call for each.
     """
+    if _load is not None and _load.share(loads, seconds, rows):
+        return
     seconds /= len(loads)
     each, rest = divmod(rows, len(loads))
     bucket = bucket_of(seconds)
@@ -199,6 +211,9 @@ class Loads:
     def of(self, keyspace: Keyspace, shards: Sequence[int]) -> list[Load]:
         """Of several shards."""
         known = self.shards
+        if _load is not None:
+            found: list[Load] | None = _load.loads_of(known, keyspace.places, shards)
+            return self._of_new(keyspace, shards) if found is None else found
         try:
             return [known[database] for database in keyspace.databases_of(shards)]
         except KeyError:

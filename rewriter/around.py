@@ -18,7 +18,7 @@ from .plans import Sharded
 MAX_AROUND: Final = 1000
 """So many statements are kept."""
 
-_LONGEST: Final = 2000
+LONGEST: Final = 2000
 """Their texts have at most so many bytes."""
 
 _BEGINS: Final = frozenset((b"S", b"U", b"D", b"s", b"u", b"d"))
@@ -45,6 +45,8 @@ class Around:
     first of a text stays: others of it, whose other numbers differ, are cut.
     """
 
+    __slots__ = ("_known",)
+
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, bytes], _Known] = {}
 
@@ -57,7 +59,7 @@ class Around:
 
     def find(self, sql: bytes, key: bytes) -> tuple[Plan, Values] | None:
         """The plan of a statement and its literals, if it is known."""
-        if sql[:1] not in _BEGINS or len(sql) > _LONGEST:
+        if sql[:1] not in _BEGINS or len(sql) > LONGEST:
             return None
         known = self._known.get((sql.translate(None, _DIGITS), key))
         if known is None:
@@ -88,7 +90,7 @@ class Around:
             return
         index = (sql.translate(None, _DIGITS), key)
         at = point.literal
-        if len(sql) > _LONGEST or not literals[at].isdigit() or index in self._known:
+        if len(sql) > LONGEST or not literals[at].isdigit() or index in self._known:
             return
         begin = sum(map(len, texts[: at + 1])) + sum(map(len, literals[:at]))
         if len(self._known) >= MAX_AROUND:

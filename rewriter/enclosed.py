@@ -42,8 +42,8 @@ def _string(sql: bytes) -> Enclosed:
 
 def _list(sql: bytes) -> Enclosed:
     """Integers in the last parentheses, at least two: they are lifted as one only where they are a list."""
-    before, _, rest = sql.rpartition(b"(")
+    before, opened, rest = sql.rpartition(b"(")
     inside, closed, behind = rest.partition(b")")
-    if not closed or _COMMA not in inside or not is_list(inside):
+    if not opened or not closed or _COMMA not in inside or not is_list(inside):
         return _NOTHING
     return (before + b"(", b")" + behind + b"\0"), inside

@@ -9,7 +9,7 @@ from config.flavour import FLAVOURS, MYSQL, Flavour
 from .fingerprint import Findall, findall
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Env:
     """The session's settings that change how its statements are read, as one part of a plan's key.
 

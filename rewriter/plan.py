@@ -20,7 +20,7 @@ Choose = Callable[[Sequence[int]], int]
 """Picks one of some shards (random among the open ones for a new object; tests pass a fixed choice)."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True, weakref_slot=True)
 class Plan:
     """What all plans have.
 

@@ -170,6 +170,24 @@ class Rewriter:
     so.
     """
 
+    __slots__ = (
+        "_around",
+        "_cache",
+        "_differ",
+        "_enclosed",
+        "_folded",
+        "_folded_bytes",
+        "_leaving",
+        "_limits",
+        "_schema",
+        "_short",
+        "_topology",
+        "differences",
+        "generation",
+        "hits",
+        "misses",
+    )
+
     def __init__(
         self,
         schema: Schema,

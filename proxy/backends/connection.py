@@ -20,6 +20,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Protocol
 
+import structlog
+
 from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
 from proxy.load import BUCKETS, UNIT, Load, share
@@ -38,6 +40,8 @@ from proxy.wire.replies import FIRST, ReplyScanner
 from proxy.wire.states import rewritten, untracked
 
 from .statements import ServerStatements
+
+log = structlog.get_logger("backends")
 
 _IN_TRANS = int(Status.IN_TRANS)
 _AUTOCOMMIT = int(Status.AUTOCOMMIT)
@@ -76,6 +80,11 @@ class Receiver(Protocol):
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         """The connection is gone. `clean`: the bytes given so far end at a packet's end."""
+
+
+Answer = Callable[[Receiver, "BackendConnection", bytes], bool]
+"""Takes bytes that came, if they are a whole reply of the most usual form, does all that follows from it, and
+returns True. Else it has done nothing, and returns False."""
 
 
 class Unheard:
@@ -126,6 +135,7 @@ class BackendConnection(asyncio.Protocol):
         "_sync_packets",
         "_sync_tail",
         "_torn",
+        "answer",
         "begun",
         "branch",
         "capability_set",
@@ -203,6 +213,7 @@ class BackendConnection(asyncio.Protocol):
         self._plain = (
             False  # nothing of the reply was read yet, and it is one, with no sync statement before it
         )
+        self.answer: Answer | None = None  # to what was asked last
         self._sync_packets = 0
         self._numbers: list[int] | None = None  # of the replies' first packets, where one is not 1
         self._sync_error: Err | None = None
@@ -249,14 +260,15 @@ class BackendConnection(asyncio.Protocol):
         self.scanner.first_number = FIRST_NUMBER if numbers is None or not replies else numbers[-replies]
         self._sync_packets = sync_packets
         self._plain = not sync_packets and replies == 1 and state == FIRST
+        self.answer = None
         if self.closed:
             error = ProxyError("connection_gone", host=self.host)
             asyncio.get_running_loop().call_soon(self._tell_lost, error)
         else:
             self.transport.write(packets)
 
-    def ask(self, sql: bytes, receiver: Receiver) -> None:
-        """`send` for one COM_QUERY of a client's: the usual case."""
+    def ask(self, sql: bytes, receiver: Receiver, answer: Answer | None = None) -> None:
+        """`send` for one COM_QUERY of a client's: the usual case. `answer`: what its reply is shown first."""
         size = len(sql) + 1
         if self.receiver is not None or self.closed or size >= MAX_PAYLOAD:
             self.send(query_packet(sql), receiver)
@@ -265,6 +277,7 @@ class BackendConnection(asyncio.Protocol):
         self.sent = monotonic()
         self.replies = 1
         self._plain = True
+        self.answer = answer
         self._numbers = None
         scanner = self.scanner
         scanner.start()
@@ -356,6 +369,13 @@ class BackendConnection(asyncio.Protocol):
             # nothing was asked: the server says goodbye (wait_timeout, shutdown) or talks nonsense
             self.close()
             return
+        answer = self.answer
+        try:
+            if answer is not None and answer(receiver, self, data):
+                return
+        except ProtocolError as problem:
+            self._unreadable(receiver, problem)
+            return
         if self._plain:
             scanner = self.scanner
             if scanner.whole(data):
@@ -366,8 +386,8 @@ class BackendConnection(asyncio.Protocol):
                 self.receiver = None
                 if self.sent:
                     self._count()
-                receiver.reply_data(self, data)
-                receiver.reply_done(self)
+                if self._given(receiver, data):
+                    receiver.reply_done(self)
                 return
             self._plain = False
         try:
@@ -410,7 +430,7 @@ class BackendConnection(asyncio.Protocol):
         self._torn = partial > len(self._held) or self.scanner.within_row
         if data:
             self.given = self.scanner.seq
-            receiver.reply_data(self, data)
+            self._given(receiver, data)
 
     def _reply_over(self, receiver: Receiver, data: bytes) -> None:
         """`data` are the last bytes of a reply."""
@@ -434,7 +454,8 @@ class BackendConnection(asyncio.Protocol):
         sent = self.sent
         if sent:
             self._count()
-        receiver.reply_data(self, data)
+        if not self._given(receiver, data):
+            return
         receiver.reply_done(self)
         if more:
             if self.sent == sent:  # else the receiver has said what the next reply is counted from
@@ -519,6 +540,29 @@ class BackendConnection(asyncio.Protocol):
         self.close()
         if receiver is not None:
             receiver.reply_lost(self, error, clean)
+
+    def _given(self, receiver: Receiver, data: bytes) -> bool:
+        """Give the receiver bytes of its reply. False: it cannot read them, and was told that it is lost."""
+        try:
+            receiver.reply_data(self, data)
+        except ProtocolError as problem:
+            self._unreadable(receiver, problem)
+            return False
+        return True
+
+    def _unreadable(self, receiver: Receiver, problem: ProtocolError) -> None:
+        """What a receiver has to read of its reply is not as it must be. Nobody knows what its client was
+        given of it, so it is torn.
+        """
+        error = ProxyError("backend_protocol", host=self.host, reason=str(problem))
+        log.warning("unreadable reply", host=self.host, reason=str(problem))
+        if self.receiver is receiver:
+            self._give_up()
+            self.receiver = None
+        else:
+            self._count_error()  # it was complete, and counted
+        self.close()
+        receiver.reply_lost(self, error, clean=False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.closed:

@@ -102,6 +102,32 @@ class _Look:
 class HostPool:
     """The connections of one host."""
 
+    __slots__ = (
+        "_clock",
+        "_connect",
+        "_failed_at",
+        "_heard",
+        "_kill_at",
+        "_kills",
+        "_look_at",
+        "_looks",
+        "_made_room",
+        "_now",
+        "_retry_at",
+        "_spawn",
+        "_watch",
+        "failures",
+        "host",
+        "last_error",
+        "limits",
+        "load",
+        "opened_total",
+        "refusals",
+        "retired",
+        "state",
+        "version",
+    )
+
     def __init__(
         self, host: str, limits: HostLimits, connect: Connector, spawn: Spawn, now: Callable[[], float]
     ) -> None:

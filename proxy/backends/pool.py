@@ -45,6 +45,8 @@ _LOOK = 8
 class PoolState(Generic[C]):
     """The connections of one host. `size` counts open and opening ones."""
 
+    __slots__ = ("_places", "busy", "idle", "opening", "share", "waiting")
+
     def __init__(self, max_connections: int, max_waiting: int, user_share: float = 1.0) -> None:
         self.share = Share(max_connections, user_share)
         self._places = Share(max_waiting, user_share)

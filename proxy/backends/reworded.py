@@ -10,7 +10,7 @@ from proxy.wire.comments import comment_of, commented
 from proxy.wire.packets import query_packet
 from proxy.wire.replies import FIRST
 
-from .connection import BackendConnection, Receiver
+from .connection import Answer, BackendConnection, Receiver
 
 
 class RewordedConnection(BackendConnection):
@@ -30,7 +30,7 @@ class RewordedConnection(BackendConnection):
         packets = self.reworded(packets, receiver, sync_packets)
         super().send(packets, receiver, sync_packets, replies=replies, state=state)
 
-    def ask(self, sql: bytes, receiver: Receiver) -> None:
+    def ask(self, sql: bytes, receiver: Receiver, answer: Answer | None = None) -> None:
         self.send(query_packet(sql), receiver)
 
     def reworded(self, packets: bytes, receiver: Receiver, sync_packets: int) -> bytes:

@@ -17,7 +17,7 @@ from proxy.wire.comments import prefixed
 from proxy.wire.constants import Command
 from proxy.wire.replies import FIRST
 
-from .connection import BackendConnection, Owner, Receiver
+from .connection import Answer, BackendConnection, Owner, Receiver
 from .reworded import (
     AttributedConnection,
     CommentedAttributedConnection,
@@ -59,13 +59,13 @@ class TracedConnection(RewordedConnection):
             packets = self._begin(trace, packets, receiver, sync_packets, replies)
         super().send(packets, receiver, sync_packets, replies=replies, state=state)
 
-    def ask(self, sql: bytes, receiver: Receiver) -> None:
+    def ask(self, sql: bytes, receiver: Receiver, answer: Answer | None = None) -> None:
         client = getattr(receiver, "client", None)
         if getattr(client, "trace", None) is None and type(self) is TracedConnection:
             self.trace = None
-            BackendConnection.ask(self, sql, receiver)
+            BackendConnection.ask(self, sql, receiver, answer)
         else:
-            super().ask(sql, receiver)
+            super().ask(sql, receiver, answer)
 
     def _begin(
         self, trace: Trace, packets: bytes, receiver: Receiver, sync_packets: int, replies: int

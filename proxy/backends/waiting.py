@@ -103,6 +103,8 @@ class Share:
 class Waiting(Generic[C]):
     """The wants of one host. A user's own are served first come first served, the users in turns."""
 
+    __slots__ = ("_count", "queues")
+
     def __init__(self) -> None:
         #: By user, whose turn is next first; none is empty, so that there are none when nobody waits.
         self.queues: dict[str, deque[Waiter[C]]] = {}

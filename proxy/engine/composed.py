@@ -25,6 +25,7 @@ _SHORT = 251
 """Smaller numbers are one byte."""
 _EIGHT_BYTES = 1 << 24
 """Larger ones are eight bytes behind 0xFE."""
+_MOST = (1 << 64) - 1
 _BEFORE_MESSAGE = 13  # the packet's header, 0xFF, the code, # and the SQLSTATE
 
 
@@ -52,6 +53,8 @@ def composed(conn: BackendConnection, data: bytes, id_offset: int) -> bytes:
         return data
     affected, insert_id, status, warnings, info = ok
     insert_id += id_offset
+    if insert_id > _MOST:
+        return data  # LAST_INSERT_ID(expr): no row has it
     conn.scanner.ok = Ok(affected, insert_id, status, warnings, info)
     if affected < _SHORT and insert_id >= _EIGHT_BYTES:  # as nearly always
         size = _OK.size - _HEADER + len(info)

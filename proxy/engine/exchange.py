@@ -77,6 +77,7 @@ class Exchange(ABC):
         "kind",
         "last",
         "leaving",
+        "long_statement",
         "named",
         "observe_after",
         "phase",
@@ -87,11 +88,13 @@ class Exchange(ABC):
         "relay",
         "seq",
         "services",
+        "serving",
         "session",
         "shard",
         "sink",
         "snapshot",
         "sql",
+        "stats",
         "ticket",
         "transport",
         "visits",
@@ -109,7 +112,10 @@ class Exchange(ABC):
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self.snapshot = services.serving.snapshot  # what the command at work is served by
+        self.serving = services.serving
+        self.stats = services.stats
+        self.long_statement = services.long_statement  # bytes; longer ones are planned off the loop
+        self.snapshot = self.serving.snapshot  # what the command at work is served by
         self.transport = None  # type: ignore[assignment]  # set by connection_made
         self.session = None  # type: ignore[assignment]
         self.phase: Phase | None = None
@@ -260,7 +266,7 @@ class Exchange(ABC):
             return
         now = monotonic()
         seconds = now - self.begun
-        use = self.services.stats.observe(self.kind, outcome, seconds, self.plan)
+        use = self.stats.observe(self.kind, outcome, seconds, self.plan)
         host = self.host
         if host is not None and use is not None:
             session = self.session

@@ -41,6 +41,16 @@ _NAMES = {
 }
 
 
+def ends_one_part(session: Session, conn: BackendConnection, effects: Effects | None) -> bool:
+    """Whether code that the host has run has ended its part of a transaction that is on others, too."""
+    if effects is None or not (effects.routine or effects.changed or effects.calls):
+        return False
+    if conn.scanner.err is not None or conn.in_transaction:
+        return False
+    transaction = session.transaction
+    return transaction.held.get(conn.host) is conn and transaction.elsewhere(conn.host)
+
+
 def pin(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> None:
     """Note what keeps the session on `conn` from now on, and what no longer does."""
     kept = session.transaction.pins.setdefault(conn.host, [])

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from proxy.session.prepared import Statement
 
 
+Ask = Callable[["Passthrough", str, bytes, ColumnMetadata | None, bytes, "Statement | None"], bool]
+"""Does what `Passthrough.ask` does. False: there is something unusual, and nothing was done."""
+
+
+Send = Callable[
+    ["Passthrough", str, bytes, int | None, bool, Values, ColumnMetadata | None, Nature, Load], bool
+]
+"""Does what `Passthrough.run` does of a statement for one shard that leaves nothing behind, and is sent as it
+is: relay, host, SQL, `id_offset`, `keeps_insert_id`, `literals`, `column_metadata`, `nature`, shard.
+"""
+
+
 class Passthrough(Work, Receiver, Protocol):
     """Sends one statement to one host, and its reply to the client as it comes.
 

@@ -11,24 +11,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
-from proxy.backends.connection import BackendConnection
+from proxy.backends.connection import Answer, BackendConnection
 from proxy.backends.waiting import Waiter
 from proxy.engine import lease
 from proxy.engine.column_metadata import place_of
 from proxy.engine.composed import composed, composed_rows, logical_reply
 from proxy.engine.diagnostics import drain_diagnostics, needs_draining, opens
 from proxy.engine.failures import ENDED, note_error
-from proxy.engine.left_behind import left_behind
-from proxy.engine.passthrough import Request
+from proxy.engine.left_behind import ends_one_part, left_behind
+from proxy.engine.passthrough import Ask, Request, Send
 from proxy.engine.problems import NOTED
 from proxy.engine.session_sync import effects_packets, keeps_warnings, opens_none, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
-from proxy.engine.waiting_room import fenced, read_only
+from proxy.engine.untold import untold
 from proxy.errors import ProxyError
 from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, Outcome
@@ -54,6 +53,8 @@ class Relay:
     """A client's relay. `conn` is the connection whose reply is awaited."""
 
     __slots__ = (
+        "answer",
+        "asks",
         "broken",
         "client",
         "column_metadata",
@@ -71,8 +72,10 @@ class Relay:
         "once",
         "placing",
         "plain",
+        "pool",
         "refused",
         "request",
+        "sends",
         "shard",
         "shards",
         "sql",
@@ -100,6 +103,10 @@ class Relay:
         self.client = client
         self.loads = client.services.backends.loads
         self.known = self.loads.shards
+        self.pool = client.services.backends.pool
+        self.asks: Ask | None = None  # see `plain`
+        self.sends: Send | None = None
+        self.answer: Answer | None = None
         self.conn: BackendConnection | None = None
         self.shard: Load | None = None  # that of the shard whose statement it is, if it is that of one
         self.shards: Sequence[Load] = ()  # or of several
@@ -135,6 +142,9 @@ class Relay:
         """Send `sql` to `host`, with nothing special about it: a point select in the database `shard`. With
         `statement`, which it is executed for, the rows are made binary.
         """
+        asks = self.asks
+        if asks is not None and asks(self, host, sql, column_metadata, shard, statement):
+            return
         client = self.client
         session = client.session
         load = self.known.get(shard) or self.loads.shard(shard, client.snapshot.topology)
@@ -156,7 +166,7 @@ class Relay:
             ):
                 self.conn = conn
                 conn.begun = client.begun
-                conn.ask(sql, self)
+                conn.ask(sql, self, self.answer)
                 self.shard = conn.shard = load
                 if column_metadata is not None:
                     conn.scanner.expected = column_metadata.headers.get(conn.capability_set)
@@ -193,6 +203,18 @@ class Relay:
         of the statement. `request`: what is sent, where that is no COM_QUERY of `sql` alone. `shards`: those
         that it is for.
         """
+        sends = self.sends
+        if (
+            sends is not None
+            and len(shards) == 1
+            and effects is None
+            and database is None
+            and request is None
+            and sends(
+                self, host, sql, id_offset, keeps_insert_id, literals, column_metadata, nature, shards[0]
+            )
+        ):
+            return
         client = self.client
         client.work = self
         self.shard, self.shards = (shards[0], ()) if len(shards) == 1 else (None, shards)
@@ -282,7 +304,7 @@ class Relay:
             packets, count = self.packets_before(conn)
             conn.send(packets + query_packet(self.sql), self, count)
         else:
-            conn.send(query_packet(self.sql), self)
+            conn.ask(self.sql, self, self.answer)
         conn.shard, conn.shards = self.shard, self.shards
 
     def packets_before(self, conn: BackendConnection) -> tuple[bytes, int]:
@@ -361,21 +383,11 @@ class Relay:
             elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
                 return
             session = self.client.session
-            if conn.scanner.state == DONE and self._ends_one_part(conn):
+            if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
                 data = self._breaks(conn, data)
             elif session.tracker is not None:
                 data = tracked_reply(session, session.tracker, conn, data, self.sql, self.effects)
         self.client.transport.write(data)
-
-    def _ends_one_part(self, conn: BackendConnection) -> bool:
-        """Whether code that the host has run has ended its part of a transaction that is on others, too."""
-        effects, scanned = self.effects, conn.scanner
-        if effects is None or not (effects.routine or effects.changed or effects.calls):
-            return False
-        if scanned.err is not None or scanned.status & _IN_TRANS:
-            return False
-        transaction = self.client.session.transaction
-        return transaction.held.get(conn.host) is conn and transaction.elsewhere(conn.host)
 
     def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
         """The reply with an error at its end: whether it was COMMIT or ROLLBACK nobody knows, so the other
@@ -410,7 +422,7 @@ class Relay:
         if placing.done:
             self.column_metadata = self.placing = None
             shard = conn.scanner.database
-            if first and self.plain and shard and conn.scanner.rows_begun:
+            if first and self.plain and shard and conn.scanner.rows_begun and shard in data[:size]:
                 # the same columns of another shard: so no statement of the plan needs to be looked into again
                 head = shown[: len(shown) - len(data) + size]
                 column_metadata.headers[conn.capability_set] = Header(
@@ -427,22 +439,8 @@ class Relay:
         return self.stale
 
     def _moves(self, conn: BackendConnection, error: Err) -> bool:
-        """Whether the error is that the master takes no writes, while another may be coming: nothing has run,
-        so the client is not told of it. Or that the server ends the connection: what the client is told is
-        what becomes of its transaction.
-        """
-        client = self.client
-        if conn.scanner.rows_begun or client.phase is not None:
-            return False
-        if error.code in ENDED:
-            transaction = client.session.transaction
-            within = transaction.explicit or not client.session.autocommit or conn.in_transaction
-            if within and transaction.ending != b"COMMIT":
-                self.refused = error
-            return self.refused is not None
-        error = fenced(error, client.snapshot.topology)
-        if read_only(error) and client.services.waiting_room.takes(client, replace(error, host=conn.host)):
-            self.refused = error
+        """Whether the client is not told of the error: see `untold`."""
+        self.refused = untold(self.client, conn, error)
         return self.refused is not None
 
     def _moved(self, conn: BackendConnection, error: Err) -> None:

@@ -37,6 +37,22 @@ _MANY = 4096
 class Serving:
     """`snapshot` is what statements go by from now on. Only here it is changed."""
 
+    __slots__ = (
+        "_backends",
+        "_changed",
+        "_coming",
+        "_doubt_from",
+        "_looks",
+        "_patience",
+        "_peers",
+        "_settled",
+        "_spawn",
+        "_stats",
+        "columns_seen",
+        "problems",
+        "snapshot",
+    )
+
     def __init__(
         self,
         rewriter: Rewriter,

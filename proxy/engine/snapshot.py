@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from config.schema import Schema
-from config.topology import Topology
+from config.topology import Host, Topology
 from rewriter.planner import Rewriter
 
 
@@ -20,6 +21,8 @@ class Snapshot:
     rewriter: Rewriter
     all_serving: bool
     """Every shard takes reads and writes: the usual case, in which no state is asked for."""
+    places: dict[str, Mapping[int, tuple[Host, bytes]]] = field(init=False, repr=False, default_factory=dict)
+    """`Keyspace.places` of the keyspaces that were asked for."""
 
     @classmethod
     def of(cls, rewriter: Rewriter) -> Snapshot:

@@ -8,6 +8,7 @@ from proxy.engine.services import Services
 from proxy.errors import ProxyError
 from proxy.execute.prepared import prepare
 
+from . import plain
 from .commands import run_command
 from .connection import ClientConnection
 from .login import Login
@@ -21,6 +22,8 @@ class Client(ClientConnection):
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         self.relay = Relay(self)
+        self.begins = plain.begin
+        self.relay.asks, self.relay.sends, self.relay.answer = plain.ask, plain.send, plain.answer
 
     def connected(self) -> None:
         """Begin the log-in, unless there is no room."""

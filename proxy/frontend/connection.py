@@ -45,10 +45,16 @@ _LARGE = 1 << 16
 _LOGIN_PACKET = 1 << 17
 
 
+Begin = Callable[["ClientConnection", bytes], bool]
+"""Runs the command in what has come in, as `data_received` does. False: there is something unusual, and
+nothing was done.
+"""
+
+
 class ClientConnection(Exchange, asyncio.Protocol):
     """The transport's side of a session; `client.Client` is one with the commands to it."""
 
-    __slots__ = ("_paused", "_reader", "ahead", "held", "peer")
+    __slots__ = ("_paused", "_reader", "ahead", "begins", "held", "peer")
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
@@ -56,6 +62,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self._reader = PacketReader(min(_LOGIN_PACKET, services.settings.limits.max_packet))
         self._paused = 0  # who wants it, see AHEAD
         self.ahead = _AHEAD
+        self.begins: Begin | None = None  # see `plain`
         self.held = 0  # bytes of packets, and of the statement at work, in the worker's books
 
     # -- what it is for
@@ -81,6 +88,17 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.connected()
 
     def data_received(self, data: bytes) -> None:
+        begins = self.begins
+        if begins is not None:
+            try:
+                if begins(self, data):
+                    return
+            except ProxyError as error:
+                self.fail(error)
+                return
+            except Exception as error:
+                self.crashed(error)
+                return
         if (
             self.ready
             and data[4:5] == _QUERY
@@ -274,7 +292,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.session = session
         self.phase = None
         self.begun = monotonic()  # idle from now on
-        self.snapshot = self.services.serving.snapshot
+        self.snapshot = self.serving.snapshot
         self._reader.limit = self.services.settings.limits.max_packet
 
     def _next(self) -> None:
@@ -297,7 +315,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
     def query(self, sql: bytes) -> None:
         """COM_QUERY."""
         self.begun = monotonic()
-        self.snapshot = self.services.serving.snapshot
+        self.snapshot = self.serving.snapshot
         self.again = None
         self.sql = sql
         self.kind = "unplanned"
@@ -335,7 +353,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
     def _run(self, command: Callable[[], None]) -> None:
         """A command that is no COM_QUERY. It can be run again as it is, unless it says otherwise."""
         self.begun = monotonic()
-        self.snapshot = self.services.serving.snapshot
+        self.snapshot = self.serving.snapshot
         self.runs_again_by(command)
         self.plan = None
         try:

@@ -96,7 +96,7 @@ class Listed(NamedTuple):
         return tuple(filled)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Sharded(Plan):
     """What plans on sharded tables have in common.
 
@@ -220,7 +220,7 @@ class Scatter:
     values: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class ShardSelect(Sharded):
     """A SELECT on sharded tables: on one shard as the client wrote it, on several by UNION ALL and merge.
 
@@ -256,7 +256,7 @@ class ShardSelect(Sharded):
 
     def _bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         found = self._bind_list(values, topology) if self.listed is not None else None
-        return super()._bind(values, topology, choose) if found is None else found
+        return Sharded._bind(self, values, topology, choose) if found is None else found
 
     def _bind_list(self, values: Values, topology: Topology) -> Bound | None:
         """Bind what one list of IDs routes to several shards; None: there is more to it."""

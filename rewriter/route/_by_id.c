@@ -130,9 +130,16 @@ static PyObject *fill(PyObject *parts, PyObject *values, const Piece *computed)
     return text;
 }
 
+static PyObject *known_bits; /* those that were read last, which are mostly those that come next */
+static unsigned long long known_numbers[5];
+
 /* The five numbers of `Bits`. */
 static int read_bits(PyObject *bits, unsigned long long *numbers)
 {
+    if (bits == known_bits) {
+        memcpy(numbers, known_numbers, sizeof known_numbers);
+        return 1;
+    }
     if (!PyTuple_Check(bits) || PyTuple_GET_SIZE(bits) != 5) {
         PyErr_SetString(PyExc_TypeError, "bits are five numbers");
         return 0;
@@ -146,6 +153,8 @@ static int read_bits(PyObject *bits, unsigned long long *numbers)
         PyErr_SetString(PyExc_ValueError, "an ID has 64 bits");
         return 0;
     }
+    memcpy(known_numbers, numbers, sizeof known_numbers);
+    Py_XSETREF(known_bits, Py_NewRef(bits));
     return 1;
 }
 

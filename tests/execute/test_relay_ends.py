@@ -9,6 +9,7 @@ import pytest
 
 from proxy.backends.pool import FOUND_ROWS
 from proxy.engine.relay import Relay
+from proxy.engine.serving import Serving
 from proxy.engine.work import Leaving
 from proxy.frontend.connection import ClientConnection
 from proxy.frontend.idle import look_at_idle
@@ -136,14 +137,16 @@ async def test_the_client_leaves(world: World, client: Client, stage: Any, trans
     assert other.last.ok == (9, 0)
 
 
-async def test_a_client_that_leaves_has_changed_tables_all_the_same(world: World, client: Client) -> None:
+async def test_a_client_that_leaves_has_changed_tables_all_the_same(
+    world: World, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What others must hear of does not go with who did it, just as the reply is complete."""
     heard: list[str] = []
 
-    async def tables_changed() -> None:
+    async def tables_changed(serving: Serving) -> None:
         heard.append("changed")
 
-    world.services.serving.tables_changed = tables_changed
+    monkeypatch.setattr(Serving, "tables_changed", tables_changed)
     client.ask(relay(effects=Effects(tables=True)))
     await world.turn()
     world.server("h1").one.deliver()

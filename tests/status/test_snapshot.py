@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from proxy.status.combine import Workers
 from proxy.status.figures import mean, quantile, total
 from proxy.status.snapshot import Snapshot, Statements, take, why_not_ready
 from rewriter.plan import Plan
+from rewriter.planner import Rewriter
 from rewriter.plans.builtins import Empty
 
 from .conftest import FIRST, SECOND, THIRD, add_client, make_services
@@ -147,6 +150,17 @@ def test_workers_are_summed(services: Any) -> None:
     }
 
 
+class Keeping(Rewriter):
+    """Its cache has these plans, with their digests."""
+
+    def __init__(self, like: Rewriter, plans: dict[Plan, str]) -> None:
+        super().__init__(like.schema, like.topology)
+        self.plans = plans
+
+    def kept(self, only: Container[Plan] | None = None) -> Iterator[tuple[Plan, str, str]]:
+        return ((one, digest, "demo") for one, digest in self.plans.items() if only is None or one in only)
+
+
 def slow(services: Any, *uses: tuple[str, float, int]) -> None:
     """Statements whose plans are kept: digest, seconds each time, times."""
     plans: dict[Plan, str] = {}
@@ -155,9 +169,8 @@ def slow(services: Any, *uses: tuple[str, float, int]) -> None:
         plans[plan] = digest
         for _ in range(times):
             services.stats.observe("builtin", "ok", seconds, plan)
-    services.serving.snapshot.rewriter.kept = lambda only: (
-        (one, plans[one], "demo") for one in plans if one in only
-    )
+    snapshot = services.serving.snapshot
+    services.serving.snapshot = replace(snapshot, rewriter=Keeping(snapshot.rewriter, plans))
 
 
 def test_the_slowest_statements_of_all_workers(services: Any) -> None:

@@ -1,0 +1,113 @@
+/* What the files of `_plain` have in common.
+ *
+ * The objects are Python's. Their attributes are slots, which lie at fixed places in them: `bind` asks their classes
+ * for the places, so that to read one is to read memory. Nothing is done before all is looked at that decides
+ * whether Python has to do it; each step that finds anything unusual leaves itself, and only itself, to Python. */
+#ifndef PLAIN_H
+#define PLAIN_H
+
+#include "../_slots.h"
+#include "../wire/_row_packets.h"
+
+#include <time.h>
+
+#define EOF_SIZE 9 /* with its header */
+#define SHORTEST_OK 11
+#define COMPOSED_OK 19              /* without its words */
+#define MOST_IN_A_BYTE 250          /* of a length-encoded number */
+#define FROM_EIGHT_BYTES (1ULL << 24) /* numbers from here on have so many, behind 0xFE */
+#define MAX_PAYLOAD 0xFFFFFF
+#define IN_TRANS 0x0001 /* status flags */
+#define AUTOCOMMIT 0x0002
+#define COM_QUERY 0x03
+#define MORE_RESULTS 0x0008
+#define STATE_CHANGED 0x4000
+#define MOST_BOUNDS 32
+#define MOST_AROUND 2000 /* bytes of a statement that is known around its ID */
+
+#define CLASSES(X) \
+    X(ClientConnection) X(PacketReader) X(Serving) X(Snapshot) X(Rewriter) X(Around) X(Env) X(ShardSelect) X(Point) \
+    X(Relay) X(BackendConnection) X(ReplyScanner) X(Header) X(Settings) X(Exchange) X(Session) X(Transaction) \
+    X(User) X(HostPool) X(PoolState) X(Waiting) X(Ok) X(Share) X(Load) X(Stats) X(Use) X(KindStats) \
+    X(ColumnMetadata)
+
+#define SLOTS(X) \
+    X(ClientConnection, _reader) X(PacketReader, pending) X(Serving, snapshot) X(Snapshot, all_serving) \
+    X(Snapshot, places) X(Snapshot, rewriter) X(Snapshot, topology) X(Rewriter, _around) X(Rewriter, _enclosed) \
+    X(Rewriter, _short) X(Rewriter, hits) X(Around, _known) X(Env, key) X(ShardSelect, access) \
+    X(ShardSelect, column_metadata) X(ShardSelect, implicit_commit) X(ShardSelect, point) \
+    X(ShardSelect, session_slots) X(Point, bits) X(Point, keyspace) X(Point, literal) X(Point, template) \
+    X(Relay, answer) X(Relay, client) X(Relay, column_metadata) X(Relay, conn) X(Relay, database) X(Relay, effects) \
+    X(Relay, fresh) X(Relay, id_offset) X(Relay, keeps_insert_id) X(Relay, known) X(Relay, literals) \
+    X(Relay, nature) X(Relay, once) X(Relay, request) X(Relay, sql) X(Relay, plain) X(Relay, pool) X(Relay, shard) \
+    X(Relay, shards) X(Relay, statement) X(BackendConnection, _numbers) X(BackendConnection, _plain) \
+    X(BackendConnection, answer) X(BackendConnection, begun) X(BackendConnection, capability_set) \
+    X(BackendConnection, closed) X(BackendConnection, doomed) X(BackendConnection, ended) X(BackendConnection, host) \
+    X(BackendConnection, idle_since) X(BackendConnection, load) X(BackendConnection, owner) \
+    X(BackendConnection, pinned) X(BackendConnection, prepared) X(BackendConnection, receiver) \
+    X(BackendConnection, replies) X(BackendConnection, resetting) X(BackendConnection, scanner) \
+    X(BackendConnection, sent) X(BackendConnection, settings) X(BackendConnection, shard) \
+    X(BackendConnection, shards) X(BackendConnection, transport) X(BackendConnection, unclean) \
+    X(BackendConnection, undone) X(BackendConnection, unread) X(ReplyScanner, _fed) X(ReplyScanner, _header) \
+    X(ReplyScanner, database) X(ReplyScanner, ending) X(ReplyScanner, err) X(ReplyScanner, expected) \
+    X(ReplyScanner, first_number) X(ReplyScanner, matched) X(ReplyScanner, ok) X(ReplyScanner, ok_size) \
+    X(ReplyScanner, rows) X(ReplyScanner, rows_begun) X(ReplyScanner, state) X(ReplyScanner, status) \
+    X(ReplyScanner, warnings) X(Header, key) X(Header, shown) X(Header, size) X(Settings, status) \
+    X(Exchange, _waiting) X(Exchange, again) X(Exchange, attributes) X(Exchange, begun) X(Exchange, first) \
+    X(Exchange, host) X(Exchange, kind) X(Exchange, last) X(Exchange, leaving) X(Exchange, long_statement) \
+    X(Exchange, observe_after) X(Exchange, plan) X(Exchange, queued) X(Exchange, ready) X(Exchange, relay) \
+    X(Exchange, seq) X(Exchange, serving) X(Exchange, session) X(Exchange, shard) X(Exchange, sink) \
+    X(Exchange, snapshot) X(Exchange, sql) X(Exchange, stats) X(Exchange, transport) X(Exchange, visits) \
+    X(Exchange, work) X(Exchange, writing_paused) X(Session, autocommit) X(Session, capability_set) \
+    X(Session, diagnostics) X(Session, env) X(Session, found_rows) X(Session, last_insert_id) X(Session, row_count) \
+    X(Session, settings) X(Session, tracker) X(Session, tracks_replies) X(Session, transaction) \
+    X(Session, transaction_mode) X(Session, unsafe_charset) X(Session, user) X(Transaction, explicit) \
+    X(Transaction, held) X(Transaction, lost) X(User, databases) X(User, name) X(User, role) X(HostPool, _clock) \
+    X(HostPool, retired) X(HostPool, state) X(PoolState, busy) X(PoolState, idle) X(PoolState, share) \
+    X(PoolState, waiting) X(Share, scarce) X(Waiting, queues) X(Load, buckets) X(Load, longest) X(Load, rows) \
+    X(Load, seconds) X(ColumnMetadata, headers) X(Stats, kinds) X(Stats, uses) X(Use, buckets) X(Use, count) \
+    X(Use, hosts) X(Use, longest) X(Use, rows) X(Use, seconds) X(Use, shards) X(KindStats, counts) X(KindStats, ok) \
+    X(KindStats, seconds)
+
+#ifdef __GNUC__
+#pragma GCC visibility push(hidden) /* one module's files: no table of addresses between them */
+#endif
+
+PyObject *begin(PyObject *module, PyObject *const *args, Py_ssize_t given);
+PyObject *ask(PyObject *module, PyObject *const *args, Py_ssize_t given);
+PyObject *send(PyObject *module, PyObject *const *args, Py_ssize_t given);
+PyObject *answer(PyObject *module, PyObject *const *args, Py_ssize_t given);
+
+#define NUMBER_OF(name) NUMBER_##name,
+enum { CLASSES(NUMBER_OF) COUNT };
+extern PyTypeObject *classes[COUNT];
+
+#define PLACE_OF(class, name) extern Py_ssize_t class##_##name;
+SLOTS(PLACE_OF)
+
+#define NAMES(X) \
+    X(ask) X(execute) X(finish) X(keyspaces) X(kind) X(places) X(release) X(reply_data) X(reply_done) X(start) X(write)
+#define NAME_OF(name) extern PyObject *name_##name;
+NAMES(NAME_OF)
+
+extern PyObject *row_count_of_rows, *state_first, *state_done, *leaving_not; /* RESULT_SET, FIRST, DONE, Leaving.NOT */
+extern PyObject *kind_of_selects, *text_by_id; /* ShardSelect.kind, rewriter.route.by_id's */
+extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
+extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */
+extern Py_ssize_t bound_count, around_limit; /* rewriter.around's LONGEST */
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+
+#define IS(object, class) ((object) != NULL && Py_TYPE(object) == classes[NUMBER_##class])
+
+static inline double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+#endif

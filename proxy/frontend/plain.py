@@ -1,0 +1,98 @@
+"""The way of a plain statement to its host, and that of its reply to the client, in compiled steps.
+
+Most statements are SELECTs that are known and routed by one ID, for one host, in one packet, over a
+connection that is free; most replies are rows that say nothing but rows, in one piece. What is to be done is
+always the same then. `begin` finds the plan of a packet's statement and binds it
+(`ClientConnection.data_received` and `query`, `pipeline.execute`, `Rewriter.find`), and then does what `ask`
+does: what `Relay.ask` does, with `PoolState.take` and `BackendConnection.ask`. `answer` does what follows
+from the reply to that: it is counted for its host, its shard and its plan, its bytes go on to the client, the
+connection goes back to the pool, and the client may go on (`BackendConnection.data_received`,
+`Relay.reply_data` and `reply_done`, `HostPool.release`, `Exchange.finish`).
+
+What they do is said there. It runs there where there was no compiler, and wherever anything is unusual: the
+steps look first, and leave what is not plain to Python before they have done anything of it. `begin` leaves
+it to Python, too, to say what a user may do: it takes what nothing restricts. A test runs both beside each
+other, and compares all that they leave behind (`tests/execute/test_plain.py`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from proxy.backends.connection import Answer, BackendConnection
+from proxy.backends.host import HostPool
+from proxy.backends.pool import PoolState
+from proxy.backends.settings import Settings
+from proxy.backends.waiting import Share, Waiting
+from proxy.engine.exchange import Exchange
+from proxy.engine.passthrough import Ask, Send
+from proxy.engine.relay import Relay
+from proxy.engine.serving import Serving
+from proxy.engine.snapshot import Snapshot
+from proxy.engine.work import Leaving
+from proxy.load import UNIT, Load
+from proxy.session.outcome import RESULT_SET
+from proxy.session.state import Session, User
+from proxy.session.transaction import Transaction
+from proxy.stats import BUCKETS, KindStats, Stats, Use
+from proxy.wire.column_metadata import Header
+from proxy.wire.packets import Ok, PacketReader
+from proxy.wire.replies import DONE, FIRST, ReplyScanner
+from rewriter.around import LONGEST, Around
+from rewriter.env import Env
+from rewriter.planner import Rewriter
+from rewriter.plans import ShardSelect
+from rewriter.plans.sharded import Point
+from rewriter.route.by_id import text_by_id
+from rewriter.route.column_metadata import ColumnMetadata
+
+from .connection import Begin, ClientConnection
+
+_CLASSES: Final = (
+    ClientConnection,
+    PacketReader,
+    Serving,
+    Snapshot,
+    Rewriter,
+    Around,
+    Env,
+    ShardSelect,
+    Point,
+    Relay,
+    BackendConnection,
+    ReplyScanner,
+    Header,
+    Settings,
+    Exchange,
+    Session,
+    Transaction,
+    User,
+    HostPool,
+    PoolState,
+    Waiting,
+    Ok,
+    Share,
+    Load,
+    Stats,
+    Use,
+    KindStats,
+    ColumnMetadata,
+)
+
+begin: Begin | None = None
+ask: Ask | None = None
+send: Send | None = None
+answer: Answer | None = None
+"""None: they are not compiled."""
+
+with suppress(ImportError):
+    from . import _plain  # type: ignore[attr-defined]
+
+    _plain.bind(
+        {one.__name__: one for one in _CLASSES},
+        *(RESULT_SET, FIRST, DONE, Leaving.NOT, UNIT, BUCKETS, text_by_id, LONGEST),
+    )
+    begin, ask, send, answer = _plain.begin, _plain.ask, _plain.send, _plain.answer
+
+COMPILED: Final = ask is not None
