@@ -266,7 +266,9 @@ def _built(text: str, source: str) -> _Builder | None:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "document"
         message = error.problem or "is not YAML"
-        if error.context and error.context_mark:
+        if "nesting depth" in message:
+            message = "is nested too deeply"
+        elif error.context and error.context_mark:
             message += f" {error.context} (begun in line {error.context_mark.line + 1})"
         raise ConfigError([Problem(place, message, source)]) from error
     except yaml.YAMLError as error:

@@ -333,7 +333,9 @@ def test_what_commits_and_is_not_answered(faulty: Start) -> None:
             link.pass_on()
             if sent:
                 assert reply.code == 1158, (sql, reply)
-                assert client.ask(shown).code in (0, 1105), sql
+                # what was spoiled may have been an attempt to connect, too: 1429 for a moment
+                code = wait_until(lambda client=client: {client.ask(shown).code} - {1429}, "it is used again")
+                assert code <= {0, 1105}, sql
                 assert client.ask("ROLLBACK").kind == "ok", sql
             else:
                 assert reply.code == 1053, (sql, reply)

@@ -16,7 +16,7 @@ import pytest
 
 from demo.programs import Program
 from tests.faults.bank import Bank
-from tests.faults.xa_runs import DECISION, RUNS, STEPS, run
+from tests.faults.xa_runs import COMMIT, DECISION, RUNS, STEPS, run
 from tests.support.waiting import wait_until, wait_until_is
 
 
@@ -54,29 +54,29 @@ def test_answers_that_are_lost(bank: Bank) -> None:
     """
     first, branch = bank.traps
     cases = (
-        (first, b"COMMIT AND NO CHAIN", False, 0, 0),
-        (first, b"COMMIT AND NO CHAIN", True, 1053, 0),
-        (first, DECISION, False, 1053, 0),
-        (branch, b"XA PREPARE", False, 1053, 0),
-        (branch, b"XA PREPARE", True, 1053, 0),
-        (branch, b"XA COMMIT", True, 0, 1),
-        (branch, b"XA COMMIT", False, 0, 1),
+        (first, COMMIT, False, 0, 0),
+        (first, COMMIT, True, 1053, 0),
+        (first, (DECISION,), False, 1053, 0),
+        (branch, (b"XA PREPARE",), False, 1053, 0),
+        (branch, (b"XA PREPARE",), True, 1053, 0),
+        (branch, (b"XA COMMIT",), True, 0, 1),
+        (branch, (b"XA COMMIT",), False, 0, 1),
     )
-    for trap, pattern, before, code, warnings in cases:
+    for trap, patterns, before, code, warnings in cases:
         with bank.connect() as connection, connection.cursor() as cursor:
             wait_until(partial(bank.serves, cursor, 0), "it serves")
-            trap.arm(pattern, nothing, before=before)
+            trap.arm(*patterns, then=nothing, before=before)
             number = bank.number()
             try:
                 bank.transfer(cursor, number, 0)
                 got = 0
             except pymysql.MySQLError as error:
                 got = error.args[0]
-            assert (got, pattern) == (code, pattern)
+            assert (got, patterns) == (code, patterns)
             (bank.refused if code else bank.acknowledged).add(number)
             cursor.execute("SHOW WARNINGS")
             told = [row for row in cursor.fetchall() if row[0] == "Warning"]
-            assert len(told) == warnings, (pattern, told)
+            assert len(told) == warnings, (patterns, told)
             if code:
                 cursor.execute("ROLLBACK")
         bank.check()
@@ -89,7 +89,7 @@ def test_what_nobody_knows(bank: Bank) -> None:
     for before in (True, False):
         with bank.connect() as connection, connection.cursor() as cursor:
             wait_until(partial(bank.serves, cursor, 0), "it serves")
-            bank.traps[0].arm(b"COMMIT AND NO CHAIN", partial(bank.kill, "first", 0), before=before)
+            bank.traps[0].arm(*COMMIT, then=partial(bank.kill, "first", 0), before=before)
             number = bank.number()
             with pytest.raises(pymysql.MySQLError, match="It is so on all of its hosts or on none") as told:
                 bank.transfer(cursor, number, 0)
@@ -105,12 +105,12 @@ def test_what_nobody_knows(bank: Bank) -> None:
 def test_asked_to_go(bank: Bank) -> None:
     """SIGTERM in the midst of a COMMIT, one of whose connections is lost."""
     for step in ("prepare", "decide", "finish"):
-        pattern, place = STEPS[step]
+        patterns, place = STEPS[step]
         process = bank.proxy.process
         assert process is not None
         with contextmanager(bank.clients)(2, 0):
             trap = bank.traps[0 if place == "first" else 1]
-            trap.arm(pattern, partial(os.kill, process.pid, signal.SIGTERM), before=True)
+            trap.arm(*patterns, then=partial(os.kill, process.pid, signal.SIGTERM), before=True)
             assert trap.sprung.wait(30), f"no {step}"
             process.wait(60)
             bank.revive()

@@ -15,7 +15,7 @@ def test_the_last_words_of_one_that_is_gone_are_not_what_it_waits_for() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         Trap("127.0.0.1", server.getsockname()[1]) as trap,
     ):
-        trap.arm(b"XA COMMIT", lambda: done.append("killed"), before=False)
+        trap.arm(b"XA COMMIT", then=lambda: done.append("killed"), before=False)
         for answered in (False, True):
             client = socket.create_connection(("127.0.0.1", trap.port))
             behind, _ = server.accept()
@@ -28,4 +28,28 @@ def test_the_last_words_of_one_that_is_gone_are_not_what_it_waits_for() -> None:
             wait_until(lambda behind=behind: behind.recv(100) == b"", "the trap has noticed")  # type: ignore[misc]
             behind.close()
             assert trap.sprung.is_set() is answered
+    assert done == ["killed"]
+
+
+def test_several_patterns_come_on_one_connection() -> None:
+    """The last one springs it only where the others came before."""
+    done: list[str] = []
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        Trap("127.0.0.1", server.getsockname()[1]) as trap,
+    ):
+        trap.arm(b"INSERT", b"COMMIT", then=lambda: done.append("killed"), before=True)
+        with socket.create_connection(("127.0.0.1", trap.port)) as writing:
+            behind_writing, _ = server.accept()
+            writing.sendall(b"INSERT")
+            assert behind_writing.recv(100) == b"INSERT"
+            with socket.create_connection(("127.0.0.1", trap.port)) as other:
+                behind, _ = server.accept()
+                other.sendall(b"COMMIT")
+                assert behind.recv(100) == b"COMMIT"
+                behind.close()
+            assert not done
+            writing.sendall(b"COMMIT")
+            assert behind_writing.recv(100) == b""
+            behind_writing.close()
     assert done == ["killed"]

@@ -3,7 +3,8 @@
     arm(pattern, before=True, then=kill)    `kill()` runs when a client is about to send what has the pattern:
                                             the server does not get it, or (before=False) its reply stays away
 
-It works once. What comes after it on that connection goes nowhere; other connections go on.
+Of several patterns all have to come, in their order, on one connection: the proxy's own work in the background
+says COMMIT, too. It works once. What comes after it on that connection goes nowhere; other connections go on.
 """
 
 from __future__ import annotations
@@ -24,22 +25,34 @@ class Trap(Link):
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port)
         self.sprung = threading.Event()
-        self._pattern = b""
+        self._patterns: tuple[bytes, ...] = ()
+        self._seen: dict[asyncio.StreamReader, int] = {}  # so many of them, by connection
         self._before = True
         self._then: Callable[[], None] = lambda: None
         self._caught: set[asyncio.StreamReader] = set()  # of connections on which the reply is waited for
 
-    def arm(self, pattern: bytes, then: Callable[[], None], *, before: bool) -> None:
+    def arm(self, *patterns: bytes, then: Callable[[], None], before: bool) -> None:
         """From now on; `then` runs in the link's thread."""
 
         def change() -> None:
             self.sprung.clear()
-            self._pattern, self._before, self._then = pattern, before, then
+            self._seen.clear()
+            self._patterns, self._before, self._then = patterns, before, then
 
         self._call(change)
 
     def disarm(self) -> None:
-        self.arm(b"", lambda: None, before=True)
+        self.arm(then=lambda: None, before=True)
+
+    def _comes(self, reader: asyncio.StreamReader, data: bytes) -> bool:
+        """Whether the last of the patterns is in this."""
+        at = 0
+        while (seen := self._seen.get(reader, 0)) < len(self._patterns):
+            at = data.find(self._patterns[seen], at)
+            if at < 0:
+                return False
+            self._seen[reader] = seen + 1
+        return bool(self._patterns)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
@@ -61,15 +74,15 @@ class Trap(Link):
         self, reader: asyncio.StreamReader, answers: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         while data := await reader.read(_CHUNK):
-            if self._pattern and self._pattern in data:
-                pattern, self._pattern = self._pattern, b""
+            if self._comes(reader, data):
+                patterns, self._patterns = self._patterns, ()
                 if not self._before:
                     self._caught.add(answers)
                     writer.write(data)
                     await reader.read()  # until the client is gone, or the reply has come
                     if answers in self._caught:  # gone: the last words of one that was killed before
                         self._caught.discard(answers)
-                        self._pattern = self._pattern or pattern
+                        self._patterns = self._patterns or patterns
                     break
                 self._spring()
                 break

@@ -26,24 +26,26 @@ from tests.support.programs import FLAVOURS, need_program
 from tests.support.waiting import wait_until
 
 DECISION = b"INSERT INTO `shardgate_xa`"
-#: Statements of a COMMIT, and at which of the hosts.
+#: A client's: the proxy's own COMMIT, when it deletes old decisions, has no decision before it.
+COMMIT = (DECISION, b"COMMIT AND NO CHAIN")
+#: Statements of a COMMIT (see `Trap`), and at which of the hosts.
 STEPS = {
-    "prepare": (b"XA PREPARE", "branch"),
-    "decide": (DECISION, "first"),
-    "commit": (b"COMMIT AND NO CHAIN", "first"),
-    "finish": (b"XA COMMIT", "branch"),
+    "prepare": ((b"XA PREPARE",), "branch"),
+    "decide": ((DECISION,), "first"),
+    "commit": (COMMIT, "first"),
+    "finish": ((b"XA COMMIT",), "branch"),
 }
 #: Statements of the resolver, by what there is to be resolved.
 LEFT = {
     "commit": {
-        "recover": (b"XA RECOVER", "branch"),
-        "look": (b"SELECT committed", "first"),
-        "finish": (b"XA COMMIT", "branch"),
+        "recover": ((b"XA RECOVER",), "branch"),
+        "look": ((b"SELECT committed",), "first"),
+        "finish": ((b"XA COMMIT",), "branch"),
     },
     "prepare": {
-        "look": (b"SELECT committed", "first"),
-        "abort": (DECISION, "first"),
-        "undo": (b"XA ROLLBACK", "branch"),
+        "look": ((b"SELECT committed",), "first"),
+        "abort": ((DECISION,), "first"),
+        "undo": ((b"XA ROLLBACK",), "branch"),
     },
 }
 
@@ -85,15 +87,15 @@ def run(bank: Bank, one: Run, first: int, *, clients: int = 3) -> float:
     at = {"first": bank.traps[first], "branch": bank.traps[others]}
     running = contextmanager(bank.clients)
     if one.left:
-        pattern, place = STEPS[one.left]
+        patterns, place = STEPS[one.left]
         with running(clients, first):
-            at[place].arm(pattern, bank.kill_proxy, before=False)
+            at[place].arm(*patterns, then=bank.kill_proxy, before=False)
             assert at[place].sprung.wait(30), f"no {one.left}"
-        pattern, place = LEFT[one.left][one.step]
+        patterns, place = LEFT[one.left][one.step]
     else:
-        pattern, place = STEPS[one.step]
+        patterns, place = STEPS[one.step]
     trap = at[place]
-    trap.arm(pattern, partial(bank.kill, one.victim, first), before=one.before)
+    trap.arm(*patterns, then=partial(bank.kill, one.victim, first), before=one.before)
     if one.left:
         bank.wait_killed()
         bank.proxy.spawn()  # which may not live until it is ready
