@@ -3,8 +3,8 @@
     arm(pattern, before=True, then=kill)    `kill()` runs when a client is about to send what has the pattern:
                                             the server does not get it, or (before=False) its reply stays away
 
-Of several patterns all have to come, in their order, on one connection: the proxy's own work in the background
-says COMMIT, too. It works once. What comes after it on that connection goes nowhere; other connections go on.
+Of several patterns all have to come, in their order, on one connection: the proxy in the background, too,
+says COMMIT. It works once. What comes after it on that connection goes nowhere; other connections go on.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Trap(Link):
                     await reader.read()  # until the client is gone, or the reply has come
                     if answers in self._caught:  # gone: the last words of one that was killed before
                         self._caught.discard(answers)
-                        self._patterns = self._patterns or patterns
+                        self._wait_again(patterns)
                     break
                 self._spring()
                 break
@@ -100,6 +100,10 @@ class Trap(Link):
                 writer.write(data)
                 await writer.drain()
         writer.transport.abort()
+
+    def _wait_again(self, patterns: tuple[bytes, ...]) -> None:
+        if not self._patterns:
+            self._patterns = patterns
 
     def _spring(self) -> None:
         self._then()

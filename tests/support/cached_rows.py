@@ -2,7 +2,7 @@
 
 Every write adds one to a row's number, so a row's number is at least that of the writes acknowledged so far.
 What a client reads must be at least: the number that its own session knows of; and what all had been told a
-lease before it asked (with `lease` 0: when it asked).
+lease before it asked (with `lease` 0: when it asked, unless it is `excused`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Row:
 class CachedRows:
     """Runs writers and readers, each on a connection of its own, until the end of the `with`; then raises
     what they have found wrong. `rest`: so many seconds a row has between two writes. `tolerant`: connections
-    may break, and are made again.
+    may break, and are made again. `excused` is given how late a read was, in seconds, and when it asked.
     """
 
     def __init__(
@@ -55,9 +55,11 @@ class CachedRows:
         lease: float = 0.0,
         transactions: bool = False,
         tolerant: bool = False,
+        excused: Callable[[float, float], bool] = lambda late, asked: False,
     ) -> None:
         self.rows = rows
         self.lease = lease
+        self.excused = excused
         self.transactions = transactions
         self.tolerant = tolerant
         self.reads = 0
@@ -132,6 +134,8 @@ class CachedRows:
             self.problems.append(f"{row.read}: {found}, and the session knew of {known}")
         if found < told:
             late = asked - row.acknowledged[found - row.before]
+            if self.excused(late, asked):
+                return
             self.problems.append(f"{row.read}: {found}, {told} was told; old by {late:.3f} s")
         if not self.lease:
             own[row.read] = max(known, found)
