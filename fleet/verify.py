@@ -124,20 +124,37 @@ def missing(
     schema: Schema, topology: Topology, answers: Mapping[tuple[Host, str], Answer]
 ) -> dict[Host, list[Finding]]:
     """The databases and tables that masters lack, and those of their masters that slaves lack."""
-    findings: dict[Host, list[Finding]] = {}
-    found: dict[Host, Found] = {}
+    findings: dict[Host, list[Finding]] = {
+        host: [Finding(f"its tables cannot be listed: {answers[host, ''].tables}")]
+        for host in hosts_of(topology)
+        if not answers[host, ""].error and isinstance(answers[host, ""].tables, str)
+    }
+    plan, found = wanted(schema, topology), _found(topology, answers)
+    masters = {host: having for host, having in found.items() if host in plan}
+    for group in grouped(_missing(plan, topology, masters) + _not_replicated(plan, topology, found)):
+        text = f"{group.names}: {group.fault.text}; {group.fault.remedy}"
+        findings.setdefault(group.fault.host, []).append(Finding(text))
+    return findings
+
+
+def behind(schema: Schema, topology: Topology, answers: Mapping[tuple[Host, str], Answer]) -> bool:
+    """Whether a slave lacks a database or a table that its master has: it may be behind by a moment."""
+    return bool(_not_replicated(wanted(schema, topology), topology, _found(topology, answers)))
+
+
+def _found(topology: Topology, answers: Mapping[tuple[Host, str], Answer]) -> dict[Host, Found]:
+    """What there is on each host that can tell."""
+    found = {}
     for host in hosts_of(topology):
         own = answers[host, ""]
-        if own.error:
-            continue
-        if isinstance(own.tables, str):
-            findings[host] = [Finding(f"its tables cannot be listed: {own.tables}")]
-            continue
-        names = {(database, table) for database, tables in own.tables.items() for table in tables}
-        found[host] = Found(frozenset(own.databases), dict.fromkeys(names, Definition(())))
-    plan = wanted(schema, topology)
-    masters = {host: having for host, having in found.items() if host in plan}
-    faults = _missing(plan, topology, masters)
+        if not own.error and not isinstance(own.tables, str):
+            names = {(database, table) for database, tables in own.tables.items() for table in tables}
+            found[host] = Found(frozenset(own.databases), dict.fromkeys(names, Definition(())))
+    return found
+
+
+def _not_replicated(plan: Plan, topology: Topology, found: Mapping[Host, Found]) -> list[Fault]:
+    faults: list[Fault] = []
     for slave, master in pairs(topology):
         if slave in found and master in found:
             there = _only(plan[master], found[master])
@@ -145,10 +162,7 @@ def missing(
                 replace(one, text=f"{one.text}, which {master} has", remedy="does it replicate all?")
                 for one in _missing({slave: there}, topology, {slave: found[slave]})
             ]
-    for group in grouped(faults):
-        text = f"{group.names}: {group.fault.text}; {group.fault.remedy}"
-        findings.setdefault(group.fault.host, []).append(Finding(text))
-    return findings
+    return faults
 
 
 def _missing(plan: Plan, topology: Topology, found: Mapping[Host, Found]) -> list[Fault]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -40,6 +41,10 @@ app = typer.Typer(
 )
 _TERMINAL = sys.stdout is not None and sys.stdout.isatty()  # None: started with the stream closed
 console = Console(highlight=False, width=None if _TERMINAL else 200)
+
+_BEHIND = 5.0
+"""So many seconds may a slave be behind its master, as right behind `fleet create`."""
+_MOMENT = 0.2
 
 
 def main() -> None:
@@ -200,7 +205,7 @@ def _in_zookeeper(
 def _connects(settings: Settings, schema: Schema, topology: Topology) -> bool:
     """Ask the hosts and print what is wrong there; whether nothing is."""
     from fleet.asking import ask
-    from fleet.verify import hosts_of, references, verify
+    from fleet.verify import behind, hosts_of, references, verify
 
     from .reachability import ask_hosts
 
@@ -208,6 +213,10 @@ def _connects(settings: Settings, schema: Schema, topology: Topology) -> bool:
         tables = reference_tables(schema, topology)
         answers = ask_hosts(settings, hosts_of(topology), tables)
         if references(topology, answers):  # or they were just being written
+            answers = ask_hosts(settings, hosts_of(topology), tables)
+        patience = time.monotonic() + _BEHIND
+        while behind(schema, topology, answers) and time.monotonic() < patience:
+            time.sleep(_MOMENT)
             answers = ask_hosts(settings, hosts_of(topology), tables)
     except ValueError as error:
         raise fail(f"the hosts cannot be asked:\n{error}") from None

@@ -13,7 +13,7 @@ SLOTS(PLACE_OF)
 NAMES(NAME_OF)
 
 PyObject *row_count_of_rows, *state_first, *state_done, *leaving_not;
-PyObject *kind_of_selects, *text_by_id;
+PyObject *kind_of_selects, *kind_of_inserts, *text_by_id, *row_by_id, *nature_unread;
 PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
 double unit, bounds[MOST_BOUNDS];
 Py_ssize_t bound_count, around_limit;
@@ -33,13 +33,23 @@ static int read_bounds(PyObject *given)
     return !PyErr_Occurred();
 }
 
-/* The classes by their names; RESULT_SET, FIRST, DONE and Leaving.NOT; UNIT and BUCKETS; text_by_id; LONGEST. */
+/* The `kind` of a class of plans. */
+static int read_kind(int number, PyObject **kind)
+{
+    PyObject *found = PyObject_GetAttr((PyObject *)classes[number], name_kind);
+
+    Py_XSETREF(*kind, found);
+    return found != NULL;
+}
+
+/* The classes by their names; RESULT_SET, FIRST, DONE and Leaving.NOT; UNIT and BUCKETS; text_by_id and row_by_id;
+ * UNREAD; LONGEST. */
 static PyObject *bind(PyObject *module, PyObject *args)
 {
-    PyObject *given, *rows, *first, *done, *leaving, *limits, *binds;
+    PyObject *given, *rows, *first, *done, *leaving, *limits, *binds, *places, *unread;
 
-    if (!PyArg_ParseTuple(args, "O!OOOOdO!On", &PyDict_Type, &given, &rows, &first, &done, &leaving, &unit, &PyTuple_Type,
-                          &limits, &binds, &around_limit))
+    if (!PyArg_ParseTuple(args, "O!OOOOdO!OOOn", &PyDict_Type, &given, &rows, &first, &done, &leaving, &unit,
+                          &PyTuple_Type, &limits, &binds, &places, &unread, &around_limit))
         return NULL;
     if (around_limit > MOST_AROUND) {
         PyErr_SetString(PyExc_ValueError, "longer statements than there is room for");
@@ -61,8 +71,11 @@ static PyObject *bind(PyObject *module, PyObject *args)
     Py_XSETREF(state_done, Py_NewRef(done));
     Py_XSETREF(leaving_not, Py_NewRef(leaving));
     Py_XSETREF(text_by_id, Py_NewRef(binds));
-    Py_XSETREF(kind_of_selects, PyObject_GetAttr((PyObject *)classes[NUMBER_ShardSelect], name_kind));
-    return kind_of_selects == NULL ? NULL : Py_NewRef(Py_None);
+    Py_XSETREF(row_by_id, Py_NewRef(places));
+    Py_XSETREF(nature_unread, Py_NewRef(unread));
+    if (!read_kind(NUMBER_ShardSelect, &kind_of_selects) || !read_kind(NUMBER_Insert, &kind_of_inserts))
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {

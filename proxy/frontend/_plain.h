@@ -27,7 +27,7 @@
 
 #define CLASSES(X) \
     X(ClientConnection) X(PacketReader) X(Serving) X(Snapshot) X(Rewriter) X(Around) X(Env) X(ShardSelect) X(Point) \
-    X(Relay) X(BackendConnection) X(ReplyScanner) X(Header) X(Settings) X(Exchange) X(Session) X(Transaction) \
+    X(Insert) X(Relay) X(BackendConnection) X(ReplyScanner) X(Header) X(Settings) X(Exchange) X(Session) X(Transaction) \
     X(User) X(HostPool) X(PoolState) X(Waiting) X(Ok) X(Share) X(Load) X(Stats) X(Use) X(KindStats) \
     X(ColumnMetadata)
 
@@ -37,6 +37,8 @@
     X(Rewriter, _short) X(Rewriter, hits) X(Around, _known) X(Env, key) X(ShardSelect, access) \
     X(ShardSelect, column_metadata) X(ShardSelect, implicit_commit) X(ShardSelect, point) \
     X(ShardSelect, session_slots) X(Point, bits) X(Point, keyspace) X(Point, literal) X(Point, template) \
+    X(Insert, access) X(Insert, asks) X(Insert, by_id) X(Insert, column_metadata) X(Insert, implicit_commit) \
+    X(Insert, keyspace) X(Insert, returning) X(Insert, session_slots) X(Insert, short) \
     X(Relay, answer) X(Relay, client) X(Relay, column_metadata) X(Relay, conn) X(Relay, database) X(Relay, effects) \
     X(Relay, fresh) X(Relay, id_offset) X(Relay, keeps_insert_id) X(Relay, known) X(Relay, literals) \
     X(Relay, nature) X(Relay, once) X(Relay, request) X(Relay, sql) X(Relay, plain) X(Relay, pool) X(Relay, shard) \
@@ -91,7 +93,9 @@ SLOTS(PLACE_OF)
 NAMES(NAME_OF)
 
 extern PyObject *row_count_of_rows, *state_first, *state_done, *leaving_not; /* RESULT_SET, FIRST, DONE, Leaving.NOT */
-extern PyObject *kind_of_selects, *text_by_id; /* ShardSelect.kind, rewriter.route.by_id's */
+extern PyObject *kind_of_selects, *kind_of_inserts; /* ShardSelect.kind, Insert.kind */
+extern PyObject *text_by_id, *row_by_id;            /* rewriter.route.by_id's */
+extern PyObject *nature_unread;                     /* rewriter.text.nature's UNREAD */
 extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */
 extern Py_ssize_t bound_count, around_limit; /* rewriter.around's LONGEST */

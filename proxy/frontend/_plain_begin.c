@@ -1,6 +1,6 @@
-/* A statement's way from the client's packet to its plan, and that of a plain SELECT to the text for its host:
- * `ClientConnection.data_received`, `query` and `Rewriter.find`; and `pipeline.execute`, for what is routed by one ID and
- * restricted by nothing. All others are Python's to execute. */
+/* A statement's way from the client's packet to its plan, and that of a plain one to the text for its host:
+ * `ClientConnection.data_received`, `query` and `Rewriter.find`; and `pipeline.execute`, for a SELECT or the row of an
+ * INSERT that is routed by one ID and restricted by nothing. All others are Python's to execute. */
 #include "_plain.h"
 
 #define QUERY_BEGIN (HEADER + 1)
@@ -208,31 +208,49 @@ static PyObject *places_of(PyObject *snapshot, PyObject *keyspace)
     return failed ? NULL : places;
 }
 
-/* Sharded.at_point: host, shard, text and database, or NULL. */
-static PyObject *at_point(PyObject *plan, PyObject *values, PyObject *snapshot)
+/* What `text_by_id` or `row_by_id` makes, a tuple of that size: by the literal of that number, `how` its ID tells the
+ * shard, and a template; or NULL. */
+static PyObject *bind_by(PyObject *function, Py_ssize_t size, PyObject *literal, PyObject *values, PyObject *how,
+                         PyObject *places, PyObject *template)
 {
-    PyObject *point = AT(plan, ShardSelect, point), *bound = NULL;
+    const Py_ssize_t number = is_int(literal) ? PyLong_AsSsize_t(literal) : -1;
 
-    if (!IS(point, Point))
+    if (places == NULL || number < 0 || number >= PyTuple_GET_SIZE(values))
         return NULL;
-    const Py_ssize_t literal = PyLong_AsSsize_t(AT(point, Point, literal));
-    PyObject *places = places_of(snapshot, AT(point, Point, keyspace));
-    if (places != NULL && literal >= 0 && literal < PyTuple_GET_SIZE(values)) {
-        PyObject *args[] = {PyTuple_GET_ITEM(values, literal), values, AT(point, Point, bits), places,
-                            AT(point, Point, template)};
-        bound = PyObject_Vectorcall(text_by_id, args, 5, NULL);
-    }
-    if (bound == NULL || (PyTuple_CheckExact(bound) && PyTuple_GET_SIZE(bound) == 4))
+    PyObject *args[] = {PyTuple_GET_ITEM(values, number), values, how, places, template};
+    PyObject *bound = PyObject_Vectorcall(function, args, 5, NULL);
+    if (bound == NULL || (PyTuple_CheckExact(bound) && PyTuple_GET_SIZE(bound) == size))
         return bound;
     Py_DECREF(bound);
     return NULL;
 }
 
 /* Whether a plan may run as it is, for a user of that role. */
-static int may_run(PyObject *plan, PyObject *role)
+#define MAY_RUN(plan, class, role) \
+    (PyObject_RichCompareBool(AT(plan, class, access), role, Py_GT) == 0 && \
+     AT(plan, class, implicit_commit) == Py_False && AT(plan, class, session_slots) == no_values)
+
+/* Sharded.at_point: host, shard, text and database, or NULL. */
+static PyObject *at_point(PyObject *plan, PyObject *values, PyObject *snapshot, PyObject *role)
 {
-    return IS(plan, ShardSelect) && PyObject_RichCompareBool(AT(plan, ShardSelect, access), role, Py_GT) == 0 &&
-           AT(plan, ShardSelect, implicit_commit) == Py_False && AT(plan, ShardSelect, session_slots) == no_values;
+    PyObject *point = AT(plan, ShardSelect, point);
+
+    if (!IS(point, Point) || !MAY_RUN(plan, ShardSelect, role))
+        return NULL;
+    return bind_by(text_by_id, 4, AT(point, Point, literal), values, AT(point, Point, bits),
+                   places_of(snapshot, AT(point, Point, keyspace)), AT(point, Point, template));
+}
+
+/* Insert.at_one: host, shard, text, database and K, or NULL. */
+static PyObject *at_one(PyObject *plan, PyObject *values, PyObject *snapshot, PyObject *role)
+{
+    PyObject *by_id = AT(plan, Insert, by_id);
+
+    if (by_id == Py_None || !PyTuple_Check(by_id) || PyTuple_GET_SIZE(by_id) == 0 ||
+        AT(plan, Insert, asks) != Py_False || AT(plan, Insert, returning) != Py_False || !MAY_RUN(plan, Insert, role))
+        return NULL;
+    return bind_by(row_by_id, 5, PyTuple_GET_ITEM(by_id, 0), values, by_id, places_of(snapshot, AT(plan, Insert, keyspace)),
+                   AT(plan, Insert, short));
 }
 
 /* ClientConnection.query, up to the statement's execution. Takes `text`. */
@@ -248,8 +266,8 @@ static int note_command(PyObject *client, PyObject *snapshot, PyObject *text)
     return put_float(&AT(client, Exchange, begun), now());
 }
 
-/* What was bound goes to its host. */
-static int run(PyObject *client, PyObject *plan, PyObject *bound)
+/* A SELECT that was bound goes to its host. */
+static int run_select(PyObject *client, PyObject *plan, PyObject *bound)
 {
     PyObject *relay = Py_NewRef(AT(client, Exchange, relay));
     PyObject *args[] = {relay,
@@ -270,6 +288,32 @@ static int run(PyObject *client, PyObject *plan, PyObject *bound)
     return done_by(asked);
 }
 
+/* So does an INSERT: 1, 0 with an exception; -1 when it is Python's to execute. */
+static int run_insert(PyObject *client, PyObject *plan, PyObject *bound)
+{
+    PyObject *relay = AT(client, Exchange, relay);
+    PyObject *known = IS(relay, Relay) ? AT(relay, Relay, known) : NULL;
+    PyObject *load = known != NULL && PyDict_CheckExact(known)
+                         ? PyDict_GetItemWithError(known, PyTuple_GET_ITEM(bound, 3))
+                         : NULL;
+
+    if (load == NULL)
+        return PyErr_Occurred() ? 0 : -1;
+    put_new(&AT(client, Exchange, kind), kind_of_inserts);
+    put_new(&AT(client, Exchange, plan), plan);
+    Py_INCREF(relay);
+    Py_INCREF(load);
+    PyObject *args[] = {relay,    PyTuple_GET_ITEM(bound, 0), PyTuple_GET_ITEM(bound, 2),       PyTuple_GET_ITEM(bound, 4),
+                        Py_False, no_values,                  AT(plan, Insert, column_metadata), nature_unread,
+                        load};
+    PyObject *sent = send(NULL, args, 9);
+    const int done = sent == Py_False ? -1 : sent != NULL;
+    Py_XDECREF(sent);
+    Py_DECREF(load);
+    Py_DECREF(relay);
+    return done;
+}
+
 /* pipeline.execute; with its plan, if there is one. */
 static int execute(PyObject *client, PyObject *text, const Found *found)
 {
@@ -286,15 +330,21 @@ static int execute(PyObject *client, PyObject *text, const Found *found)
 /* A statement whose plan is known. */
 static int run_found(PyObject *client, PyObject *snapshot, PyObject *text, const Found *found)
 {
-    PyObject *session = AT(client, Exchange, session), *bound = NULL;
+    PyObject *session = AT(client, Exchange, session), *plan = found->plan, *bound = NULL;
+    int done = -1;
 
-    if (AT(snapshot, Snapshot, all_serving) == Py_True && is_unrestricted(session) &&
-        may_run(found->plan, AT(AT(session, Session, user), User, role)))
-        bound = at_point(found->plan, found->values, snapshot);
+    if (AT(snapshot, Snapshot, all_serving) == Py_True && is_unrestricted(session)) {
+        PyObject *role = AT(AT(session, Session, user), User, role);
+        if (IS(plan, ShardSelect))
+            bound = at_point(plan, found->values, snapshot, role);
+        else if (IS(plan, Insert))
+            bound = at_one(plan, found->values, snapshot, role);
+    }
     PyErr_Clear(); /* Python meets it again, and knows what to do */
-    const int done = bound == NULL ? execute(client, text, found) : run(client, found->plan, bound);
+    if (bound != NULL)
+        done = IS(plan, Insert) ? run_insert(client, plan, bound) : run_select(client, plan, bound);
     Py_XDECREF(bound);
-    return done;
+    return done < 0 ? execute(client, text, found) : done;
 }
 
 /* Whether a statement is looked for as it is: not one that is masked first, or planned off the loop. */

@@ -1,10 +1,10 @@
 """The way of a plain statement to its host, and that of its reply to the client, in compiled steps.
 
-Most statements are SELECTs that are known and routed by one ID, for one host, in one packet, over a
-connection that is free; most replies are rows that say nothing but rows, in one piece. What is to be done is
+Most statements are SELECTs that are known and routed by one ID, or INSERTs of one row that an ID places, for
+one host, in one packet, over a connection that is free; most replies are rows that say nothing but rows, in one piece. What is to be done is
 always the same then. `begin` finds the plan of a packet's statement and binds it
 (`ClientConnection.data_received` and `query`, `pipeline.execute`, `Rewriter.find`), and then does what `ask`
-does: what `Relay.ask` does, with `PoolState.take` and `BackendConnection.ask`. `answer` does what follows
+or `send` does: what `Relay.ask` or `run` does, with `PoolState.take` and `BackendConnection.ask`. `answer` does what follows
 from the reply to that: it is counted for its host, its shard and its plan, its bytes go on to the client, the
 connection goes back to the pool, and the client may go on (`BackendConnection.data_received`,
 `Relay.reply_data` and `reply_done`, `HostPool.release`, `Exchange.finish`).
@@ -42,10 +42,11 @@ from proxy.wire.replies import DONE, FIRST, ReplyScanner
 from rewriter.around import LONGEST, Around
 from rewriter.env import Env
 from rewriter.planner import Rewriter
-from rewriter.plans import ShardSelect
+from rewriter.plans import Insert, ShardSelect
 from rewriter.plans.sharded import Point
-from rewriter.route.by_id import text_by_id
+from rewriter.route.by_id import row_by_id, text_by_id
 from rewriter.route.column_metadata import ColumnMetadata
+from rewriter.text.nature import UNREAD
 
 from .connection import Begin, ClientConnection
 
@@ -59,6 +60,7 @@ _CLASSES: Final = (
     Env,
     ShardSelect,
     Point,
+    Insert,
     Relay,
     BackendConnection,
     ReplyScanner,
@@ -91,7 +93,7 @@ with suppress(ImportError):
 
     _plain.bind(
         {one.__name__: one for one in _CLASSES},
-        *(RESULT_SET, FIRST, DONE, Leaving.NOT, UNIT, BUCKETS, text_by_id, LONGEST),
+        *(RESULT_SET, FIRST, DONE, Leaving.NOT, UNIT, BUCKETS, text_by_id, row_by_id, UNREAD, LONGEST),
     )
     begin, ask, send, answer = _plain.begin, _plain.ask, _plain.send, _plain.answer
 

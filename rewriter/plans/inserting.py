@@ -6,8 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple
 
@@ -15,6 +14,7 @@ from config.topology import Host, Keyspace, Topology
 from rewriter.bound import BindError, Bound, HostStatement, Inserted
 from rewriter.plan import Access, Choose, Plan, Values
 from rewriter.route.binding import host, keyspace_of, some_shard, why_not
+from rewriter.route.by_id import RowById, member_of, quoted_member, row_by_id
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.route.routing import Key
 from rewriter.route.values import Value
@@ -25,7 +25,6 @@ from rewriter.text.literals import NotPlain
 from .unchanged import Stays, same_text
 
 _VALUES: Final = re.compile(rb"VALUES?\s*$", re.IGNORECASE)
-_BACKSLASH: Final = ord("\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class Alone(NamedTuple):
         return self.id in _COMING
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Insert(Plan):
     """INSERT or REPLACE into a sharded table: one statement a shard, `Bound.inserted` says what each adds.
 
@@ -106,6 +105,9 @@ class Insert(Plan):
     constants that ON DUPLICATE KEY UPDATE assigns, by column: every row must have these very values. `stays`:
     see writes/unchanged.py. `dated`: the hole is for the row's number among those of its from-ID, in case it
     has no sequence.
+
+    `short` is the whole statement, when it has one row, for which a shard is all that is to be found out;
+    `by_id`: which one ID tells.
     """
 
     kind: ClassVar[str] = "insert"
@@ -127,6 +129,15 @@ class Insert(Plan):
     strict: Strict | None = None
     same: tuple[tuple[str, Value], ...] = ()
     stays: tuple[Stays, ...] = ()
+    short: Template | None = field(init=False, repr=False)
+    by_id: RowById | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        odd = self.timed or self.dated or self.strict is not None or self.same or self.stays
+        alone = self.rows[0] if len(self.rows) == 1 and self.repeat is None and not odd else None
+        parts = () if alone is None else (*self.before.parts, *alone.template.parts, *self.behind.parts)
+        object.__setattr__(self, "short", None if alone is None else Template(parts))
+        object.__setattr__(self, "by_id", None if alone is None else _by_id(alone.hints, self.type))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -171,19 +182,16 @@ class Insert(Plan):
             return Bound((HostStatement(alone.host, (alone.shard,), alone.sql),), inserted=(inserted,))
         return self._bind_rows(values, topology, choose, ids, spread=spread)
 
-    @cached_property
-    def short(self) -> Template | None:
-        """The whole statement, when it has one row, for which a shard is all that is to be found out."""
-        odd = self.timed or self.dated or self.strict is not None or self.same or self.stays
-        if odd or self.repeat is not None or len(self.rows) != 1:
-            return None
-        return Template((*self.before.parts, *self.rows[0].template.parts, *self.behind.parts))
-
     def at_one(self, values: Values, topology: Topology, choose: Choose) -> Alone | None:
         """The statement that `short` is; None: ask `bind`. Raises BindError."""
         if self.short is None:
             return None
         keyspace = keyspace_of(topology, self.keyspace)
+        by_id = self.by_id
+        if by_id is not None:
+            found = row_by_id(values[by_id.literal], values, by_id, keyspace.places, self.short)
+            if found is not None:
+                return Alone(*found, b"")
         shard, id = self._place(self.rows[0], values, keyspace)
         if shard is None:
             shard = self._choose(keyspace, choose)
@@ -417,7 +425,7 @@ class Insert(Plan):
             return None
         quick = None
         if hint.value.kind in ("string", "parameter"):
-            quick = _in_object(values[hint.value.index].removeprefix(b"'"), hint.path)
+            quick = _in_object(values[hint.value.index], hint.path)
         if quick is not None:
             return quick
         try:
@@ -488,29 +496,26 @@ def _integer(id: bytes) -> int:
     return int(id) if id.isdigit() else 0
 
 
-@cache
-def _members(name: str) -> tuple[bytes, re.Pattern[bytes]] | None:
-    """A member's quoted name, and what finds its number among an object's first members, texts and numbers,
-    where nothing is escaped. None: it is not looked for.
-    """
-    if not (name.isascii() and name.isprintable()) or '"' in name or "\\" in name:
+def _by_id(hints: tuple[Hint, ...], type: int | None) -> RowById | None:
+    """How one row is placed by its only hint, when that is an ID that is written out."""
+    if len(hints) != 1:
         return None
-    quoted = b'"%b"' % name.encode()
-    others = rb"""(?:\s*+"[^"]*"\s*+:\s*+(?:"[^"]*"|[-+.0-9A-Za-z]++)\s*+,)*?"""
-    number = rb"""(?:(0|[1-9][0-9]{0,18})|"([0-9]{1,19})")"""
-    member = rb"\s*+" + re.escape(quoted) + rb"\s*+:\s*+" + number + rb"\s*+[,}]"
-    return quoted, re.compile(rb"\s*+\{" + others + member)
+    hint, value, key = hints[0], hints[0].value, hints[0].key
+    if value is None or key.layout is None or key.rule not in ("id", "object") or key.bounds is not None:
+        return None
+    member = b""
+    if hint.form == "json":
+        member = quoted_member(hint.path)
+        if not member or value.kind not in ("string", "parameter"):
+            return None
+    elif hint.form not in ("key", "same") or value.kind not in ("integer", "parameter"):
+        return None
+    id_offset = None if type is None else key.layout.base(0, type)
+    return RowById(value.index, member, key.bits(key.layout, 0), id_offset)
 
 
 def _in_object(raw: bytes, path: tuple[str | int, ...]) -> int | None:
-    """The integer at `path` of a JSON text as a literal has it; None when the text must be read to tell.
-
-    What stands behind it is not read: the server will say what is wrong with that. Where the member's name
-    is nowhere else in the text, no other member of that name counts instead.
-    """
-    name = path[0]
-    known = _members(name) if len(path) == 1 and isinstance(name, str) else None
-    if known is None or _BACKSLASH in raw or raw.count(known[0]) != 1:
-        return None
-    found = known[1].match(raw)
-    return None if found is None else int(found[1] or found[2])
+    """The integer at `path` of a JSON text as a literal has it; None when the text must be read to tell."""
+    member = quoted_member(path)
+    found = member_of(raw, member) if member else None
+    return None if found is None else int(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from config.layout import ID_MAX
 from rewriter.plan import Access, Plan, Reject
 from rewriter.plans.sharded import LIMIT, Listed, Point, Scatter, ShardSelect
 from rewriter.route.binding import CHUNK, UNION_BYTES, Routing
@@ -11,7 +12,7 @@ from rewriter.route.column_metadata import column_metadata_of
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, keyspace_of, not_yet, table_names
 from rewriter.route.hidden import hide, hiding
-from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Bits, Most
+from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Most
 from rewriter.route.routing import Route
 from rewriter.route.scope import Scope, Unsupported
 from rewriter.splice import Label, Template
@@ -192,7 +193,7 @@ def point(routing: Routing, template: Template, first: int) -> Point | None:
     return Point(
         keyspace=routing.keyspace,
         literal=comparison.values[0].index,
-        bits=Bits(key.mask & _WHOLE, key.expected, layout.shard_shift, layout.shard_mask, layout.local_mask),
+        bits=key.bits(layout, layout.local_mask),
         template=Template(parts, integers=(first + 1, first + 2)),
         parameter=kind == "parameter",
     )
@@ -225,11 +226,8 @@ def listed(routing: Routing, scattered: Scatter | Reject, first: int) -> Listed 
                 return None
             part = kinds[extra.kind]
         pieces.append(part)
-    stored = layout.local_mask if key.local else _WHOLE
-    bits = Bits(key.mask & _WHOLE, key.expected, layout.shard_shift, layout.shard_mask, stored)
+    stored = layout.local_mask if key.local else ID_MAX
+    bits = key.bits(layout, stored)
     plain = all(isinstance(piece, bytes) or CONSTANTS <= piece < 0 for piece in pieces)
     most = Most(routing.in_list, CHUNK, UNION_BYTES)
     return Listed(comparison.list_index, bits, tuple(pieces), not plain, most)
-
-
-_WHOLE: Final = (1 << 64) - 1

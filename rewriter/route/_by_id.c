@@ -1,6 +1,6 @@
-/* The twin of by_id.py: see there for what the function does.
+/* The twin of by_id.py: see there for what the functions do.
  *
- * The ID comes from a client: every byte of it is looked at. The text is measured first and then made in one
+ * The ID comes from a client, and so does the text that it is in: every byte of them is looked at. The text is measured first and then made in one
  * piece, of a template's own parts; a name that is made of values (a Label) is rendered by Python. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -8,6 +8,7 @@
 
 #define DIGITS 20 /* of the largest number of 64 bits */
 #define LONG 40
+#define MOST_IN_JSON 19 /* digits of a member of a JSON text */
 #define FEW 16 /* parts for which no memory is asked for */
 
 typedef struct {
@@ -19,10 +20,8 @@ typedef struct {
 static PyObject *parts_name, *render_name;
 
 /* 1, or 0 when these are not the digits of a number of 64 bits. */
-static int read_id(PyObject *raw, unsigned long long *found)
+static int read_id(const char *digits, Py_ssize_t size, unsigned long long *found)
 {
-    const char *digits = PyBytes_AS_STRING(raw);
-    const Py_ssize_t size = PyBytes_GET_SIZE(raw);
     unsigned long long number = 0;
 
     if (size == 0 || size >= LONG)
@@ -158,9 +157,54 @@ static int read_bits(PyObject *bits, unsigned long long *numbers)
     return 1;
 }
 
+/* Where an ID's row is, and the text for it: what both functions find out. */
+typedef struct {
+    PyObject *shard, *place, *parts; /* ours */
+} Found;
+
+static void forget(Found *found)
+{
+    Py_XDECREF(found->parts);
+    Py_XDECREF(found->place);
+    Py_XDECREF(found->shard);
+}
+
+/* 1; 0 when there is no such shard, or with an exception. */
+static int find_place(Found *found, unsigned long long shard, PyObject *places, PyObject *template)
+{
+    *found = (Found){PyLong_FromUnsignedLongLong(shard), NULL, NULL};
+    PyObject *place = found->shard == NULL ? NULL : PyDict_GetItemWithError(places, found->shard);
+    if (place == NULL)
+        return 0;
+    found->place = Py_NewRef(place); /* a Label is rendered by Python, which may do anything */
+    if (!PyTuple_Check(place) || PyTuple_GET_SIZE(place) != 2 || !PyBytes_Check(PyTuple_GET_ITEM(place, 1))) {
+        PyErr_SetString(PyExc_TypeError, "a place is a host and a database");
+        return 0;
+    }
+    found->parts = PyObject_GetAttr(template, parts_name);
+    if (found->parts == NULL)
+        return 0;
+    if (!PyTuple_Check(found->parts)) {
+        PyErr_SetString(PyExc_TypeError, "a template's parts are a tuple");
+        return 0;
+    }
+    return 1;
+}
+
+static PyObject *nothing(void)
+{
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static Piece piece_of(PyObject *text)
+{
+    return (Piece){PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), NULL};
+}
+
 static PyObject *text_by_id(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     unsigned long long number, bits[5]; /* mask, expected, shift, mask of the shard, of what is stored */
+    Found found;
 
     if (given != 5 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1]) || !PyDict_Check(args[3])) {
         PyErr_SetString(PyExc_TypeError, "text_by_id takes bytes, a tuple, bits, a dict and a template");
@@ -168,49 +212,175 @@ static PyObject *text_by_id(PyObject *module, PyObject *const *args, Py_ssize_t 
     }
     if (!read_bits(args[2], bits))
         return NULL;
-    if (!read_id(args[0], &number) || (number & bits[0]) != bits[1])
+    if (!read_id(PyBytes_AS_STRING(args[0]), PyBytes_GET_SIZE(args[0]), &number) || (number & bits[0]) != bits[1])
         Py_RETURN_NONE;
-    PyObject *shard = PyLong_FromUnsignedLongLong(number >> bits[2] & bits[3]);
-    if (shard == NULL)
-        return NULL;
-    PyObject *place = PyDict_GetItemWithError(args[3], shard), *parts = NULL, *text = NULL, *found = NULL;
-    if (place == NULL) {
-        Py_DECREF(shard);
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    }
-    Py_INCREF(place); /* a Label is rendered by Python, which may do anything */
-    if (!PyTuple_Check(place) || PyTuple_GET_SIZE(place) != 2 || !PyBytes_Check(PyTuple_GET_ITEM(place, 1))) {
-        PyErr_SetString(PyExc_TypeError, "a place is a host and a database");
-        goto done;
-    }
-    parts = PyObject_GetAttr(args[4], parts_name);
-    if (parts == NULL)
-        goto done;
-    if (!PyTuple_Check(parts)) {
-        PyErr_SetString(PyExc_TypeError, "a template's parts are a tuple");
-        goto done;
+    if (!find_place(&found, number >> bits[2] & bits[3], args[3], args[4])) {
+        forget(&found);
+        return nothing();
     }
     char stored[DIGITS], rest[DIGITS];
     const unsigned long long kept = number & bits[4];
-    PyObject *database = PyTuple_GET_ITEM(place, 1);
-    const Piece computed[] = {
-        {PyBytes_AS_STRING(database), PyBytes_GET_SIZE(database), NULL},
-        write_number(stored, kept),
-        write_number(rest, number - kept),
-    };
-    text = fill(parts, args[1], computed);
-    if (text != NULL)
-        found = PyTuple_Pack(4, PyTuple_GET_ITEM(place, 0), shard, text, database);
-done:
+    PyObject *database = PyTuple_GET_ITEM(found.place, 1);
+    const Piece computed[] = {piece_of(database), write_number(stored, kept), write_number(rest, number - kept)};
+    PyObject *text = fill(found.parts, args[1], computed);
+    PyObject *made =
+        text == NULL ? NULL : PyTuple_Pack(4, PyTuple_GET_ITEM(found.place, 0), found.shard, text, database);
     Py_XDECREF(text);
-    Py_XDECREF(parts);
-    Py_DECREF(place);
-    Py_DECREF(shard);
-    return found;
+    forget(&found);
+    return made;
+}
+
+/* -- the row of an INSERT ------------------------------------------------------------------------------------- */
+
+static const char *skip_spaces(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || (*at >= '\t' && *at <= '\r')))
+        at++;
+    return at;
+}
+
+/* Behind a text in double quotes in which nothing is escaped; NULL for none. */
+static const char *skip_text(const char *at, const char *end)
+{
+    const char *closed = at < end && *at == '"' ? memchr(at + 1, '"', (size_t)(end - at - 1)) : NULL;
+
+    return closed == NULL ? NULL : closed + 1;
+}
+
+/* Behind a colon; NULL for none. */
+static const char *skip_colon(const char *at, const char *end)
+{
+    at = skip_spaces(at, end);
+    return at < end && *at == ':' ? skip_spaces(at + 1, end) : NULL;
+}
+
+static int is_scalar(char one)
+{
+    return (one >= '0' && one <= '9') || (one >= 'a' && one <= 'z') || (one >= 'A' && one <= 'Z') || one == '-' ||
+           one == '+' || one == '.';
+}
+
+/* Behind a member whose value is a text or a word, and the comma behind it; NULL for any other. */
+static const char *skip_member(const char *at, const char *end)
+{
+    at = skip_text(at, end);
+    at = at == NULL ? NULL : skip_colon(at, end);
+    if (at == NULL || at == end)
+        return NULL;
+    if (*at == '"') {
+        at = skip_text(at, end);
+    } else {
+        const char *begin = at;
+        while (at < end && is_scalar(*at))
+            at++;
+        at = at == begin ? NULL : at;
+    }
+    at = at == NULL ? NULL : skip_spaces(at, end);
+    return at != NULL && at < end && *at == ',' ? at + 1 : NULL;
+}
+
+/* The digits of a member's value, `at` which it begins: their number; 0 when it is no plain number. */
+static Py_ssize_t read_member(const char **at, const char *end)
+{
+    const int quoted = *at < end && **at == '"';
+    const char *begin = *at += quoted, *stop = begin;
+
+    while (stop < end && *stop >= '0' && *stop <= '9')
+        stop++;
+    const Py_ssize_t size = stop - begin;
+    if (size == 0 || size > MOST_IN_JSON || (!quoted && size > 1 && *begin == '0') ||
+        (quoted && (stop == end || *stop != '"')))
+        return 0;
+    stop = skip_spaces(stop + quoted, end);
+    return stop < end && (*stop == ',' || *stop == '}') ? size : 0;
+}
+
+static int is_once(const char *text, const char *end, PyObject *name)
+{
+    const char *wanted = PyBytes_AS_STRING(name);
+    const Py_ssize_t size = PyBytes_GET_SIZE(name);
+    int times = 0;
+
+    while (end - text >= size && (text = memchr(text, *wanted, (size_t)(end - text - size + 1))) != NULL) {
+        const int here = !memcmp(text, wanted, (size_t)size);
+        times += here;
+        text += here ? size : 1;
+    }
+    return times == 1;
+}
+
+/* `member_of`: the digits and their number, or 0. */
+static Py_ssize_t find_member(PyObject *raw, PyObject *name, const char **digits)
+{
+    const char *at = PyBytes_AS_STRING(raw), *end = at + PyBytes_GET_SIZE(raw);
+    const Py_ssize_t size = PyBytes_GET_SIZE(name);
+
+    if (memchr(at, '\\', (size_t)(end - at)) || !is_once(at, end, name))
+        return 0;
+    at = skip_spaces(at + (at < end && *at == '\''), end);
+    if (at == end || *at++ != '{')
+        return 0;
+    for (; at != NULL; at = skip_member(at, end)) {
+        at = skip_spaces(at, end);
+        if (end - at < size || memcmp(at, PyBytes_AS_STRING(name), (size_t)size))
+            continue;
+        *digits = skip_colon(at + size, end);
+        return *digits == NULL ? 0 : read_member(digits, end);
+    }
+    return 0;
+}
+
+/* What by_id.py's RowById has: 1, or 0 with an exception. */
+static int read_by_id(PyObject *by_id, unsigned long long *bits, unsigned long long *base)
+{
+    if (!PyTuple_Check(by_id) || PyTuple_GET_SIZE(by_id) != 4 || !PyBytes_Check(PyTuple_GET_ITEM(by_id, 1))) {
+        PyErr_SetString(PyExc_TypeError, "how a row is placed is a literal, a member, bits and an offset");
+        return 0;
+    }
+    PyObject *offset = PyTuple_GET_ITEM(by_id, 3);
+    *base = offset == Py_None ? 0 : PyLong_AsUnsignedLongLong(offset);
+    return !(*base == (unsigned long long)-1 && PyErr_Occurred()) && read_bits(PyTuple_GET_ITEM(by_id, 2), bits);
+}
+
+static PyObject *row_by_id(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    unsigned long long number, bits[5], base;
+    Found found;
+
+    if (given != 5 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1]) || !PyDict_Check(args[3])) {
+        PyErr_SetString(PyExc_TypeError, "row_by_id takes bytes, a tuple, how it is placed, a dict and a template");
+        return NULL;
+    }
+    if (!read_by_id(args[2], bits, &base))
+        return NULL;
+    PyObject *member = PyTuple_GET_ITEM(args[2], 1);
+    const char *digits = PyBytes_AS_STRING(args[0]);
+    const Py_ssize_t size = PyBytes_GET_SIZE(member) ? find_member(args[0], member, &digits) : PyBytes_GET_SIZE(args[0]);
+    if (!read_id(digits, size, &number) || (number & bits[0]) != bits[1])
+        Py_RETURN_NONE;
+    const unsigned long long shard = number >> bits[2] & bits[3];
+    if (!find_place(&found, shard, args[3], args[4])) {
+        forget(&found);
+        return nothing();
+    }
+    const int composes = PyTuple_GET_ITEM(args[2], 3) != Py_None;
+    const unsigned long long offset = composes ? base + (shard << bits[2]) : 0;
+    char room[DIGITS];
+    PyObject *database = PyTuple_GET_ITEM(found.place, 1), *made = NULL;
+    const Piece computed[] = {piece_of(database), write_number(room, offset), {"", 0, NULL}};
+    PyObject *told = composes ? PyLong_FromUnsignedLongLong(offset) : Py_NewRef(Py_None);
+    PyObject *text = told == NULL ? NULL : fill(found.parts, args[1], computed);
+    if (text != NULL)
+        made = PyTuple_Pack(5, PyTuple_GET_ITEM(found.place, 0), found.shard, text, database, told);
+    Py_XDECREF(text);
+    Py_XDECREF(told);
+    forget(&found);
+    return made;
 }
 
 static PyMethodDef methods[] = {
     {"text_by_id", (PyCFunction)(void (*)(void))text_by_id, METH_FASTCALL, NULL},
+    {"row_by_id", (PyCFunction)(void (*)(void))row_by_id, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

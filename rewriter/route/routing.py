@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from config.layout import Layout
+from config.layout import ID_MAX, Layout
 from config.topology import Keyspace
 from rewriter.text.literals import HUGE, NotPlain, plain_integer, quoted_integer, unquote
 
+from .id_lists import Bits
 from .values import Value
 
 Placed = dict[int, list[bytes]]
@@ -68,6 +69,11 @@ class Key:
     def local(self) -> bool:
         """Whether what is stored is the local id."""
         return self.rule == "object"
+
+    def bits(self, layout: Layout, stored_mask: int) -> Bits:
+        """What its numbers are looked at by: those of an "id" or "object" of that layout."""
+        whole = self.mask & ID_MAX
+        return Bits(whole, self.expected, layout.shard_shift, layout.shard_mask, stored_mask)
 
     def shard_of_integer(self, number: int, keyspace: Keyspace) -> int | None:
         """The shard of one integer; None when it matches nothing."""

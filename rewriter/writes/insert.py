@@ -99,6 +99,7 @@ class _Planner:
         self.asks = False  # LAST_INSERT_ID(id) is assigned to the row there is
         self.added: tuple[Part, ...] = ()  # the value of a column that the client does not name
         self.added_name = b""
+        self.dated = False  # a row gets the time of now for its sequence
 
     def plan(self) -> Plan:
         """The plan. Raises Refuse."""
@@ -146,7 +147,7 @@ class _Planner:
             behind=behind,
             backslashes=self.placing.backslashes,
             timed=self.is_timed,
-            dated=self.table.dated,
+            dated=self.dated,
             returning=found.returning is not None,
             column_metadata=column_metadata,
             ignore=found.ignore,
@@ -233,6 +234,7 @@ class _Planner:
         sequence = self.table.sequence_column
         if self.table.dated and sequence is not None and sequence.lower() not in names:
             self.added_name, self.added = quote(sequence).encode(), now_as_sequence(self.first + 2)
+            self.dated = True
 
     # the text
 
@@ -242,6 +244,7 @@ class _Planner:
             if self.table.dated and column.name == (self.table.sequence_column or "").lower():
                 if self.source.is_word(column.value.first, "DEFAULT") and _is_word(column.value):
                     self.splicer.edits.replace(column.value, *now_as_sequence(self.first + 2))
+                    self.dated = True
                 continue
             if column.name != "id":
                 continue

@@ -59,6 +59,8 @@ TEXTS = st.builds(
             b"SELECT data FROM pins WHERE data = ? AND id = %d" % pin(2),
             b"SELECT data FROM pins WHERE id IN (?)",
             b"INSERT INTO comments (data) VALUES (?)",
+            b"INSERT INTO comments (data) VALUES ('{\"pin_id\": ?}')",
+            b"INSERT INTO board_has_pins (pin_id, sequence, board_id) VALUES (5, 1, ?)",
             b"UPDATE pins SET data = ? WHERE id = %d" % pin(3),
             b"SELECT ?",
             b"?",
@@ -112,7 +114,7 @@ STEPS = st.one_of(
     st.builds(deliver, st.integers(0, 3), st.integers(1, 400), st.booleans()),
     st.builds(deliver, st.integers(0, 3), st.none(), st.booleans()),
     st.builds(reply, st.integers(0, 3), st.integers(0, 1), st.sampled_from([False, False, True])),
-    st.builds(send, CLIENTS, st.sampled_from([COMMENT, PIN, ITEM, ITEM + 1])),
+    st.builds(send, CLIENTS, st.sampled_from([COMMENT - 3, COMMENT, PIN, ITEM, ITEM + 1])),
     st.builds(wrote, st.sampled_from(COUNTS), st.sampled_from(NUMBERS)),
     st.builds(pause, CLIENTS, st.booleans()),
     st.builds(leave, CLIENTS),
@@ -325,6 +327,41 @@ def test_what_begins_at_once(steps: list[Step], begun: int) -> None:
     warm = WARM + [step for one in (4, 6) for step in (send(0, one), deliver())] * 2
     before = asyncio.run(both(warm, 3))
     side = asyncio.run(both(warm + steps, 3))
+    assert side.begun - before.begun == begun
+
+
+ROW = b"INSERT INTO comments (data) VALUES ('%b')"
+OF_PIN = ROW % b'{"text": "a", "pin_id": %d}'
+LISTED = b"INSERT INTO board_has_pins (pin_id, sequence, board_id) VALUES (5, 1, %d)"
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("steps", "begun"),
+    [
+        pytest.param([say(0, OF_PIN % pin(3)), deliver()], 1, id="a row"),
+        pytest.param([say(0, LISTED % pin(1, 2)), deliver()], 0, id="of several numbers: Python finds it"),
+        pytest.param([wrote(1, 9), say(0, OF_PIN % pin(3)), deliver()], 1, id="that gets an ID"),
+        *(
+            pytest.param([say(0, ROW % text), deliver(), deliver()], 0, id=text.decode())
+            for text in (
+                b'{"pin_id": %d}' % pin(500), b'{"pin_id": -5}', b'{"pin_id": %d.0}' % pin(1), b'{"pin_id": null}',
+                b"{}", b"", b"[]", b'{"pin_id": 5, "pin_id": %d}' % pin(1), b'{"a": [1], "pin_id": %d}' % pin(1),
+            )
+        ),
+        *(
+            pytest.param([be(0, who), say(0, OF_PIN % pin(3)), deliver(), deliver()], 0, id=who)
+            for who in ("single", "gbk", "lost", "reader", "nobody", "of demo", "of more", "tracked", "once")
+        ),
+        pytest.param([serve(False), say(0, OF_PIN % pin(3)), deliver(), deliver()], 0, id="frozen"),
+        pytest.param([say(0, b"BEGIN"), say(0, OF_PIN % pin(3)), deliver(), deliver()], 0, id="transaction"),
+        pytest.param([pause(0, True), say(0, OF_PIN % pin(3)), deliver()], 0, id="slow"),
+    ],
+)  # fmt: skip
+def test_rows_that_begin_at_once(steps: list[Step], begun: int) -> None:
+    known = [step for sql in (OF_PIN, LISTED) for step in (say(0, sql % pin(0, 2)), deliver()) * 2]
+    before = asyncio.run(both(WARM + known, 3))
+    side = asyncio.run(both(WARM + known + steps, 3))
     assert side.begun - before.begun == begun
 
 

@@ -6,6 +6,7 @@ import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from demo.process import free_port
 from fleet.starter import FILES, accounts_sql
 from proxy.cli import app
+from proxy.reachability import ask_hosts
 from tests.support.servers import LocalServer
 
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
@@ -96,6 +98,14 @@ class Begun:
     def check(self) -> tuple[int, str]:
         return self.run("check", "--connect")
 
+    def replicate(self) -> None:
+        """The second server gets the databases and tables of the first."""
+        for database in self.execute(0, "SHOW DATABASES"):
+            if database not in SYSTEM:
+                names = self.execute(0, f"SHOW TABLES IN `{database}`")
+                made = [f"CREATE TABLE `{database}`.`{name}` (a INT)" for name in names]
+                self.execute(1, f"CREATE DATABASE IF NOT EXISTS `{database}`", *made, "DO 0")
+
     def clear(self) -> None:
         for index in range(len(self.servers)):
             names = [one for one in self.execute(index, "SHOW DATABASES") if one not in SYSTEM]
@@ -165,3 +175,25 @@ def test_who_errs_is_told_what_where_and_what_to_do(begun: Begun) -> None:
     begun.edit("topology.yaml", nowhere, "no-such-host.invalid:3306")
     status, output = begun.check()
     assert (status, "no-such-host.invalid:3306: cannot be reached: " in output) == (1, True)
+
+
+def test_a_slave_that_is_behind_by_a_moment(begun: Begun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As right after `fleet create`: it has what its master has when it is looked at again."""
+    slave = begun.servers[1].address
+    begun.make_accounts(1)
+    assert begun.run("fleet", "create", "--yes")[0] == 0
+    asked = 0
+
+    def ask(*arguments: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        answers = ask_hosts(*arguments)
+        if asked == 2:
+            begun.replicate()
+        return answers
+
+    monkeypatch.setattr("proxy.reachability.ask_hosts", ask)
+    output = begun.check()[1]
+    assert asked == 3
+    assert f"{slave}: does not replicate" in output
+    assert "is missing" not in output

@@ -17,8 +17,10 @@ from tests.support.compiler import may_compile
 
 Form = Callable[..., tuple[str, int, bytes, bytes] | None]
 FORMS: dict[str, Form] = {"Python": by_id.PYTHON}
+ROWS: dict[str, Callable[..., Any]] = {"Python": by_id.PYTHON_ROW}
 if by_id.COMPILED:
     FORMS["C"] = by_id.text_by_id
+    ROWS["C"] = by_id.row_by_id
 
 WHOLE = (1 << 64) - 1
 PINS = Bits(
@@ -137,3 +139,74 @@ def test_both_forms_are_the_same(raw: bytes, known: tuple[bytes, ...], data: Any
 def test_what_it_is_not_made_for_is_refused(wrong: tuple[Any, ...]) -> None:
     with pytest.raises((TypeError, ValueError, OverflowError, AttributeError)):
         by_id.text_by_id(*wrong)
+
+
+# -- the row of an INSERT
+# ------------------------------------------------------------------------------------------
+
+COMMENTS = 4 << 36
+ANY = Bits(WHOLE & ~(WHOLE >> 2), 0, PINTEREST.shard_shift, 0xFFFF, 0)
+OF_PIN = by_id.RowById(0, b'"pin_id"', ANY, COMMENTS)
+OF_KEY = by_id.RowById(0, b"", ANY, None)
+PARTS = (b"INSERT INTO ", 1, b" 5% (", 2, b", ", 3, b") ", 0)
+
+
+@pytest.fixture(params=list(ROWS.values()), ids=list(ROWS))
+def row(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    chosen: Callable[..., Any] = request.param
+    return chosen
+
+
+def test_the_text_of_a_row(row: Callable[..., Any]) -> None:
+    raw = b'{"pin_id": %b}\'' % pin(7, 5)
+    base = 7 << 46 | COMMENTS
+    text = b"INSERT INTO db7 5%% (%d, ) %b" % (base, raw)
+    assert row(raw, (raw,), OF_PIN, PLACES, Template(PARTS)) == ("b", 7, text, b"db7", base)
+    raw = pin(7, 5)
+    text = b"INSERT INTO db7 5% (0, ) " + raw
+    assert row(raw, (raw,), OF_KEY, PLACES, Template(PARTS)) == ("b", 7, text, b"db7", None)
+    raw = b"%d" % PINTEREST.compose(shard=65535, type=1023, local=1)
+    assert row(raw, (raw,), OF_KEY._replace(id_offset=COMMENTS), PLACES, Template((2,)))[4] == (
+        65535 << 46 | COMMENTS
+    )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"", b"-5", b"5 ", b"9" * 40, b"18446744073709551615", b"18446744073709551616", pin(1, 5), b"NULL",
+        b"%d" % (1 << 63), b'{"pin_id": 5}\'',
+    ],
+)  # fmt: skip
+def test_no_row(row: Callable[..., Any], raw: bytes) -> None:
+    assert row(raw, (raw,), OF_KEY, PLACES, Template((b"x",))) is None
+
+
+def test_a_row_with_a_value_too_many(row: Callable[..., Any]) -> None:
+    with pytest.raises(IndexError):
+        row(pin(7, 5), (b"a",), OF_KEY, PLACES, Template((b"x", 4)))
+
+
+@both
+@given(raws, values, st.booleans(), st.lists(st.binary(max_size=9) | st.integers(0, 6), max_size=20))
+def test_both_forms_of_a_row_are_the_same(
+    raw: bytes, known: tuple[bytes, ...], within: bool, parts: list[Part]
+) -> None:
+    place = OF_PIN if within else OF_KEY
+    given = b'{"pin_id": %b}\'' % raw if within else raw, known, place, PLACES, Template(parts)
+    assert outcome(by_id.row_by_id, *given) == outcome(by_id.PYTHON_ROW, *given)
+
+
+@both
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (), (1, (), OF_KEY, PLACES, NAMED), (b"1", [], OF_KEY, PLACES, NAMED), (b"1", (), (1,), PLACES, NAMED),
+        (b"1", (), OF_KEY._replace(bits=None), PLACES, NAMED), (b"1", (), OF_KEY._replace(member=""), PLACES, NAMED),
+        (b"1", (), OF_KEY._replace(id_offset=-1), PLACES, NAMED), (b"1", (), OF_KEY, None, NAMED),
+        (pin(7, 5), (), OF_KEY, {7: ("b", "db7")}, NAMED), (pin(7, 5), (), OF_KEY, PLACES, None),
+    ],
+)  # fmt: skip
+def test_how_no_row_is_placed(wrong: tuple[Any, ...]) -> None:
+    with pytest.raises((TypeError, ValueError, OverflowError, AttributeError)):
+        by_id.row_by_id(*wrong)

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from rewriter.bound import BindError
 from rewriter.plans.inserting import Hint, Insert, _in_object
+from rewriter.route import by_id
+from rewriter.route.id_lists import Bits
 from rewriter.route.routing import Key
 from rewriter.route.values import Value
+from rewriter.splice import Template
 from tests.rewriter.support import rewriter
 from tests.rewriter.test_short_way import ENV
 
@@ -67,6 +70,42 @@ def test_it_is_what_reading_gives(
     text = f"{before}{{{comma.join(inside)}{before}}}".encode("utf-8", "surrogatepass")
     found = _in_object(text + b"'", PATH)
     assert found is None or found == read(text)
+    assert placed(text + b"'") == placed(b"'" + text + b"'") == found
+
+
+def placed(raw: bytes) -> int | None:
+    """The ID by which the row with that text is placed."""
+    place = by_id.RowById(0, b'"pin_id"', Bits(0, 0, 63, 0, 0), 0)
+    forms = {form(raw, (raw,), place, {0: ("host", b"db0")}, Template((0,))) for form in FORMS}
+    assert len(forms) == 1
+    found = _in_object(raw, PATH)
+    within = found is not None and found < 1 << 64
+    assert forms == {("host", 0, raw, b"db0", 0) if within else None}
+    return found
+
+
+FORMS = (by_id.PYTHON_ROW, by_id.row_by_id)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                b'"pin_id"', b'"a"', b'""', b'"', b":", b",", b"{", b"}", b" ", b"\t", b"\x0b", b"\x0c", b"\x1c", b"\r\n",
+                b"5", b"05", b"0", b"1.5", b"-1", b"true", b"[1]", b"\\", b"'", b"\0", b"9" * 19, b"9" * 20, b'"5"', b'"05"',
+                b'"%b"' % (b"7" * 20), b'"pin_id":', b'"a": 1,', b'"a":"b" ,', b'"pin_id": 5}', b"\xc3\xa4",
+            ]
+        ),
+        max_size=12,
+    ),
+    st.booleans(),
+)  # fmt: skip
+@example([b'"a": 1,', b'"pin_id": 5}'], True)
+def test_any_text_is_placed_alike(pieces: list[bytes], begun: bool) -> None:
+    text = b"{" * begun + b"".join(pieces)
+    placed(text + b"'")
+    placed(b"'" + text + b"'")
+    placed(text)
 
 
 @pytest.mark.parametrize(
