@@ -62,7 +62,7 @@
     X(Exchange, snapshot) X(Exchange, sql) X(Exchange, stats) X(Exchange, transport) X(Exchange, visits) \
     X(Exchange, work) X(Exchange, writing_paused) X(Session, autocommit) X(Session, capability_set) \
     X(Session, diagnostics) X(Session, env) X(Session, found_rows) X(Session, last_insert_id) X(Session, row_count) \
-    X(Session, settings) X(Session, tracker) X(Session, tracks_replies) X(Session, transaction) \
+    X(Session, settings) X(Session, tracks_replies) X(Session, transaction) \
     X(Session, transaction_mode) X(Session, unsafe_charset) X(Session, user) X(Transaction, explicit) \
     X(Transaction, held) X(Transaction, lost) X(User, databases) X(User, name) X(User, role) X(HostPool, _clock) \
     X(HostPool, retired) X(HostPool, state) X(PoolState, busy) X(PoolState, idle) X(PoolState, share) \

@@ -202,7 +202,7 @@ static int is_given_simply(PyObject *relay, PyObject *session, Reply *reply)
         return 1;
     PyObject *offset = AT(relay, Relay, id_offset);
     if (AT(relay, Relay, plain) != Py_False || AT(relay, Relay, effects) != Py_None || !IS(session, Session) ||
-        AT(session, Session, tracker) != Py_None)
+        AT(session, Session, tracks_replies) != Py_False)
         return 0;
     if (!reply->is_ok || !reply->insert_id || offset == Py_None)
         return 1;

@@ -129,7 +129,7 @@ STEPS = st.one_of(
     st.builds(while_written, CLIENTS, st.sampled_from(["pause", "leave", "lose", "kill", "soon", "behind"])),
     st.builds(kill, CLIENTS),
     st.builds(host, st.integers(0, 1), st.sampled_from(["renew", "retire", "changed"])),
-    st.builds(be, CLIENTS, st.sampled_from(["slow", "other", "soon", "tracked", "once"])),
+    st.builds(be, CLIENTS, st.sampled_from(["slow", "other", "soon", "told", "tracked", "once"])),
     st.builds(be, CLIENTS, st.sampled_from(["single", "gbk", "lost", "attributes", *USERS])),
     st.builds(feed, CLIENTS, st.integers(0, 7), st.sampled_from(FED)),
     st.builds(serve, st.booleans()),
@@ -249,6 +249,10 @@ def test_plain_statements_take_it() -> None:
         pytest.param([be(0, "slow"), send(0, 0), deliver()], 1, 1, id="looked at"),
         pytest.param([be(0, "other"), send(0, 0), deliver()], 0, 0, id="other capabilities"),
         pytest.param([be(0, "tracked"), send(0, 0), deliver()], 0, 0, id="tracked"),
+        pytest.param([be(0, "told"), send(0, 0), deliver()], 1, 1, id="told of changes"),
+        pytest.param(
+            [be(0, "told"), wrote(1, 9), send(0, COMMENT), deliver()], 0, 1, id="told of changes, a row"
+        ),
         pytest.param([be(0, "once"), send(0, 0), deliver()], 0, 0, id="once"),
         pytest.param([send(0, 0), be(0, "soon"), deliver()], 1, 1, id="leaving"),
         *(

@@ -30,6 +30,7 @@ from proxy.frontend.client import Client
 from proxy.load import Load
 from proxy.session.prepared import Statement
 from proxy.session.state import Role, Session, User
+from proxy.session.tracking import Tracker
 from proxy.session.transaction import Transaction
 from proxy.stats import KindStats, Use
 from proxy.wire.column_metadata import Header
@@ -287,7 +288,10 @@ class Side:
         elif what == "soon":
             client.end_soon()
         elif what == "tracked":
+            client.session.tracker = client.session.tracker or Tracker()
             client.session.tracks_replies = True
+        elif what == "told":
+            client.session.tracker = Tracker()
         elif what == "once":
             client.relay.once = lambda sql: None  # type: ignore[assignment, return-value]
         elif not client.ready:
