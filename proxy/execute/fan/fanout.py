@@ -187,8 +187,9 @@ class FanOut:
         if begins and data.startswith(begins) and reader.expect_rows(definitions.read):
             block = reader.feed(data[len(begins) :], ending)
         else:
+            begun = reader.begins
             block = reader.feed(data, ending)
-            if reader.begins:
+            if reader.begins and not begun:
                 definitions.remember(data[: reader.begins], reader.columns)
         if self.error is not None or not reader.rows_begun:
             return
