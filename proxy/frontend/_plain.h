@@ -29,7 +29,7 @@
     X(ClientConnection) X(PacketReader) X(Serving) X(Snapshot) X(Rewriter) X(Around) X(Env) X(ShardSelect) X(Point) \
     X(Insert) X(Relay) X(BackendConnection) X(ReplyScanner) X(Header) X(Settings) X(Exchange) X(Session) X(Transaction) \
     X(User) X(HostPool) X(PoolState) X(Waiting) X(Ok) X(Share) X(Load) X(Stats) X(Use) X(KindStats) \
-    X(ColumnMetadata)
+    X(ColumnMetadata) X(FanOut) X(Branch) X(Concatenation) X(ResultReader) X(Definitions)
 
 #define SLOTS(X) \
     X(ClientConnection, _reader) X(PacketReader, pending) X(Serving, snapshot) X(Snapshot, all_serving) \
@@ -69,7 +69,15 @@
     X(PoolState, waiting) X(Share, scarce) X(Waiting, queues) X(Load, buckets) X(Load, longest) X(Load, rows) \
     X(Load, seconds) X(ColumnMetadata, headers) X(Stats, kinds) X(Stats, uses) X(Use, buckets) X(Use, count) \
     X(Use, hosts) X(Use, longest) X(Use, rows) X(Use, seconds) X(Use, shards) X(KindStats, counts) X(KindStats, ok) \
-    X(KindStats, seconds)
+    X(KindStats, seconds) X(BackendConnection, _held) X(BackendConnection, _sync_error) \
+    X(BackendConnection, _sync_packets) X(BackendConnection, _torn) X(BackendConnection, given) \
+    X(ReplyScanner, _carry) X(ReplyScanner, _continued) X(ReplyScanner, _new) X(ReplyScanner, _out) \
+    X(ReplyScanner, _skip) X(ReplyScanner, partial) X(ReplyScanner, seq) X(ReplyScanner, within_row) \
+    X(FanOut, _running) X(FanOut, _width) X(FanOut, _zeros) X(FanOut, bytes) X(FanOut, ceiling) X(FanOut, client) \
+    X(FanOut, definitions) X(FanOut, error) X(FanOut, merger) X(Branch, conn) X(Branch, fan) X(Branch, loads) \
+    X(Branch, paused) X(Branch, reader) X(Branch, statements) X(Concatenation, all) \
+    X(Concatenation, emitted) X(Concatenation, seq) X(ResultReader, _count) X(ResultReader, _held) X(ResultReader, columns) \
+    X(ResultReader, ended) X(ResultReader, state) X(Definitions, begins) X(Definitions, read)
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden) /* one module's files: no table of addresses between them */
@@ -79,6 +87,11 @@ PyObject *begin(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *ask(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *send(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *answer(PyObject *module, PyObject *const *args, Py_ssize_t given);
+PyObject *piece(PyObject *module, PyObject *const *args, Py_ssize_t given);
+
+int is_countable(PyObject *conn);
+int count(PyObject *conn, Py_ssize_t rows);
+int release(PyObject *conn);
 
 #define NUMBER_OF(name) NUMBER_##name,
 enum { CLASSES(NUMBER_OF) COUNT };
@@ -88,11 +101,14 @@ extern PyTypeObject *classes[COUNT];
 SLOTS(PLACE_OF)
 
 #define NAMES(X) \
-    X(ask) X(execute) X(finish) X(keyspaces) X(kind) X(places) X(release) X(reply_data) X(reply_done) X(start) X(write)
+    X(_count_parts) X(_finish) X(_given) X(ask) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(places) X(release) \
+    X(reply_data) X(reply_done) X(start) X(visited) X(write)
 #define NAME_OF(name) extern PyObject *name_##name;
 NAMES(NAME_OF)
 
-extern PyObject *row_count_of_rows, *state_first, *state_done, *leaving_not; /* RESULT_SET, FIRST, DONE, Leaving.NOT */
+extern PyObject *row_count_of_rows, *leaving_not;              /* RESULT_SET, Leaving.NOT */
+extern PyObject *state_first, *state_rows, *state_done;        /* proxy.wire.replies's */
+extern PyObject *reader_rows, *reader_ended;                   /* proxy.wire.rows's ROWS, ENDED */
 extern PyObject *kind_of_selects, *kind_of_inserts; /* ShardSelect.kind, Insert.kind */
 extern PyObject *text_by_id, *row_by_id;            /* rewriter.route.by_id's */
 extern PyObject *nature_unread;                     /* rewriter.text.nature's UNREAD */

@@ -38,7 +38,35 @@ if TYPE_CHECKING:
 
 
 class FanOut:
-    """One statement over several hosts: the client's `Work` until it has been answered."""
+    """One statement over several hosts: the client's `Work` until it has been answered.
+
+    What comes of the replies is done by compiled steps where it is nothing but rows (`pieces`, see
+    `frontend/plain.py`): what they do is said in `received` and `branch_done`.
+    """
+
+    __slots__ = (
+        "_later",
+        "_learning",
+        "_lost",
+        "_over",
+        "_running",
+        "_to_connect",
+        "_waiter",
+        "_width",
+        "_zeros",
+        "bound",
+        "branches",
+        "bytes",
+        "ceiling",
+        "client",
+        "definitions",
+        "error",
+        "keyspace",
+        "merge",
+        "merger",
+        "settings",
+        "told",
+    )
 
     def __init__(
         self,
