@@ -14,6 +14,7 @@ NAMES(NAME_OF)
 
 PyObject *row_count_of_rows, *leaving_not, *state_first, *state_rows, *state_done, *reader_rows, *reader_ended;
 PyObject *kind_of_selects, *kind_of_inserts, *text_by_id, *row_by_id, *nature_unread;
+PyObject *texts_by_host, *is_list, *union_all, *merge_of_all, *class_of_told, *loads_of;
 PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
 double unit, bounds[MOST_BOUNDS];
 Py_ssize_t bound_count, around_limit;
@@ -33,6 +34,23 @@ static int read_bounds(PyObject *given)
     return !PyErr_Occurred();
 }
 
+/* An object of a class, without its __init__: all of its slots are to be filled. */
+PyObject *make(int number)
+{
+    return classes[number]->tp_new(classes[number], no_values, NULL);
+}
+
+/* A named tuple of these values, without its constructor in Python. Takes `values`, a tuple of as many as it has. */
+PyObject *make_tuple(int number, PyObject *values)
+{
+    PyObject *args = PyTuple_Pack(1, values);
+    PyObject *made = args == NULL ? NULL : PyTuple_Type.tp_new(classes[number], args, NULL);
+
+    Py_DECREF(values);
+    Py_XDECREF(args);
+    return made;
+}
+
 /* The `kind` of a class of plans. */
 static int read_kind(int number, PyObject **kind)
 {
@@ -45,7 +63,8 @@ static int read_kind(int number, PyObject **kind)
 /* Values that Python's code compares with, by the names that they have here. */
 #define VALUES(X) \
     X(row_count_of_rows) X(leaving_not) X(state_first) X(state_rows) X(state_done) X(reader_rows) X(reader_ended) \
-    X(nature_unread) X(text_by_id) X(row_by_id)
+    X(nature_unread) X(text_by_id) X(row_by_id) X(texts_by_host) X(is_list) X(union_all) X(merge_of_all) \
+    X(class_of_told) X(loads_of)
 
 static int read_values(PyObject *given)
 {

@@ -131,12 +131,8 @@ static PyObject *make_ok(PyObject *data, const Reply *reply)
 {
     PyObject *values = Py_BuildValue("(nKIIy#)", reply->rows, reply->insert_id, reply->status, reply->warnings,
                                      PyBytes_AS_STRING(data) + reply->begin, PyBytes_GET_SIZE(data) - reply->begin);
-    PyObject *args = values == NULL ? NULL : PyTuple_Pack(1, values);
-    PyObject *made = args == NULL ? NULL : PyTuple_Type.tp_new(classes[NUMBER_Ok], args, NULL);
 
-    Py_XDECREF(values);
-    Py_XDECREF(args);
-    return made;
+    return values == NULL ? NULL : make_tuple(NUMBER_Ok, values);
 }
 
 /* As ReplyScanner.whole leaves it, and `composed`. */

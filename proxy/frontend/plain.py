@@ -33,11 +33,12 @@ from proxy.engine.passthrough import Ask, Send
 from proxy.engine.relay import Relay
 from proxy.engine.serving import Serving
 from proxy.engine.snapshot import Snapshot
+from proxy.engine.warned import Told
 from proxy.engine.work import Leaving
 from proxy.execute.fan.branch import Branch
 from proxy.execute.fan.fanout import FanOut
 from proxy.execute.fan.merge import Concatenation
-from proxy.load import UNIT, Load
+from proxy.load import UNIT, Load, loads_of
 from proxy.session.outcome import RESULT_SET
 from proxy.session.state import Session, User
 from proxy.session.transaction import Transaction
@@ -50,10 +51,11 @@ from proxy.wire.rows import ResultReader
 from rewriter.around import LONGEST, Around
 from rewriter.env import Env
 from rewriter.planner import Rewriter
-from rewriter.plans import Insert, ShardSelect
-from rewriter.plans.sharded import Point
+from rewriter.plans import Bound, HostStatement, Insert, Merge, ShardSelect
+from rewriter.plans.sharded import UNION, Point
 from rewriter.route.by_id import row_by_id, text_by_id
 from rewriter.route.column_metadata import ColumnMetadata
+from rewriter.route.id_lists import is_list, texts_by_host
 from rewriter.text.nature import UNREAD
 
 from .connection import Begin, ClientConnection
@@ -88,6 +90,8 @@ _CLASSES: Final = (
     Use,
     KindStats,
     ColumnMetadata,
+    HostStatement,
+    Bound,
     FanOut,
     Branch,
     Concatenation,
@@ -118,6 +122,12 @@ with suppress(ImportError):
             "nature_unread": UNREAD,
             "text_by_id": text_by_id,
             "row_by_id": row_by_id,
+            "texts_by_host": texts_by_host,
+            "is_list": is_list,
+            "union_all": UNION,
+            "merge_of_all": Merge(),
+            "class_of_told": Told,
+            "loads_of": loads_of,
         },
         *(UNIT, BUCKETS, LONGEST),
     )

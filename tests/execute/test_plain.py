@@ -5,6 +5,7 @@ of which the compiled way is taken, are the same after each step, down to each a
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.execute.two_worlds import (
     PIN,
     STATEMENTS,
     USERS,
+    Side,
     Step,
     be,
     behind_much,
@@ -430,10 +432,15 @@ for each of the three, and 9 for the EOF packet.
 PART = deliver(0, 110)
 
 
-def pieces_of(steps: list[Step], clients: int = 3) -> int:
+def pieces_of(steps: list[Step]) -> int:
     """How many of the pieces are the compiled way's."""
-    before = asyncio.run(both(WARM + KNOWN, clients))
-    return asyncio.run(both(WARM + KNOWN + steps, clients)).given - before.given
+    return asyncio.run(both(WARM + KNOWN + steps, 3)).given - known().given
+
+
+@cache
+def known() -> Side:
+    """Before the steps of a test."""
+    return asyncio.run(both(WARM + KNOWN, 3))
 
 
 @compiled
@@ -477,7 +484,7 @@ def test_pieces_of_lists(steps: list[Step], pieces: int) -> None:
 
 
 @compiled
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(STEPS | st.builds(send, CLIENTS, st.just(LIST)), max_size=25),
     st.lists(st.integers(1, 250), max_size=12),
@@ -485,3 +492,39 @@ def test_pieces_of_lists(steps: list[Step], pieces: int) -> None:
 def test_any_pieces(steps: list[Step], sizes: list[int]) -> None:
     cut = [deliver(number % 3, size) for number, size in enumerate(sizes)]
     asyncio.run(both([*WARM, *KNOWN, send(0, LIST), *cut, *steps, send(1, LIST), *cut], 3))
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("steps", "begun"),
+    [
+        pytest.param([send(0, LIST)], 1, id="plain"),
+        pytest.param(
+            [say(0, b"SELECT id, data FROM pins WHERE id IN (%d, %d)" % (pin(0), pin(1)))], 0, id="one host"
+        ),
+        pytest.param(
+            [say(0, b"SELECT id, data FROM pins WHERE id IN (%d, %d, 7)" % (pin(0), pin(3)))],
+            1,
+            id="one of each",
+        ),
+        pytest.param([say(0, b"SELECT id, data FROM pins WHERE id IN (5, 6)")], 0, id="none"),
+        pytest.param([say(0, b"SELECT id, data FROM pins WHERE id IN (5,, 6)")], 0, id="no list"),
+        pytest.param([send(1, LIST), send(0, LIST)], 1, id="no connection is free"),
+        pytest.param([send(1, 3), send(0, LIST)], 1, id="none is free on one host"),
+        pytest.param([pause(0, True), send(0, LIST)], 0, id="slow"),
+        pytest.param([serve(False), send(0, LIST)], 0, id="frozen"),
+        pytest.param([say(0, b"SET sql_select_limit = 2"), deliver(), send(0, LIST)], 0, id="limited"),
+        pytest.param([send(0, 11), send(0, LIST)], 0, id="transaction"),
+        pytest.param([send(0, 14), send(0, LIST)], 0, id="autocommit off"),
+        *(
+            pytest.param([be(0, who), send(0, LIST)], 0, id=who)
+            for who in ("single", "gbk", "lost", "nobody", "of demo", "of more", "tracked", "once", "other")
+        ),
+        pytest.param([be(0, "reader"), send(0, LIST)], 1, id="reader"),
+        pytest.param([be(0, "told"), send(0, LIST)], 1, id="told of changes"),
+    ],
+)
+def test_lists_that_begin_at_once(steps: list[Step], begun: int) -> None:
+    side = asyncio.run(both([*WARM, *KNOWN, *steps, *[deliver()] * 6, pause(0, False)], 3))
+    assert side.begun - known().begun == begun
+    assert all(client.ready for client in side.clients)
