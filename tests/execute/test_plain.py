@@ -430,6 +430,7 @@ KNOWN = [reply(3), *[send(0, LIST), *[deliver()] * 4] * 3]
 for each of the three, and 9 for the EOF packet.
 """
 PART = deliver(0, 110)
+OF_TWO = b"SELECT id, data FROM pins WHERE id IN (%d, 7, %d)"
 
 
 def pieces_of(steps: list[Step]) -> int:
@@ -499,14 +500,8 @@ def test_any_pieces(steps: list[Step], sizes: list[int]) -> None:
     ("steps", "begun"),
     [
         pytest.param([send(0, LIST)], 1, id="plain"),
-        pytest.param(
-            [say(0, b"SELECT id, data FROM pins WHERE id IN (%d, %d)" % (pin(0), pin(1)))], 0, id="one host"
-        ),
-        pytest.param(
-            [say(0, b"SELECT id, data FROM pins WHERE id IN (%d, %d, 7)" % (pin(0), pin(3)))],
-            1,
-            id="one of each",
-        ),
+        pytest.param([say(0, OF_TWO % (pin(0), pin(1)))], 0, id="one host"),
+        pytest.param([say(0, OF_TWO % (pin(0), pin(3)))], 1, id="one of each"),
         pytest.param([say(0, b"SELECT id, data FROM pins WHERE id IN (5, 6)")], 0, id="none"),
         pytest.param([say(0, b"SELECT id, data FROM pins WHERE id IN (5,, 6)")], 0, id="no list"),
         pytest.param([send(1, LIST), send(0, LIST)], 1, id="no connection is free"),
