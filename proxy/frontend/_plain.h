@@ -77,7 +77,8 @@
     X(FanOut, definitions) X(FanOut, error) X(FanOut, merger) X(Branch, conn) X(Branch, fan) X(Branch, loads) \
     X(Branch, paused) X(Branch, reader) X(Branch, statements) X(Concatenation, all) \
     X(Concatenation, emitted) X(Concatenation, seq) X(ResultReader, _count) X(ResultReader, _held) X(ResultReader, columns) \
-    X(ResultReader, ended) X(ResultReader, state) X(Definitions, begins) X(Definitions, read) X(Definitions, cut) \
+    X(ResultReader, ended) X(ResultReader, state) X(Definitions, begins) X(Definitions, read) X(Definitions, _columns) X(Definitions, _zeros) \
+    X(Definitions, cut) \
     X(Definitions, known) X(Exchange, pieces) X(Exchange, services) X(Settings, values) X(ShardSelect, spread) \
     X(FanOut, _later) X(FanOut, _learning) X(FanOut, _lost) X(FanOut, _over) X(FanOut, _to_connect) \
     X(FanOut, _waiter) X(FanOut, bound) X(FanOut, branches) X(FanOut, keyspace) X(FanOut, merge) \
@@ -121,7 +122,7 @@ extern PyTypeObject *classes[COUNT];
 SLOTS(PLACE_OF)
 
 #define NAMES(X) \
-    X(_count_parts) X(_finish) X(_given) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(of) \
+    X(_begin) X(_count_parts) X(_finish) X(_given) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(of) \
     X(places) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(visited) X(write)
 #define NAME_OF(name) extern PyObject *name_##name;
 NAMES(NAME_OF)

@@ -193,12 +193,25 @@ static int takes_all(PyObject *fan)
            AT(fan, FanOut, ceiling) == Py_None && is_empty_dict(AT(fan, FanOut, _zeros));
 }
 
+/* Whether these will be: nothing was given yet, and what the client's result begins with is known. */
+static int will_take_all(PyObject *fan)
+{
+    PyObject *definitions = AT(fan, FanOut, definitions);
+
+    return AT(fan, FanOut, merger) == Py_None && AT(fan, FanOut, merge) == merge_of_all && is_int(AT(fan, FanOut, bytes)) &&
+           AT(fan, FanOut, error) == Py_None && AT(fan, FanOut, ceiling) == Py_None && IS(definitions, Definitions) &&
+           is_empty_dict(AT(definitions, Definitions, _zeros)) && PyList_CheckExact(AT(definitions, Definitions, _columns)) &&
+           PyList_GET_SIZE(AT(definitions, Definitions, _columns)) > 0;
+}
+
 /* The columns of a piece whose rows have only to be given new numbers; NULL when there is more to do. Borrowed. */
 static PyObject *columns_of(PyObject *fan, PyObject *reader, const Piece *piece)
 {
     PyObject *definitions = AT(fan, FanOut, definitions), *columns, *width = AT(fan, FanOut, _width);
+    const int begun = takes_all(fan);
 
-    if (!takes_all(fan) || !IS(reader, ResultReader) || !is_empty_list(AT(reader, ResultReader, _held)) || !is_int(width))
+    if (!IS(reader, ResultReader) || !is_empty_list(AT(reader, ResultReader, _held)) || !is_int(width) ||
+        !(begun || (piece->first && will_take_all(fan))))
         return NULL;
     if (piece->first) {
         PyObject *begins = IS(definitions, Definitions) ? AT(definitions, Definitions, begins) : NULL;
@@ -213,7 +226,7 @@ static PyObject *columns_of(PyObject *fan, PyObject *reader, const Piece *piece)
         columns = AT(reader, ResultReader, columns);
     }
     return PyList_CheckExact(columns) && PyList_GET_SIZE(columns) > 0 &&
-                   PyList_GET_SIZE(columns) == PyLong_AsSsize_t(width)
+                   (!begun || PyList_GET_SIZE(columns) == PyLong_AsSsize_t(width))
                ? columns
                : NULL;
 }
@@ -231,11 +244,23 @@ static PyObject *numbered(const Piece *piece, Py_ssize_t number)
     return out;
 }
 
-/* FanOut.received, of rows that are the client's: 1, or 0 with an exception. */
-static int give_rows(PyObject *fan, PyObject *client, PyObject *reader, PyObject *columns, const Piece *piece)
+/* What the client's result begins with: 1, or 0 with an exception. */
+static int give_head(PyObject *fan, PyObject *branch, PyObject *client)
 {
-    PyObject *merger = AT(fan, FanOut, merger);
-    const Py_ssize_t size = piece->end - piece->begin, number = PyLong_AsSsize_t(AT(merger, Concatenation, seq));
+    PyObject *head = PyObject_CallMethodOneArg(fan, name__begin, branch);
+    PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
+    const int done = head != NULL && done_by(PyObject_CallMethodOneArg(transport, name_write, head));
+
+    Py_DECREF(transport);
+    Py_XDECREF(head);
+    return done;
+}
+
+/* FanOut.received, of rows that are the client's: 1, or 0 with an exception. */
+static int give_rows(PyObject *fan, PyObject *branch, PyObject *client, PyObject *reader, PyObject *columns,
+                     const Piece *piece)
+{
+    const Py_ssize_t size = piece->end - piece->begin;
 
     if (piece->first) {
         put_new(&AT(reader, ResultReader, columns), columns);
@@ -247,15 +272,21 @@ static int give_rows(PyObject *fan, PyObject *client, PyObject *reader, PyObject
         put_new(&AT(reader, ResultReader, state), reader_ended);
         put_new(&AT(reader, ResultReader, ended), Py_True);
     }
+    if (AT(fan, FanOut, merger) == Py_None && !give_head(fan, branch, client))
+        return 0;
     if (size == 0)
         return 1;
+    PyObject *merger = AT(fan, FanOut, merger);
+    const Py_ssize_t number = PyLong_AsSsize_t(AT(merger, Concatenation, seq));
     PyObject *out = numbered(piece, number);
     if (out == NULL)
         return 0;
     PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
+    Py_INCREF(merger);
     const int done = put_int(&AT(merger, Concatenation, seq), (number + piece->rows) & 0xFF) &&
                      add_int(&AT(merger, Concatenation, emitted), piece->rows) && add_int(&AT(fan, FanOut, bytes), size) &&
                      done_by(PyObject_CallMethodOneArg(transport, name_write, out));
+    Py_DECREF(merger);
     Py_DECREF(transport);
     Py_DECREF(out);
     return done && (AT(client, Exchange, writing_paused) == Py_False || done_by(PyObject_CallMethodNoArgs(fan, name_flow)));
@@ -272,7 +303,7 @@ static int give(PyObject *conn, PyObject *branch, PyObject *fan, PyObject *clien
     if (columns != NULL) {
         Py_INCREF(reader);
         Py_INCREF(columns);
-        const int done = give_rows(fan, client, reader, columns, piece);
+        const int done = give_rows(fan, branch, client, reader, columns, piece);
         Py_DECREF(columns);
         Py_DECREF(reader);
         return done;
