@@ -167,9 +167,13 @@ static int note_reply(PyObject *scanner, PyObject *data, const Reply *reply)
 static int is_counted_simply(PyObject *conn)
 {
     PyObject *shard = AT(conn, BackendConnection, shard), *shards = AT(conn, BackendConnection, shards);
+    PyObject *load = AT(conn, BackendConnection, load);
 
-    return is_float(AT(conn, BackendConnection, sent)) && is_load(AT(conn, BackendConnection, load), 0) &&
-           (is_load(shard, 0) || (shard == Py_None && PyTuple_CheckExact(shards) && PyTuple_GET_SIZE(shards) == 0));
+    if (!is_float(AT(conn, BackendConnection, sent)) || !is_load(load, 0))
+        return 0;
+    if (shard == Py_None)
+        return PyTuple_CheckExact(shards) && PyTuple_GET_SIZE(shards) == 0;
+    return is_load(shard, PyList_GET_SIZE(AT(load, Load, buckets)) - 1); /* they have the same number for a time */
 }
 
 static int count(PyObject *conn, Py_ssize_t rows)
@@ -184,7 +188,7 @@ static int count(PyObject *conn, Py_ssize_t rows)
         return 1;
     Py_INCREF(shard);
     put_new(&AT(conn, BackendConnection, shard), Py_None);
-    const int added = is_load(shard, bucket) && add_load(shard, seconds, rows, bucket);
+    const int added = add_load(shard, seconds, rows, bucket);
     Py_DECREF(shard);
     return added;
 }
