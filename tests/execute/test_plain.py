@@ -387,6 +387,7 @@ def test_definitions_that_cannot_be_read(statement: int, place: int, byte: int) 
 @settings(max_examples=100)
 @given(st.lists(STEPS, max_size=25), st.integers(1, 3), st.booleans())
 @example([send(0, 0), deliver()] * 3, 1, True)
+@example([feed(0, 0, "other"), deliver(), deliver(), execute(0, 0)], 1, True)
 @example([say(0, b"SELECT data FROM pins WHERE data = 'a' AND id = %d" % pin(2)), deliver()] * 3, 1, True)
 def test_any_steps(steps: list[Step], clients: int, begins: bool) -> None:
     asyncio.run(both(WARM + steps, clients, begins=begins))
