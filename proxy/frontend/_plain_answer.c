@@ -162,10 +162,11 @@ static int note_reply(PyObject *scanner, PyObject *data, const Reply *reply)
 /* Whether BackendConnection._count has only to add to the host's load, and to those of its shards. */
 int is_countable(PyObject *conn)
 {
-    PyObject *shard = AT(conn, BackendConnection, shard);
+    PyObject *shard = AT(conn, BackendConnection, shard), *load = AT(conn, BackendConnection, load);
 
-    return is_float(AT(conn, BackendConnection, sent)) && is_load(AT(conn, BackendConnection, load), 0) &&
-           (shard == Py_None || is_load(shard, 0));
+    return is_float(AT(conn, BackendConnection, sent)) && is_load(load, 0) &&
+           (shard == Py_None || /* they have the same number for a time */
+            is_load(shard, PyList_GET_SIZE(AT(load, Load, buckets)) - 1));
 }
 
 int count(PyObject *conn, Py_ssize_t rows)

@@ -4,8 +4,8 @@
 /* Whether the session is such that Relay.ask has only to take a connection. */
 static int is_asked_simply(PyObject *relay, PyObject *client, PyObject *session)
 {
-    if (client == NULL || !PyObject_TypeCheck(client, classes[NUMBER_Exchange]) || !IS(session, Session) ||
-        AT(relay, Relay, once) != Py_None || AT(client, Exchange, writing_paused) != Py_False)
+    if (!IS(session, Session) || AT(relay, Relay, once) != Py_None ||
+        AT(client, Exchange, writing_paused) != Py_False)
         return 0;
     PyObject *transaction = AT(session, Session, transaction);
     return IS(AT(session, Session, user), User) && AT(session, Session, tracks_replies) == Py_False &&
@@ -101,7 +101,9 @@ int find_free(PyObject *relay, PyObject *host, PyObject *sql, Lent *lent)
     if (!IS(relay, Relay) || !PyBytes_CheckExact(sql) || PyBytes_GET_SIZE(sql) + 1 >= MAX_PAYLOAD)
         return 0;
     lent->client = AT(relay, Relay, client);
-    lent->session = lent->client == NULL ? NULL : AT(lent->client, Exchange, session);
+    if (lent->client == NULL || !PyObject_TypeCheck(lent->client, classes[NUMBER_Exchange]))
+        return 0;
+    lent->session = AT(lent->client, Exchange, session);
     if (!is_asked_simply(relay, lent->client, lent->session))
         return 0;
     lent->pool = PyObject_CallOneArg(AT(relay, Relay, pool), host);
@@ -162,14 +164,21 @@ PyObject *ask(PyObject *module, PyObject *const *args, Py_ssize_t given)
         (columns != Py_None && !(IS(columns, ColumnMetadata) && PyDict_CheckExact(AT(columns, ColumnMetadata, headers)))))
         Py_RETURN_FALSE;
     PyObject *load = PyDict_GetItemWithError(AT(relay, Relay, known), database);
-    if (load == NULL || !find_free(relay, args[1], sql, &lent))
+    if (load == NULL)
         return not_plain();
+    Py_INCREF(load); /* to find the pool is Python's, which may do anything */
+    if (!find_free(relay, args[1], sql, &lent)) {
+        Py_DECREF(load);
+        return not_plain();
+    }
     put_new(&AT(relay, Relay, plain), Py_True);
     put_new(&AT(relay, Relay, statement), args[5]);
     put_new(&AT(relay, Relay, column_metadata), columns);
     PyObject *scanner = AT(lent.conn, BackendConnection, scanner);
-    return sent(&lent, lend(relay, &lent, load) && expect(scanner, lent.conn, columns, database) &&
-                           send_query(relay, AT(relay, Relay, answer), lent.conn, scanner, sql));
+    const int done = lend(relay, &lent, load) && expect(scanner, lent.conn, columns, database) &&
+                     send_query(relay, AT(relay, Relay, answer), lent.conn, scanner, sql);
+    Py_DECREF(load);
+    return sent(&lent, done);
 }
 
 /* A relay, a host, a statement, the offset of its IDs or None, whether it keeps the insert id, its literals, its columns

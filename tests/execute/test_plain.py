@@ -12,7 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from proxy.engine.relay import Relay
 from proxy.frontend import plain
+from proxy.load import Load
+from rewriter.text.nature import UNREAD
 from tests.execute.two_worlds import (
     COMMENT,
     ITEM,
@@ -392,6 +395,7 @@ def test_definitions_that_cannot_be_read(statement: int, place: int, byte: int) 
 @settings(max_examples=100)
 @given(st.lists(STEPS, max_size=25), st.integers(1, 3), st.booleans())
 @example([send(0, 0), deliver()] * 3, 1, True)
+@example([feed(0, 0, "other"), deliver(), deliver(), execute(0, 0)], 1, True)
 @example([say(0, b"SELECT data FROM pins WHERE data = 'a' AND id = %d" % pin(2)), deliver()] * 3, 1, True)
 def test_any_steps(steps: list[Step], clients: int, begins: bool) -> None:
     asyncio.run(both(WARM + steps, clients, begins=begins))
@@ -420,6 +424,62 @@ def test_arguments_are_looked_at() -> None:
     assert not send(None, "h", b"", None, False, (), None, None, None)
     assert not answer(None, None, b"")
     assert not answer(object(), object(), object())
+
+
+@compiled
+def test_a_relay_of_no_client() -> None:
+    async def run() -> None:
+        side = await both(WARM, begins=False)
+        relay, load = side.clients[0].relay, next(iter(side.world.backends.loads.shards.values()))
+        assert isinstance(relay, Relay)
+        assert plain.send is not None
+        relay.client = object()  # type: ignore[assignment]
+        assert not plain.send(relay, "h1:3306", b"SELECT 1", None, False, (), None, UNREAD, load)
+
+    asyncio.run(run())
+
+
+@compiled
+def test_a_load_that_goes_while_its_host_is_looked_for() -> None:
+    async def run() -> None:
+        side = await both(WARM, begins=False)
+        relay = side.clients[0].relay
+        assert isinstance(relay, Relay)
+        pool, known = relay.pool, relay.known
+
+        others: list[Load] = []
+
+        def without_loads(host: str) -> Any:
+            known.clear()
+            others.extend(Load() for _ in range(20))  # one of them is where the shard's was, if that has gone
+            return pool(host)
+
+        relay.pool = without_loads
+        before = side.asked
+        side.send(0, STATEMENTS[0])
+        assert side.asked == before + 1
+        assert isinstance(relay.shard, Load)
+        assert not any(relay.shard is one for one in others)
+
+    asyncio.run(run())
+
+
+@compiled
+def test_a_shard_that_is_not_counted_as_its_host_is() -> None:
+    async def run() -> None:
+        side = await both(WARM, begins=False)
+        side.send(0, STATEMENTS[0])
+        await side.world.turn()
+        conn = side.clients[0].relay.conn
+        (one,) = side.ready
+        assert conn is not None
+        assert conn.shard is not None
+        conn.shard.buckets = [0]
+        assert plain.answer is not None
+        assert not plain.answer(side.clients[0].relay, conn, bytes(one.out))
+        assert conn.receiver is not None, "nothing was done"
+
+    asyncio.run(run())
 
 
 # -- pieces of a fan-out's replies

@@ -43,7 +43,7 @@ from proxy.wire.packets import frame, lenenc_bytes
 from proxy.wire.replies import ReplyScanner
 from proxy.wire.resultset import encode_row
 from proxy.wire.rows import ResultReader
-from rewriter.plans import Plan, Values
+from rewriter.plans import Plan, ShardSelect, Values
 from tests.backends.fakes import FakeTransport
 from tests.execute.world import ServerConn, World
 from tests.support.waiting import turns
@@ -237,7 +237,10 @@ class Side:
             return
         session, snapshot = client.session, self.world.services.serving.snapshot
         plan, literals = rewriter.find(sql, session.env) or rewriter.plan(sql, session.env)
-        host, _, text, shard = plan.at_point(literals, snapshot.topology)
+        point = plan.at_point(literals, snapshot.topology) if isinstance(plan, ShardSelect) else None
+        if point is None:
+            return  # the client has gone to another database
+        host, _, text, shard = point
         made = Statement(sql, session.env, session.settings, plan, literals, None)
         statement = self.statements.setdefault((session.id, sql), made)
         client.ready, client.seq, client.begun = False, 0, monotonic()

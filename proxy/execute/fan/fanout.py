@@ -401,7 +401,7 @@ class FanOut:
         """Answer the client: the end of the rows, or the error."""
         if self._later is not None:
             self._stop_merging()
-        if self._over or self._lost or any([branch.conn is not None for branch in self.branches]):
+        if self._over or self._lost or any(branch.conn is not None for branch in self.branches):
             self._give_all_back()
         self.branches = []  # each refers to this one: it need not wait for the garbage collector
         client, session = self.client, self.client.session
