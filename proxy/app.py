@@ -53,7 +53,6 @@ from .peers import Peers
 from .status import snapshot
 from .status.apart import Apart, Away
 from .status.live import History, own_part
-from .status.server import StatusServer
 from .tasks import Tasks
 from .wire.auth import RsaKey
 from .wire.server_auth import Authority
@@ -411,6 +410,8 @@ class Worker:
     async def _start_status(self) -> None:
         listen = self.settings.status.listen
         if listen is not None and self.number == 0:
+            from .status.server import StatusServer  # with aiohttp, Jinja and the client of Prometheus: 10 MB
+
             server = StatusServer(
                 lambda: self.services,
                 lambda: self.ready,
