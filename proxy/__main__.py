@@ -32,16 +32,28 @@ def _command(arguments: Sequence[str]) -> Callable[[], object]:
     """
     match arguments:
         case ["serve"]:
-            from .serving import serve
-
-            return lambda: sys.exit(serve())
+            files: tuple[Path, ...] = ()
         case ["serve", "--config" | "-c", file] if not file.startswith("-"):
-            from .serving import serve
+            files = (Path(file),)
+        case _:
+            from .cli import main
 
-            return lambda: sys.exit(serve(Path(file)))
-    from .cli import main
+            return main
+    _import_structlog()
+    from .serving import serve
 
-    return main
+    return lambda: sys.exit(serve(*files))
+
+
+def _import_structlog() -> None:
+    """Without Rich and Pygments, 4 MB, which it takes along where it finds them: it would show tracebacks by
+    them. `logs` writes those itself.
+    """
+    sys.modules["rich"] = None  # type: ignore[assignment]  # to be found nowhere, as Python has it
+    try:
+        import structlog  # noqa: F401
+    finally:
+        del sys.modules["rich"]
 
 
 def _interrupted() -> int:

@@ -132,7 +132,9 @@ def test_what_a_proxy_does_not_import() -> None:
     where the settings ask for none, what makes the status page and sends traces.
     """
     for name, missing in {
-        "proxy.__main__, proxy.serving": {
+        "proxy.__main__ as program; program._command(['serve']); import proxy.serving": {
+            "rich",
+            "pygments",
             "typer",
             "fleet",
             "demo",
