@@ -410,7 +410,7 @@ class Worker:
     async def _start_status(self) -> None:
         listen = self.settings.status.listen
         if listen is not None and self.number == 0:
-            from .status.server import StatusServer  # with aiohttp, Jinja and the client of Prometheus: 10 MB
+            from .status.server import StatusServer  # with aiohttp and Prometheus' client: 9 MB
 
             server = StatusServer(
                 lambda: self.services,
