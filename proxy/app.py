@@ -146,7 +146,6 @@ class Worker:
             await self._listen(services)
             self.tasks.spawn(self._learn_rest(services), "facts")
             self.tasks.spawn(self._watch_tables(services), "tables")
-            await services.planners.warm()
             memory.settle()
             version = services.serving.topology.version
             log.info(

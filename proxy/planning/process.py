@@ -4,8 +4,9 @@ them one after another, and ends when the socket is closed.
 It is the proxy's own child, and only that speaks to it. What takes more CPU time than allowed, or more
 memory, is given up: the next statement begins afresh.
 
-It is there as long as the proxy is, so it imports what planning needs and no more: advice, which reads parts
-of a schema's document, brings pydantic along, and is imported when somebody asks for some.
+It stays as long as the proxy does, and its first statement waits for its imports, so it imports what planning
+needs and no more: advice, which reads parts of a schema's document, brings pydantic along, and is imported
+when somebody asks for some.
 """
 
 from __future__ import annotations
