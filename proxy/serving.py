@@ -1,5 +1,5 @@
-"""``shardgate serve`` without the other commands: what those are made with (Typer, the fleet tools) would take
-time at start, and then memory for as long as the proxy runs.
+"""``shardgate serve`` without the other commands: what those are made with (Typer, the fleet tools) would
+take time at start, and then memory for as long as the proxy runs.
 """
 
 from __future__ import annotations
