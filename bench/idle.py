@@ -2,7 +2,9 @@
 
 Each client has logged in (caching_sha2_password), set what drivers set, and read a row by its ID, as the
 connections of an application's pool have. What is printed is the proxy's resident memory
-before the first and with all of them, and its CPU time while they are silent.
+before the first and with all of them, and its CPU time while they are silent. The aim counts all its
+processes, and what they share (the interpreter's pages, libraries) for each of them; beside it stand what
+each process has, and the sum in which such pages count once (PSS).
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from bench import history
 from bench.cluster import DATABASE, Cluster
 from bench.streams import unlimited
 from bench.tools import BenchError
-from bench.usage import family, usage
+from bench.usage import family, proportional, usage
 from demo.programs import ServerError, find_program
 from demo.proxy import LocalProxy
 
@@ -48,12 +50,16 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True)
 class Idle:
-    """Resident memory in MB without and with the clients, and CPU seconds in `SILENT` seconds of silence."""
+    """Resident memory in MB without and with the clients, and CPU seconds in `SILENT` seconds of silence.
+    `each`: of the `rss`, by process, the one that serves first. `pss`: see `usage.proportional`.
+    """
 
     clients: int
     rss_before: float
     rss: float
     cpu: float
+    each: tuple[float, ...] = ()
+    pss: float = 0.0
 
 
 def connect(
@@ -91,24 +97,43 @@ def measure(cluster: Cluster, proxy: LocalProxy, clients: int, *, encrypted: boo
         begun = usage(pids)
         time.sleep(SILENT)
         after = usage(pids).since(begun)
+        each = tuple(megabytes(usage([pid]).rss) for pid in pids)
+        pss = megabytes(proportional(pids))
     except (OSError, pymysql.MySQLError) as error:
         raise BenchError(f"client {len(connections) + 1}: {error}") from error
     finally:
         for connection in connections:
             connection.close()
-    return Idle(
-        clients, round(before.rss / (1 << 20), 1), round(after.rss / (1 << 20), 1), round(after.cpu, 2)
-    )
+    return Idle(clients, megabytes(before.rss), megabytes(after.rss), round(after.cpu, 2), each, pss)
+
+
+def megabytes(size: int) -> float:
+    """Of bytes, with one digit behind the point."""
+    return round(size / (1 << 20), 1)
 
 
 def table(idle: Idle) -> Table:
     """What was measured."""
     shown = Table(title=f"silent clients: memory of the proxy (aim for 10,000: below {AIM} MB)")
-    for name in ("clients", "MB before", "MB", "KB a client", f"CPU s in {SILENT:.0f} s"):
+    for name in (
+        "clients",
+        "MB before",
+        "MB",
+        "by process",
+        "PSS",
+        "KB a client",
+        f"CPU s in {SILENT:.0f} s",
+    ):
         shown.add_column(name, justify="right")
     each = (idle.rss - idle.rss_before) * 1024 / idle.clients
     shown.add_row(
-        f"{idle.clients:,}", f"{idle.rss_before:.0f}", f"{idle.rss:.0f}", f"{each:.1f}", f"{idle.cpu:.2f}"
+        f"{idle.clients:,}",
+        f"{idle.rss_before:.0f}",
+        f"{idle.rss:.0f}",
+        " + ".join(f"{one:.0f}" for one in idle.each),
+        f"{idle.pss:.0f}",
+        f"{each:.1f}",
+        f"{idle.cpu:.2f}",
     )
     return shown
 

@@ -70,6 +70,18 @@ def usage(pids: Iterable[int]) -> Usage:
     return total
 
 
+def proportional(pids: Iterable[int]) -> int:
+    """The bytes of memory that processes have to themselves, and their parts of what they share with others:
+    a program's own pages, which `Usage.rss` counts for each. OSError when one of them has ended.
+    """
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) << 10
+    return total
+
+
 def family(pid: int) -> tuple[int, ...]:
     """A process and all its descendants, itself first."""
     children: dict[int, list[int]] = {}

@@ -48,6 +48,9 @@ from config.tls import ClientTls, OutgoingTlsField
 from config.tracing import Tracing
 from config.units import LONGEST, Duration, Size
 
+FILE: Final = Path("shardgate.yaml")
+"""Where they are, unless a command is told."""
+
 
 class Scatter(Model):
     """Whether reads without a routing condition may go to all shards, and for how many rows."""

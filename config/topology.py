@@ -13,10 +13,9 @@ A keyspace is one of three:
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -32,6 +31,14 @@ _NAMES_AT_ONCE: Final = 1024
 
 _DIGITS: Final = 40
 """More a shard's number never has in a database's name."""
+
+
+@cache
+def _md5() -> Callable[..., Any]:
+    """Imported when a key is hashed: hashlib has OpenSSL with it, which a planning process does without."""
+    import hashlib
+
+    return hashlib.md5
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +206,7 @@ class Keyspace:
             raise ValueError(f"keyspace {self.name} is not hashed")
         if self.hash == "md5":
             text = key if isinstance(key, bytes) else b"%d" % key
-            return int.from_bytes(hashlib.md5(text, usedforsecurity=False).digest(), "big") % self.shards
+            return int.from_bytes(_md5()(text, usedforsecurity=False).digest(), "big") % self.shards
         if isinstance(key, bytes):
             raise ValueError(f"keyspace {self.name} hashes by modulo: the key must be an integer")
         return key % self.shards

@@ -53,7 +53,6 @@ from .peers import Peers
 from .status import snapshot
 from .status.apart import Apart, Away
 from .status.live import History, own_part
-from .status.server import StatusServer
 from .tasks import Tasks
 from .wire.auth import RsaKey
 from .wire.server_auth import Authority
@@ -147,7 +146,6 @@ class Worker:
             await self._listen(services)
             self.tasks.spawn(self._learn_rest(services), "facts")
             self.tasks.spawn(self._watch_tables(services), "tables")
-            await services.planners.warm()
             memory.settle()
             version = services.serving.topology.version
             log.info(
@@ -411,6 +409,8 @@ class Worker:
     async def _start_status(self) -> None:
         listen = self.settings.status.listen
         if listen is not None and self.number == 0:
+            from .status.server import StatusServer  # with aiohttp and Prometheus' client: 9 MB
+
             server = StatusServer(
                 lambda: self.services,
                 lambda: self.ready,

@@ -70,18 +70,9 @@ def options(
 @app.command()
 def serve(config: ConfigOption = DEFAULT) -> None:
     """Run the proxy. SIGTERM drains it, SIGHUP makes it look at users, topology and certificates again."""
-    from config.sources.schema import schema_before
+    from .serving import serve as run
 
-    from .logs import configure
-    from .server import serve as run
-
-    try:
-        settings, schema, _ = check_files(config)
-    except ConfigError as error:
-        raise fail(f"the configuration cannot be used:\n{error}") from None
-    configure(settings.logging)
-    schema = schema or schema_before(settings)
-    raise typer.Exit(run(settings, schema, lambda: load_settings(config)))
+    raise typer.Exit(run(config))
 
 
 app.add_typer(fleet_app, name="fleet")

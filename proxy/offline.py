@@ -11,10 +11,10 @@ import typer
 from config.document import ConfigError
 from config.load import load_all
 from config.schema import Schema
-from config.settings import Settings
+from config.settings import FILE, Settings
 from config.topology import Topology
 
-DEFAULT = Path("shardgate.yaml")
+DEFAULT = FILE
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The settings file.", metavar="FILE")]
 TopologyOption = Annotated[
     Path | None,

@@ -127,6 +127,29 @@ def test_clients_of_caches_are_imported_where_one_is_used() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
+def test_what_a_proxy_does_not_import() -> None:
+    """It would stay in its memory. What makes the other commands, what a planning process does not need, and,
+    where the settings ask for none, what makes the status page and sends traces.
+    """
+    for name, missing in {
+        "proxy.__main__ as program; program._command(['serve']); import proxy.serving": {
+            "rich",
+            "pygments",
+            "typer",
+            "fleet",
+            "demo",
+            "aiomysql",
+            "aiohttp",
+            "jinja2",
+            "prometheus_client",
+        },
+        "proxy.planning.process": {"pydantic", "cryptography", "yaml", "asyncio", "structlog", "hashlib"},
+    }.items():
+        code = f"import sys, {name}; from rewriter.tree.start import load; load()"
+        code += f"; assert not (found := {missing!r} & set(sys.modules)), found"
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_what_reads_binary_logs_is_imported_where_one_is_read() -> None:
     modules = {module(path) for path in FILES if imports(path) & {"pymysqlreplication", "pymysql"}}
     assert modules == {"fleet.binlog.stream", "fleet.binlog.library"}

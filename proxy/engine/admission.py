@@ -385,8 +385,8 @@ def _admit_placed(
     placed = Placed(session, client.snapshot.topology, spots, write, scatter, joins)
     _act(decide(PLACED, placed), session)
     if joins and _stays(session):
-        before = session.transaction.spots if session.transaction.open else []
-        session.transaction.spots = list(dict.fromkeys((*before, *spots)))
+        before = session.transaction.spots if session.transaction.open else ()
+        session.transaction.spots = tuple(dict.fromkeys((*before, *spots)))
 
 
 def admit_routine(client: Exchange, host: str, sql: bytes, *, results: bool) -> None:

@@ -35,4 +35,4 @@ class AtWork(Protocol):
     shard: Load | None
     snapshot: Snapshot
     sql: bytes
-    visits: list[Visit]
+    visits: list[Visit] | None

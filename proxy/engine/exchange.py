@@ -139,7 +139,7 @@ class Exchange(ABC):
         #: Where the command has been: a host, and the shard if it was for one; `visits` if there was more.
         self.host: str | None = None
         self.shard: Load | None = None
-        self.visits: list[Visit] = []
+        self.visits: list[Visit] | None = None
         self.first = 0.0  # when the first statement for a server was sent (monotonic)
         self.last = 0.0  # and when the last reply was complete
         self.queued = 0.0  # seconds that it has waited for connections
@@ -282,7 +282,7 @@ class Exchange(ABC):
             self.observed(outcome, seconds)
         self.host = None
         if self.visits or self.queued:
-            self.visits, self.queued = [], 0.0
+            self.visits, self.queued = None, 0.0
         self.begun = now  # idle from now on
         if self.leaving and self._leaves():
             self.close()
@@ -324,6 +324,8 @@ class Exchange(ABC):
     def visited(self, conn: BackendConnection, shards: Sequence[Load]) -> None:
         """A server has answered a statement of the command, on these shards; or never will."""
         sent = conn.sent or conn.ended
+        if self.visits is None:
+            self.visits = []
         if self.host is None:
             self.host, self.shard, self.first = conn.host, None, sent
         elif not self.visits:

@@ -454,7 +454,7 @@ class Relay:
         transaction = client.session.transaction
         if self.fresh and transaction.held.get(conn.host) is conn:
             del transaction.held[conn.host]  # the transaction has not begun there
-            transaction.opened.discard(conn.host)
+            transaction.opened -= {conn.host}
         problem = lease.refused_by_master(client, conn.host, error)
         if isinstance(problem, Err) and transaction.held.get(conn.host) is not conn:
             conn.unclean = conn.unclean or opens(client.session, conn)

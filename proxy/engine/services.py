@@ -95,6 +95,7 @@ class Services:
         self.max_statement = settings.limits.max_statement
         self.long_statement = min(LONG, self.max_statement)  # bytes; longer ones are planned off the loop
         self.spawn = tasks.spawn
+        self._lock_holders = self.lock_holders  # the same one for all sessions
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
         self.traces = traces_of(settings.tracing, tasks.spawn, worker)
@@ -178,7 +179,7 @@ class Services:
         session = self.clients.open_session(
             client, id, user, address, server_version=version, defaults=defaults
         )
-        session.lock_holders = self.lock_holders
+        session.lock_holders = self._lock_holders
         session.identities = self.resolver.decisions.identities
         session.undeciding = self.resolver.decisions.refused
         session.tls = self.client_tls is not None

@@ -96,6 +96,6 @@ def sync_packets(
         if transaction.next and not transaction.explicit:
             conn.pinned = True  # should the statement not use it up, nobody else may
     if transaction.explicit:
-        transaction.opened.add(conn.host)
+        transaction.opened |= {conn.host}
         transaction.held[conn.host] = conn
     return packets, count

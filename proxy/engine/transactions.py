@@ -167,8 +167,8 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
     ):
         # the usual case: the host's own OK packet goes to the client
         transaction.explicit = False
-        transaction.savepoints.clear()
-        transaction.spots = []
+        transaction.savepoints = ()
+        transaction.spots = ()
         transaction.next = None
         transaction.ending = sql
         sql = sql + PLAINLY if session.settings.get("completion_type") else sql
@@ -343,29 +343,32 @@ def savepoint(client: Exchange, plan: SetSavepoint, values: Values) -> None:
     if transaction.explicit or not client.session.autocommit:
         if len(name) > _LONGEST:
             raise ProxyError("name_too_long", name=plan.name[:64])
-        if name in transaction.savepoints:
-            transaction.savepoints.remove(name)
-        elif len(transaction.savepoints) >= MOST_SAVEPOINTS:
+        others = transaction.savepoints
+        if name in others:
+            others = tuple(one for one in others if one != name)
+        elif len(others) >= MOST_SAVEPOINTS:
             raise ProxyError("too_many_savepoints", limit=MOST_SAVEPOINTS)
-        transaction.savepoints.append(name)
+        transaction.savepoints = (*others, name)
     _on_all(client, b"SAVEPOINT " + name)
 
 
 def rollback_to(client: Exchange, plan: RollbackTo, values: Values) -> None:
     name = quote_name(plan.name)
-    savepoints = client.session.transaction.savepoints
+    transaction = client.session.transaction
+    savepoints = transaction.savepoints
     if name not in savepoints:
         raise ProxyError("unknown_savepoint", name=plan.name)
-    del savepoints[savepoints.index(name) + 1 :]
+    transaction.savepoints = savepoints[: savepoints.index(name) + 1]
     _on_all(client, b"ROLLBACK TO SAVEPOINT " + name)
 
 
 def release_savepoint(client: Exchange, plan: ReleaseSavepoint, values: Values) -> None:
     name = quote_name(plan.name)
-    savepoints = client.session.transaction.savepoints
+    transaction = client.session.transaction
+    savepoints = transaction.savepoints
     if name not in savepoints:
         raise ProxyError("unknown_savepoint", name=plan.name)
-    del savepoints[savepoints.index(name) :]
+    transaction.savepoints = savepoints[: savepoints.index(name)]
     _on_all(client, b"RELEASE SAVEPOINT " + name)
 
 

@@ -2,8 +2,8 @@
 
 There are two lanes, each with a process: one for statements of up to 32 KB, whose plans are made in a moment,
 and one for the longer ones, which may take seconds. In a lane the users take turns: whoever has many
-statements to plan waits behind himself. A process that does not answer in time, or does nothing, is killed,
-and started again for the next statement.
+statements to plan waits behind himself. A process is started for the first statement of its lane. One that
+does not answer in time, or does nothing, is killed, and started again for the next statement.
 """
 
 from __future__ import annotations
@@ -241,13 +241,6 @@ class Planners:
     def __init__(self, spawn: Spawn, seconds: float) -> None:
         self._short = _Lane(spawn, min(seconds or SHORT_SECONDS, SHORT_SECONDS))
         self._long = _Lane(spawn, seconds)
-
-    async def warm(self) -> None:
-        """Start a process before it is needed."""
-        try:
-            await self._short.start()
-        except OSError as error:
-            log.warning("no planning process", reason=str(error))
 
     async def plan(
         self, user: str, sql: bytes, env: Env, rewriter: Rewriter, *, masked: bool = False

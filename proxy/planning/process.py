@@ -3,6 +3,10 @@ them one after another, and ends when the socket is closed.
 
 It is the proxy's own child, and only that speaks to it. What takes more CPU time than allowed, or more
 memory, is given up: the next statement begins afresh.
+
+It stays as long as the proxy does, and its first statement waits for its imports, so it imports what planning
+needs and no more: advice, which reads parts of a schema's document, brings pydantic along, and is imported
+when somebody asks for some.
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ from typing import Final
 
 from config.schema import Schema
 from config.topology import Topology
-from proxy.advising.rows import advice_rows
 from proxy.errors import error_lines
 from rewriter.explain import explain
 from rewriter.planner import LONG, Lifted, Made, Rewriter, lift, not_plain
@@ -65,6 +68,8 @@ class Planner:
         self._limits = request.limits or self._limits
         if request.schema is not None or request.topology is not None:
             self._rewriter = None
+        if request.task is Task.ADVISE:  # imported before its time begins
+            from proxy.advising import rows  # noqa: F401
         try:
             self._timed = True
             # again and again: an exception in a destructor is lost
@@ -88,6 +93,8 @@ class Planner:
         if request.task is Task.CUT:
             return Answer(piece=cut(sql, 0, request.env))
         if request.task is Task.ADVISE:
+            from proxy.advising.rows import advice_rows
+
             return Answer(rows=tuple(advice_rows(self._now(), sql, request.env)))
         return self._planned(request, sql)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 from math import inf
 
 from config.flavour import flavour_of
@@ -32,6 +33,12 @@ _IN_TRANS = int(Status.IN_TRANS)
 _NO_BACKSLASH_ESCAPES = int(Status.NO_BACKSLASH_ESCAPES)
 _ANSI_QUOTES = int(Status.ANSI_QUOTES)
 _READ_ONLY = int(Status.IN_TRANS_READONLY)
+
+
+#: The modes in sql_mode that change how statements are read.
+_READING_MODES = frozenset(
+    ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "HIGH_NOT_PRECEDENCE", "IGNORE_SPACE")
+)
 
 
 class Role(IntEnum):
@@ -307,19 +314,14 @@ class Session:
         self.unsafe_charset = charset in NOT_ASCII
         self.tracks_replies = self.tracker is not None and follows_replies(self.settings)
         self._utf8 = charset in ("utf8mb4", "utf8mb3", "utf8")
-        self.env = Env(
-            database=self.database,
-            ansi_quotes="ANSI_QUOTES" in modes,
-            no_backslash_escapes=self.no_backslash_escapes,
-            pipes_as_concat="PIPES_AS_CONCAT" in modes,
-            high_not_precedence="HIGH_NOT_PRECEDENCE" in modes,
-            ignore_space="IGNORE_SPACE" in modes,
-            scatter_writes=self.scatter_writes,
-            with_deleted=self.with_deleted,
-            server_version=_version_number(self.server_version),
-            flavour=flavour_of(self.server_version),
-            charset=charset,
-            connection="" if connection == charset else connection,
+        self.env = _env(
+            self.database,
+            modes & _READING_MODES,
+            self.scatter_writes,
+            self.with_deleted,
+            self.server_version,
+            charset,
+            "" if connection == charset else connection,
         )
 
     @property
@@ -340,6 +342,33 @@ class Session:
             self.diagnostics = left = Diagnostics()
             left.total = left.errors = 1
         self.row_count = -1
+
+
+@lru_cache(maxsize=1024)
+def _env(
+    database: str | None,
+    modes: frozenset[str],
+    scatter_writes: bool,
+    with_deleted: bool,
+    server_version: str,
+    charset: str,
+    connection: str,
+) -> Env:
+    """One for all sessions that have the same settings: most have."""
+    return Env(
+        database=database,
+        ansi_quotes="ANSI_QUOTES" in modes,
+        no_backslash_escapes="NO_BACKSLASH_ESCAPES" in modes,
+        pipes_as_concat="PIPES_AS_CONCAT" in modes,
+        high_not_precedence="HIGH_NOT_PRECEDENCE" in modes,
+        ignore_space="IGNORE_SPACE" in modes,
+        scatter_writes=scatter_writes,
+        with_deleted=with_deleted,
+        server_version=_version_number(server_version),
+        flavour=flavour_of(server_version),
+        charset=charset,
+        connection=connection,
+    )
 
 
 def _version_number(version: str) -> int:

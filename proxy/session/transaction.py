@@ -120,10 +120,11 @@ class Transaction:
         self.modes: Characteristics | None = None
         self.held: dict[str, BackendConnection] = {}
         self.ending = b""  # COMMIT or ROLLBACK, while its one host has it
-        self.opened: set[str] = set()  # hosts where an explicit transaction has begun
-        self.savepoints: list[bytes] = []
+        # tuples and a frozenset: an empty one takes no memory, and most clients have no transaction
+        self.opened: frozenset[str] = frozenset()  # hosts where an explicit transaction has begun
+        self.savepoints: tuple[bytes, ...] = ()
         self.next: Characteristics | None = None  # SET TRANSACTION: for the next transaction only
-        self.spots: list[Spot] = []  # where it has been, with transaction_mode = 'single'
+        self.spots: tuple[Spot, ...] = ()  # where it has been, with transaction_mode = 'single'
         #: What keeps the session on its connection to a host: kind and name, as in `rewriter.text.effects`.
         self.pins: dict[str, list[tuple[str, str]]] = {}
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
@@ -164,9 +165,9 @@ class Transaction:
         self.number += 1
         self.begin = begin
         self.modes = modes
-        self.opened.clear()
-        self.savepoints.clear()
-        self.spots = []
+        self.opened = frozenset()
+        self.savepoints = ()
+        self.spots = ()
         self.lost, self.lost_by, self.ending = "", _LOST, b""
         self.first, self.gtrid = None, b""
 
@@ -175,7 +176,7 @@ class Transaction:
         by BEGIN, so that it is known where it is open.
         """
         self.explicit, self.begin, self.modes = True, PLAIN, modes
-        self.opened.clear()
+        self.opened = frozenset()
         self.first, self.gtrid = None, b""
 
     def refuse(self, error: str, reason: str) -> None:
@@ -193,10 +194,10 @@ class Transaction:
         held = [conn for conn in self.held.values() if not self.keeps(conn)]
         self.held = {host: conn for host, conn in self.held.items() if self.keeps(conn)}
         self.explicit = False
-        self.opened.clear()
+        self.opened = frozenset()
         self.next = None
-        self.savepoints.clear()
-        self.spots = []
+        self.savepoints = ()
+        self.spots = ()
         self.lost, self.lost_by, self.ending = "", _LOST, b""
         self.first, self.gtrid, self.since = None, b"", 0.0
         return held

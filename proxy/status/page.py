@@ -6,12 +6,13 @@ import re
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Final
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from typing import TYPE_CHECKING, Final
 
 from . import figures
 from .snapshot import Segment, Snapshot, Statements, TopologyState
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
@@ -58,6 +59,8 @@ def script() -> str:
 
 @cache
 def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # 2 MB, when somebody looks at the page
+
     environment = Environment(
         loader=PackageLoader("proxy.status"),
         autoescape=True,

@@ -20,7 +20,7 @@ from config.topology import Keyspace, Range, Topology
 from proxy.caching.server import COUNTS
 from proxy.load import Load
 from proxy.logs import lost
-from proxy.tracing.export import OUTCOMES
+from proxy.tracing.spans import OUTCOMES
 from rewriter.tree.start import load
 
 if TYPE_CHECKING:

@@ -23,12 +23,9 @@ import structlog
 from config.tracing import Tracing
 
 from .otlp import encoded, resource
-from .spans import Span
+from .spans import OUTCOMES, Span
 
 log = structlog.get_logger("proxy")
-
-OUTCOMES: Final = ("exported", "dropped", "refused")
-"""What becomes of spans."""
 
 _BATCH: Final = 512
 """Spans of one request."""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from proxy.load import Load
     from rewriter.plan import Plan
 
+OUTCOMES: Final = ("exported", "dropped", "refused")
+"""What becomes of spans."""
+
 MOST: Final = 256
 """So many spans of servers' statements has one statement of a client's; of more it is said how many."""
 

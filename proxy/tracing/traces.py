@@ -16,12 +16,13 @@ from proxy.wire.packets import ProtocolError
 from rewriter.fingerprint import digest
 
 from .context import KEY, STATE, Parent, in_comment, parse
-from .export import Exporter, Spawn
 from .spans import Trace
 
 if TYPE_CHECKING:
     from rewriter.env import Env
     from rewriter.plan import Plan
+
+    from .export import Exporter, Spawn
 
 _TEXTS: Final = 2000
 """So many statements' texts without literals are kept."""
@@ -79,6 +80,8 @@ def traces_of(settings: Tracing | None, spawn: Spawn, worker: int) -> Traces | N
     """What the settings ask for; None for nothing. `worker`: its number."""
     if settings is None:
         return None
+    from .export import Exporter  # with aiohttp: 7 MB
+
     name, pid = socket.gethostname(), os.getpid()
     about: dict[str, str | int] = {
         "service.instance.id": f"{name}-{pid}",

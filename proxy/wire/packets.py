@@ -237,15 +237,18 @@ class PacketReader:
         self.seq = 0
         self._data = b""  # read up to `_pos`
         self._pos = 0
-        self._chunks: list[bytes] = []  # what came behind `_data`; joined when a packet is complete
+        self._chunks: list[bytes] | None = None  # what came behind `_data`; joined when a packet is complete
         self._need = 4  # how many bytes must be there before another look is worth while
-        self._parts: list[bytes] = []  # 16 MB pieces of one payload
+        self._parts: tuple[bytes, ...] = ()  # 16 MB pieces of one payload
         self._size = 0
         self.pending = 0  # bytes held, of packets not taken or not complete
 
     def put(self, data: bytes) -> None:
         """More bytes."""
-        self._chunks.append(data)
+        if self._chunks is None:  # which is so while a client is silent
+            self._chunks = [data]
+        else:
+            self._chunks.append(data)
         self.pending += len(data)
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
@@ -263,8 +266,8 @@ class PacketReader:
 
     def rest(self) -> bytes:
         """The bytes that have not been looked at, which are then the caller's."""
-        data = b"".join([self._data[self._pos :], *self._chunks])
-        self._data, self._pos, self._chunks, self._need = b"", 0, [], 4
+        data = b"".join([self._data[self._pos :], *(self._chunks or ())])
+        self._data, self._pos, self._chunks, self._need = b"", 0, None, 4
         self.pending = self._size
         return data
 
@@ -272,8 +275,8 @@ class PacketReader:
         """The next payload, if it is complete."""
         while self.pending - self._size >= self._need:
             if len(self._data) - self._pos < self._need:
-                self._data = b"".join([self._data[self._pos :], *self._chunks])
-                self._pos, self._chunks = 0, []
+                self._data = b"".join([self._data[self._pos :], *(self._chunks or ())])
+                self._pos, self._chunks = 0, None
             pos = self._pos
             header = int.from_bytes(self._data[pos : pos + 4], "little")
             length = header & 0xFFFFFF
@@ -289,14 +292,13 @@ class PacketReader:
             if stop == len(self._data):
                 self._data, self._pos = b"", 0
             if length == MAX_PAYLOAD:
-                self._parts.append(payload)
+                self._parts += (payload,)
                 self._size += length
                 self.pending -= 4
                 continue
             self.pending -= 4 + length + self._size
             if self._parts:
-                self._parts.append(payload)
-                payload = b"".join(self._parts)
-                self._parts, self._size = [], 0
+                payload = b"".join((*self._parts, payload))
+                self._parts, self._size = (), 0
             return header >> 24, payload
         return None

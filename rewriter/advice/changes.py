@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from config.document import ConfigError
-from config.load import load_schema
+from config.document import from_value
+from config.read_schema import read_schema
 from config.schema import Colocation, Database, Kind, Schema, Table
 from rewriter.env import Env
 from rewriter.planner import Rewriter
@@ -73,10 +73,8 @@ def with_change(schema: Schema, change: Change) -> Schema:
 def new_table(name: str, database: str, fields: Mapping[str, object]) -> tuple[str, Table] | None:
     """A table as a line of the document, and as what that means; None if it is not sound after all."""
     document = {"databases": {database: {"tables": {name: dict(fields)}}}}
-    try:
-        table = load_schema(document, name="advice").table(database, name)
-    except ConfigError:
-        return None
+    schema = read_schema(from_value(document, "advice"))
+    table = None if schema is None else schema.table(database, name)
     return None if table is None else (f"{name}: {_flow(fields)}", table)
 
 

@@ -223,15 +223,15 @@ def test_one_shard(mode: str, begun: bool, before: list[Spot], now: list[Spot], 
     mine.transaction_mode = mode
     if begun:
         mine.transaction.start()
-    mine.transaction.spots = list(before)
+    mine.transaction.spots = tuple(before)
     assert said(decide(PLACED, Placed(mine, TOPOLOGY, now))) == expected
-    assert mine.transaction.spots == before, "a check changes nothing"
+    assert mine.transaction.spots == tuple(before), "a check changes nothing"
 
 
 def test_without_autocommit_spots_of_an_earlier_transaction_do_not_count() -> None:
     mine = session()
     mine.transaction_mode, mine.autocommit = "single", False
-    mine.transaction.spots = spots(0)
+    mine.transaction.spots = tuple(spots(0))
     assert said(decide(PLACED, Placed(mine, TOPOLOGY, spots(2)))) == "proceed"
     assert said(decide(PLACED, Placed(mine, TOPOLOGY, spots(2, 0)))) == "second_shard"
     assert said(decide(PLACED, Placed(mine, TOPOLOGY, spots(2, 0), joins=False))) == "proceed"

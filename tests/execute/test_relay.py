@@ -197,7 +197,7 @@ async def test_a_transaction_opens_with_its_first_statement_on_each_host(
     client.ask(relay())
     client.ask(relay())
     await done(world, client)
-    transaction.savepoints.append(b"`a`")
+    transaction.savepoints += (b"`a`",)
     client.ask(relay("h2"))
     await done(world, client)
     opening = [b"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", b"START TRANSACTION READ ONLY"]
@@ -222,7 +222,7 @@ async def test_autocommit_off(world: World, client: Client) -> None:
     client.ask(relay(sql=b"WRITE 1"))
     await done(world, client)
     assert set(client.session.transaction.held) == {"h1"}
-    client.session.transaction.savepoints.append(b"`a`")
+    client.session.transaction.savepoints += (b"`a`",)
     client.ask(relay("h2", b"WRITE 2"))
     await done(world, client)
     assert world.server("h2").log == [b"SET autocommit=0", b"SAVEPOINT `a`", b"WRITE 2"]

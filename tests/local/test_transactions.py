@@ -231,7 +231,7 @@ async def test_a_savepoint_taken_again_is_the_later_one(world: World, client: Cl
     for name in ("a", "b", "a"):
         client.ask(run(SetSavepoint(name=name)))
     await done(world, client)
-    assert client.session.transaction.savepoints == [b"`b`", b"`a`"]
+    assert list(client.session.transaction.savepoints) == [b"`b`", b"`a`"]
 
 
 async def test_rollback_to_and_release_forget_the_later_ones(world: World, client: Client) -> None:
@@ -240,10 +240,10 @@ async def test_rollback_to_and_release_forget_the_later_ones(world: World, clien
         client.ask(run(SetSavepoint(name=name)))
     client.ask(run(RollbackTo(name="b")))
     await done(world, client)
-    assert client.session.transaction.savepoints == [b"`a`", b"`b`"]
+    assert list(client.session.transaction.savepoints) == [b"`a`", b"`b`"]
     client.ask(run(ReleaseSavepoint(name="a")))
     await done(world, client)
-    assert client.session.transaction.savepoints == []
+    assert list(client.session.transaction.savepoints) == []
     assert world.server("h1").log[-1] == b"RELEASE SAVEPOINT `a`"
 
 
@@ -262,7 +262,7 @@ async def test_a_savepoint_outside_of_a_transaction_is_nothing(world: World, cli
     client.ask(run(SetSavepoint(name="a`b")))
     await done(world, client)
     assert client.last.err is None
-    assert client.session.transaction.savepoints == []
+    assert list(client.session.transaction.savepoints) == []
 
 
 async def test_a_host_lost_at_a_savepoint(world: World, client: Client) -> None:

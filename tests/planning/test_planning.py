@@ -121,6 +121,14 @@ async def test_a_process_plans(planners: Planners) -> None:
     assert all(one.made is not None and one.made.plan.kind == "select" for one in answers)
 
 
+async def test_a_process_is_there_from_its_first_statement_on(planners: Planners) -> None:
+    """It takes 32 MB, which a worker without such statements does without."""
+    assert (planners._short._process, planners._long._process) == (None, None)
+    await planners.plan("u", b"SELECT data FROM pins WHERE ts = 1", ENV, KNOWN)
+    assert planners._short._process is not None
+    assert planners._long._process is None
+
+
 async def test_what_takes_too_long_ends(planners: Planners) -> None:
     """By its own clock, which counts CPU time; the next statement is planned."""
     planners._short._seconds = 0.05

@@ -31,7 +31,7 @@ def test_all_that_opens_it() -> None:
     transaction = Transaction()
     transaction.next = Characteristics(Isolation.READ_COMMITTED, read_only=True)
     transaction.start(Characteristics(snapshot=True))
-    transaction.savepoints += [b"`a`", b"`b`"]
+    transaction.savepoints += (b"`a`", b"`b`")
     assert statements(transaction.opening(LOGIN)) == [
         b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
         b"START TRANSACTION WITH CONSISTENT SNAPSHOT",
@@ -43,7 +43,7 @@ def test_all_that_opens_it() -> None:
 def test_with_autocommit_off_a_statement_opens_it() -> None:
     transaction = Transaction()
     assert transaction.opening(LOGIN) == (b"", 0)
-    transaction.savepoints.append(b"`a`")
+    transaction.savepoints += (b"`a`",)
     assert statements(transaction.opening(LOGIN)) == [b"SAVEPOINT `a`"]
 
 
@@ -67,7 +67,7 @@ def test_end() -> None:
     transaction.pins["h1"] = [("lock", "a")]
     transaction.held = {"h1": pinned, "h2": other}
     transaction.opened |= {"h1", "h2"}
-    transaction.savepoints.append(b"`a`")
+    transaction.savepoints += (b"`a`",)
     transaction.lost = "why"
     ended = transaction.end()
     assert ended == [other]
@@ -79,15 +79,15 @@ def test_end() -> None:
 def test_the_next_one_begins_anew() -> None:
     transaction = Transaction()
     transaction.start()
-    transaction.opened.add("h1")
-    transaction.savepoints.append(b"`a`")
+    transaction.opened |= {"h1"}
+    transaction.savepoints += (b"`a`",)
     transaction.lost = "why"
     transaction.start(Characteristics(read_only=True))
     assert (transaction.begin, transaction.lost, transaction.savepoints, transaction.opened) == (
         Characteristics(read_only=True),
         "",
-        [],
-        set(),
+        (),
+        frozenset(),
     )
 
 
