@@ -155,8 +155,8 @@ Learn = Callable[[BackendConnection, Collations], Awaitable[None]]
 
 
 def remembered(learn: Learn) -> Learn:
-    """`ask_rest`, which asks once a run, of each kind of server: MariaDB builds tables for a thousand collations
-    then, half a second of CPU time in each server that a test starts.
+    """`ask_rest`, which asks once a run, of each kind of server: MariaDB builds tables for a thousand
+    collations then, half a second of CPU time in each server that a test starts.
     """
 
     async def known(conn: BackendConnection, collations: Collations) -> None:
