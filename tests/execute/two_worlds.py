@@ -436,7 +436,7 @@ class Shown:
         if number < len(self._numbers) - 1:
             return number
         found = []
-        for name in attributes(type(thing)):
+        for name in attributes(thing.__class__):
             value = getattr(thing, name, ABSENT)
             if value is not ABSENT:
                 found.append((name, value if type(value) in PLAIN else self.of(value, name)))
